@@ -1,0 +1,137 @@
+"""The whole error tree.
+
+    TwiceError                      every error twice raises on purpose
+    ├── UsageError                  the command or call is wrong                             exit 2
+    ├── DeclarationError            a task, a project or its configuration is wrong          exit 2
+    ├── SliceBusy                   another attempt holds the lease of this slice            exit 3
+    ├── EnvironmentProblem          Java, jars, Spark or the ledger cannot be used here      exit 4
+    └── RunError                    one run of one task failed                               exit 1
+        ├── UserCodeError           the task's own code raised
+        ├── InputMissing            an input table does not exist or cannot be read
+        ├── ResultRefused           the result may not be written as it is
+        │   ├── Nondeterministic    the plan gives another result on the next run
+        │   ├── SchemaDrift         the result's columns are not the table's
+        │   ├── RowsOutsideSlice    rows that do not belong to the slice (or have no slice)
+        │   └── EmptyRefused        an empty result, where the task says `empty="refuse"`
+        ├── AuditFailed             staged rows did not pass; nobody saw them
+        ├── StageMismatch           what was staged is not what was computed
+        ├── Superseded              another attempt published first, with another intention
+        ├── LeaseLost               this attempt was too slow and lets go before publishing
+        └── OutcomeUnknown          the commit's reply was lost and the target cannot be read
+
+Each error says four things, in this order: what happened, to which task and slice (`where`), what is now
+true of the table (`now`), and what to do next (`fix`). The message is computed from these fields.
+Normal negative outcomes (an audit's result, a lint finding) are values; only the boundary raises.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+UNCHANGED = "The table is unchanged."
+
+
+class TwiceError(Exception):
+    """Raised on purpose. `str()` gives one paragraph a person can act on; `details()` the same as data."""
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, where: str = "", now: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.now = now
+        self.fix = fix
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        return " ".join(part for part in (_sentence(head), self.now, self.fix) if part)
+
+    def details(self) -> dict[str, str]:
+        """The message as data, for `--output json`."""
+        return {"code": self.code, "what": self.what, "where": self.where, "now": self.now, "fix": self.fix}
+
+    def at(self, where: str) -> TwiceError:
+        """The same error, told where it happened (only if it did not know)."""
+        self.where = self.where or where
+        return self
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", ":")) else f"{text}."
+
+
+class UsageError(TwiceError):
+    code = "usage"
+    exit_code = 2
+
+
+class DeclarationError(TwiceError):
+    code = "declaration"
+    exit_code = 2
+
+
+class SliceBusy(TwiceError):
+    code = "busy"
+    exit_code = 3
+
+
+class EnvironmentProblem(TwiceError):
+    code = "environment"
+    exit_code = 4
+
+
+class RunError(TwiceError):
+    code = "run"
+
+    def __init__(self, what: str, *, where: str = "", now: str = UNCHANGED, fix: str = "") -> None:
+        super().__init__(what, where=where, now=now, fix=fix)
+
+
+class UserCodeError(RunError):
+    code = "user-code"
+
+
+class InputMissing(RunError):
+    code = "input-missing"
+
+
+class ResultRefused(RunError):
+    code = "result-refused"
+
+
+class Nondeterministic(ResultRefused):
+    code = "nondeterministic"
+
+
+class SchemaDrift(ResultRefused):
+    code = "schema-drift"
+
+
+class RowsOutsideSlice(ResultRefused):
+    code = "rows-outside-slice"
+
+
+class EmptyRefused(ResultRefused):
+    code = "empty-refused"
+
+
+class AuditFailed(RunError):
+    code = "audit-failed"
+
+
+class StageMismatch(RunError):
+    code = "stage-mismatch"
+
+
+class Superseded(RunError):
+    code = "superseded"
+
+
+class LeaseLost(RunError):
+    code = "lease-lost"
+
+
+class OutcomeUnknown(RunError):
+    code = "outcome-unknown"
