@@ -1,0 +1,1 @@
+"""Idempotent Spark pipelines: run them twice, get the result once."""

@@ -1,0 +1,71 @@
+"""Named places where a run may be made to die. The crash tests walk every one of them.
+
+Nothing is active unless `armed` says so (in process) or the command line arms one from TWICE_FAILPOINT.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import Enum
+
+
+class Point(str, Enum):
+    """In the order a run meets them."""
+
+    AFTER_PLAN = "after_plan"
+    AFTER_CLAIM = "after_claim"
+    AFTER_LOOK = "after_look"
+    AFTER_COMPUTE = "after_compute"
+    IN_STAGE = "in_stage"  # files are written, nobody has recorded them yet
+    AFTER_STAGE = "after_stage"
+    AFTER_AUDIT = "after_audit"
+    BEFORE_COMMIT = "before_commit"  # intent recorded, locked and checked; nothing has landed
+    AFTER_COMMIT = "after_commit"  # landed; the reply has not reached the run
+    AFTER_PUBLISH = "after_publish"  # read back; the ledger does not know yet
+    AFTER_FINISH = "after_finish"
+
+
+class Crash(BaseException):
+    """The in-process stand-in for a kill: no handler of ours may catch it and tidy up."""
+
+
+Action = Callable[[Point], None]
+_armed: ContextVar[Action | None] = ContextVar("twice_failpoints", default=None)
+
+
+def hit(point: Point) -> None:
+    """Pass a point. Does nothing unless a test armed it."""
+    action = _armed.get()
+    if action is not None:
+        action(point)
+
+
+@contextmanager
+def armed(action: Action) -> Iterator[None]:
+    token = _armed.set(action)
+    try:
+        yield
+    finally:
+        _armed.reset(token)
+
+
+def crash_at(point: Point) -> Action:
+    def act(passed: Point) -> None:
+        if passed is point:
+            raise Crash(point.value)
+
+    return act
+
+
+def kill_at(point: Point) -> Action:
+    """SIGKILL to this process's whole group: Python and its JVM die at once, like a lost machine."""
+
+    def act(passed: Point) -> None:
+        if passed is point:
+            os.killpg(os.getpgid(0), signal.SIGKILL)
+
+    return act

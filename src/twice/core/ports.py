@@ -1,0 +1,171 @@
+"""The seams to the world. Every target passes tests/contracts/target_suite.py, every engine its own tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from twice.core.audit import Measure
+from twice.core.scope import Scope, SliceColumn
+from twice.core.slice import Slice
+from twice.core.task import TableName
+from twice.core.token import Note
+from twice.core.write import Plan
+
+Frame = Any
+"""A Spark DataFrame, or `targets.memory.Rows` where there is no JVM."""
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str
+    """In Spark's simple form: `decimal(12,2)`, `array<string>`."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A result's or a table's columns, and the column a table is partitioned by (None: not at all)."""
+
+    columns: tuple[Column, ...]
+    partitioned_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a table holds now: its version and the generation of each token asked for (0: never published)."""
+
+    version: int | None
+    generations: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Rows that are written and invisible. `handle` is the target's own; it dies with the process."""
+
+    table: TableName
+    plan: Plan
+    attempt: str
+    rows: int
+    rows_by_slice: Mapping[str, int]
+    files: tuple[str, ...] = ()
+    handle: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Landed:
+    """Data and tokens are in the table, read back."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Another commit moved a token first. Nothing of ours landed."""
+
+    published: Published
+
+
+class Target(Protocol):
+    """A table system that carries out the write verbs atomically.
+
+    The truth about what landed is here, never in the ledger. No method may leave a table half-written,
+    wherever it dies.
+    """
+
+    def prepare(self, table: TableName, shape: Shape, slice_column: SliceColumn | None, evolve: bool) -> Shape:
+        """Create the table if it is missing; refuse a grain or schema that does not fit. Returns its shape.
+        A second call changes nothing. Dying here leaves no table, or an empty one."""
+
+    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
+        """The recorded generations, fresh from the table. A missing table holds nothing."""
+
+    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
+        """The note of the commit that gave this token this generation; None once the log forgot it."""
+
+    def stage(self, table: TableName, frame: Frame, plan: Plan, attempt: str) -> Staged:
+        """Write the rows where no reader sees them. Refuses rows outside the plan's slices.
+        Dying here leaves invisible files that `discard` finds by the attempt's name."""
+
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+        """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
+        token by one, in one commit, then read back. Else Lost. Dying here has published all or nothing."""
+
+    def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
+        """Delete what an attempt that did not land has staged; how many files. Never touches a file that any
+        version of the table refers to. A second call finds nothing."""
+
+    def read(self, table: TableName, at: int | Staged | None = None) -> Frame:
+        """The table now, at a version, or an attempt's staged rows."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One thing a plan reads. `identity` is None where its state cannot be versioned."""
+
+    kind: str
+    name: str
+    identity: str | None
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Something in the plan that may differ on the next run, and the result columns it reaches."""
+
+    name: str
+    columns: tuple[str, ...]
+    why: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was counted while the rows were written."""
+
+    rows: int
+    fingerprint: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A frame that counts its rows as they pass. Call `read` only after the write succeeded."""
+
+    frame: Frame
+    read: Callable[[], Mapping[str, Measured]]
+    """By slice label."""
+
+
+class Engine(Protocol):
+    """What the runtime asks of the thing that computes: Spark, or plain rows in tests."""
+
+    def fresh(self) -> Any:
+        """A session for one run: UTC, ANSI, isolated from every other run."""
+
+    def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> Frame:
+        """The rows of `[start, end)` on a DATE or TIMESTAMP column."""
+
+    def shape(self, frame: Frame, scope: Scope) -> tuple[Frame, Shape]:
+        """The result with its slice column added and checked against the scope."""
+
+    def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:
+        """What in the analysed plan is not the same on every run."""
+
+    def leaves(self, frame: Frame) -> tuple[Leaf, ...]:
+        """Every leaf of the plan, subqueries included. Empty only for a plan that reads nothing."""
+
+    def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
+        """Count, fingerprint and measure the rows of each slice while they are written."""
+
+    def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
+        """How many rows share their values in these columns with an earlier row. NULL equals NULL."""
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """UTC. For records and leases only: no data is ever cut by it."""
+
+    def monotonic(self) -> float: ...

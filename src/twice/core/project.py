@@ -1,0 +1,69 @@
+"""The project: its tasks and the graph their declared inputs make. Nothing here runs user code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+
+from twice.core.task import Task
+from twice.errors import DeclarationError, UsageError
+
+
+@dataclass(frozen=True)
+class Project:
+    """`id` is fixed in twice.toml: it is part of every token, so changing it forgets what was published."""
+
+    id: str
+    tasks: Mapping[str, Task]
+
+    def task(self, name: str) -> Task:
+        if name in self.tasks:
+            return self.tasks[name]
+        near = get_close_matches(name, self.tasks, n=1)
+        known = f"Did you mean {near[0]}?" if near else f"Known tasks: {', '.join(sorted(self.tasks)) or 'none'}."
+        raise UsageError(f"there is no task {name!r} in this project", fix=known)
+
+    def upstream(self, task: Task) -> tuple[Task, ...]:
+        """The tasks whose targets this task reads."""
+        writers = {other.target.name: other for other in self.tasks.values()}
+        tables = {source.table.name for source in task.inputs.values()} - {task.target.name}
+        return tuple(writers[table] for table in sorted(tables) if table in writers)
+
+    def in_order(self) -> tuple[Task, ...]:
+        """Every task after the tasks it reads from; names decide between equals."""
+        graph = {name: [up.name for up in self.upstream(task)] for name, task in sorted(self.tasks.items())}
+        return tuple(self.tasks[name] for name in TopologicalSorter(graph).static_order())
+
+
+def assemble(project_id: str, tasks: Iterable[Task]) -> Project:
+    """Check what concerns several tasks at once: names, targets, cycles."""
+    named: dict[str, Task] = {}
+    writers: dict[str, Task] = {}
+    for task in tasks:
+        if task.name in named:
+            raise DeclarationError(
+                f"two tasks are named {task.name} ({_place(named[task.name])} and {_place(task)})",
+                fix="Rename one; formerly= keeps its history.",
+            )
+        table = task.target.name.lower()
+        if table in writers:
+            raise DeclarationError(
+                f"{writers[table].name} and {task.name} both write {task.target.name}",
+                fix="A table has one task; give one of them its own target.",
+            )
+        named[task.name] = writers[table] = task
+    project = Project(project_id, named)
+    try:
+        project.in_order()
+    except CycleError as error:
+        raise DeclarationError(
+            f"the inputs make a cycle: {' -> '.join(error.args[1])}",
+            fix="Break it: read an earlier table instead.",
+        ) from error
+    return project
+
+
+def _place(task: Task) -> str:
+    return task.source.name if task.source else "the notebook"

@@ -1,0 +1,66 @@
+"""What a run is and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from twice.core.audit import AuditResult
+
+
+class Outcome(str, Enum):
+    """How a run ended well. Failures are errors, see errors.py."""
+
+    PUBLISHED = "published"
+    ALREADY = "already published"
+    IDENTICAL = "identical"  # restated: the new rows are the old rows
+    CHANGED = "changed"  # restated: they are not
+    SETTLED = "settled"  # an earlier attempt had landed without reporting; now it is recorded
+    UNKNOWN = "published (provenance unknown)"
+
+
+class AttemptState(str, Enum):
+    CLAIMED = "claimed"
+    STAGED = "staged"
+    AUDITED = "audited"
+    PUBLISHING = "publishing"
+    PUBLISHED = "published"
+    UNCHANGED = "unchanged"  # looked, and nothing was to do
+    FAILED = "failed"
+    REJECTED = "rejected"  # by an audit
+    SUPERSEDED = "superseded"
+    ABANDONED = "abandoned"  # died or gave up before publishing; settled by a later look
+
+    @property
+    def open(self) -> bool:
+        """May the process behind it still be at work, or have died without a word?"""
+        return self in (
+            AttemptState.CLAIMED,
+            AttemptState.STAGED,
+            AttemptState.AUDITED,
+            AttemptState.PUBLISHING,
+        )
+
+
+@dataclass(frozen=True)
+class SliceResult:
+    label: str
+    generation: int
+    rows: int | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run's end. `why` says why it was computed, or why not; `notes` what a person should know."""
+
+    task: str
+    outcome: Outcome
+    slices: tuple[SliceResult, ...]
+    attempt: str
+    why: str
+    version: int | None = None
+    audits: tuple[AuditResult, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,163 @@
+"""A task: a declared function that turns input frames into one result frame, and what it owns."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from twice.core.audit import Audit
+from twice.core.scope import Scope, Whole
+from twice.core.slice import Slice
+from twice.core.write import WriteVerb
+from twice.errors import DeclarationError
+
+Rerun = Literal["when_changed", "never", "always"]
+Empty = Literal["allow", "refuse"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+RUN_PARAMETER = "run"
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """`shop.revenue_daily`, with the table system it lives in (None: the profile's default)."""
+
+    name: str
+    format: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.format}:{self.name}" if self.format else self.name
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        format_, colon, name = text.rpartition(":")
+        parts = name.split(".")
+        named = 1 <= len(parts) <= 3 and all(_NAME.fullmatch(part) for part in parts)
+        if not named or (colon and not _NAME.fullmatch(format_)):
+            raise DeclarationError(
+                f"{text!r} is not a table name",
+                fix="Use letters, digits and _ in one to three parts, e.g. shop.orders or delta:shop.orders.",
+            )
+        return cls(name, format_ or None)
+
+
+@dataclass(frozen=True)
+class Read:
+    """An input. With `by`, it is cut to the run's slice on that column, widened by `before`."""
+
+    table: TableName
+    by: str | None = None
+    before: timedelta = timedelta(0)
+
+
+def read(table: str, *, by: str | None = None, before: timedelta = timedelta(0)) -> Read:
+    """Declare an input: `read("shop.orders", by="order_date")`. Without `by` the whole table counts."""
+    if by == "":
+        raise DeclarationError(f"read({table!r}, by='') names no column", fix="Leave out by= for the whole table.")
+    if before < timedelta(0):
+        raise DeclarationError(f"read({table!r}): before={before} is negative", fix="Write before=days(7).")
+    if before and by is None:
+        raise DeclarationError(f"read({table!r}): before= needs by=", fix="Name the column to cut on with by=.")
+    return Read(TableName.parse(table), by, before)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`rerun`: when a published slice is computed again. `empty`: may a result be empty. `evolve`: may the
+    result add columns to the table. `allow`: what the plan guard shall let pass, by name (`"rand"`)."""
+
+    rerun: Rerun = "when_changed"
+    empty: Empty = "allow"
+    evolve: bool = False
+    allow: tuple[str, ...] = ()
+
+
+class Strategy(Protocol):
+    """How a task writes. Pure: it compiles slices to a write verb and never touches a table."""
+
+    @property
+    def name(self) -> str: ...
+
+    def check(self, scope: Scope) -> None:
+        """Raise DeclarationError where this strategy cannot keep its promise on such a scope."""
+
+    def compile(self, slices: tuple[Slice, ...]) -> WriteVerb: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Everything about one task that is known without running it. Calling it calls the plain function."""
+
+    name: str
+    target: TableName
+    scope: Scope
+    inputs: Mapping[str, Read]
+    write: Strategy
+    function: Callable[..., Any]
+    audits: tuple[Audit, ...] = ()
+    policy: Policy = field(default_factory=Policy)
+    formerly: tuple[str, ...] = ()
+    sql: str | None = None
+    source: Path | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def wants_run(self) -> bool:
+        """Whether the function has a parameter `run` for the run itself."""
+        return RUN_PARAMETER not in self.inputs and RUN_PARAMETER in inspect.signature(self.function).parameters
+
+
+def check_task(task: Task) -> None:
+    """What must hold of any task, told where it is declared."""
+    if not _NAME.fullmatch(task.name):
+        raise DeclarationError(
+            f"{task.name!r} is not a task name", fix="Use letters, digits and _, e.g. revenue_daily."
+        )
+    for old in task.formerly:
+        if not _NAME.fullmatch(old):
+            raise DeclarationError(f"formerly={old!r} is not a task name", where=task.name)
+    _check_parameters(task)
+    for name, source in task.inputs.items():
+        if source.by is not None and isinstance(task.scope, Whole):
+            raise DeclarationError(
+                f"input {name} is cut by {source.by}, but a Whole() task has no slice to cut it to",
+                where=task.name,
+                fix="Leave out by=.",
+            )
+    task.write.check(task.scope)
+
+
+def _check_parameters(task: Task) -> None:
+    """Inputs and parameters match by name; otherwise the first call would be the first to notice."""
+    parameters = inspect.signature(task.function).parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return
+    wanted = {n for n, p in parameters.items() if p.default is inspect.Parameter.empty} - {RUN_PARAMETER}
+    missing, unknown = sorted(wanted - set(task.inputs)), sorted(set(task.inputs) - set(parameters))
+    if missing:
+        raise DeclarationError(
+            f"the function takes {', '.join(missing)}, which inputs= does not declare",
+            where=task.name,
+            fix=f'Add inputs={{"{missing[0]}": read("…")}}.',
+        )
+    if unknown:
+        raise DeclarationError(
+            f"inputs= declares {', '.join(unknown)}, which the function does not take",
+            where=task.name,
+            fix="Give the function a parameter of that name.",
+        )
+
+
+def tidy_audits(audits: Sequence[Audit], where: str) -> tuple[Audit, ...]:
+    names = [audit.name for audit in audits]
+    for name in names:
+        if names.count(name) > 1:
+            raise DeclarationError(f"the audit {name} is declared twice", where=where, fix="Give one another name=.")
+    return tuple(audits)

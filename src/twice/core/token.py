@@ -1,0 +1,70 @@
+"""Tokens: who published a slice, and how many times, written in the same atomic commit as the data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["run", "restate"]
+
+
+def app_id(project: str, task: str, label: str) -> str:
+    """One per (task, slice): with one for all dates a target would drop a backfill of an older day."""
+    return f"twice/{project}/{task}/{label}"
+
+
+@dataclass(frozen=True)
+class Intention:
+    """What a run means to publish for one slice: the hash of its code (with options) and of its inputs.
+
+    `inputs` is None where the inputs cannot be versioned: such a run is never shown to be the same as another.
+    """
+
+    code: str
+    inputs: str | None
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(f"{self.code}\n{self.inputs}".encode()).hexdigest()[:32]
+
+    def same_as(self, other: Intention) -> bool:
+        return self.inputs is not None and self == other
+
+
+@dataclass(frozen=True)
+class Note:
+    """Written into the commit beside the tokens, for people and for settling: it dies with the log."""
+
+    attempt: str
+    kind: Kind
+    generations: Mapping[str, int]
+    intentions: Mapping[str, Intention] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        slices = {
+            app: [generation, self.intentions[app].code, self.intentions[app].inputs]
+            if app in self.intentions
+            else [generation]
+            for app, generation in self.generations.items()
+        }
+        body = {"attempt": self.attempt, "kind": self.kind, "slices": slices}
+        return json.dumps({"twice": body}, sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Note | None:
+        """None for commits that are not ours: any string may stand there."""
+        try:
+            body = json.loads(text or "")["twice"]
+            slices: dict[str, list[str | int | None]] = body["slices"]
+            intentions = {
+                app: Intention(str(row[1]), None if row[2] is None else str(row[2]))
+                for app, row in slices.items()
+                if len(row) == 3
+            }
+            generations = {app: int(row[0] or 0) for app, row in slices.items()}
+            return cls(str(body["attempt"]), body["kind"], generations, intentions)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+            return None
