@@ -1,0 +1,63 @@
+"""One function per kind of file: ``read(path, text, context) -> FileFacts``.
+
+`path` is how the file is called in reports. `text` is already decoded. A front-end does not raise for bad
+input; it returns what it could read and says the rest in `notices`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from twice.lint.facts import FileFacts, Role
+from twice.lint.settings import LintSettings
+
+
+@dataclass(frozen=True)
+class ReadContext:
+    """What a front-end may know besides the text."""
+
+    settings: LintSettings = field(default_factory=LintSettings)
+    role: Role = "pipeline"
+    file: Path | None = None
+    """Where the file lies, for front-ends that look at neighbours (dbt_project.yml, compiled SQL)."""
+
+
+Reader = Callable[[str, str, ReadContext], FileFacts]
+_DATABRICKS = ("# Databricks notebook source", "-- Databricks notebook source")
+_DBT = re.compile(r"\{\{-?\s*(config|ref|source)\s*\(|\{%-?\s*(macro|snapshot|materialization|test)\b")
+SUFFIXES = (".py", ".sql", ".hql", ".ipynb", ".ddl", ".q")
+
+
+def read(path: str, text: str, context: ReadContext) -> FileFacts:
+    """The facts of one file by the front-end its name and its first lines ask for."""
+    return reader_for(path, text, context)(path, text, context)
+
+
+def reader_for(path: str, text: str, context: ReadContext) -> Reader:
+    # The four front-ends load their parsers when first needed: a project without SQL never pays for sqlglot.
+    if path.endswith(".ipynb") or text.lstrip().startswith(_DATABRICKS):
+        from twice.lint.frontends import notebook
+
+        return notebook.read
+    if path.endswith(".py"):
+        from twice.lint.frontends import python
+
+        return python.read
+    if _is_dbt(text, context):
+        from twice.lint.frontends import dbt
+
+        return dbt.read
+    from twice.lint.frontends import sql
+
+    return sql.read
+
+
+def _is_dbt(text: str, context: ReadContext) -> bool:
+    if _DBT.search(text):
+        return True
+    if context.file is None or "{{" not in text:
+        return False
+    return any((folder / "dbt_project.yml").is_file() for folder in list(context.file.parents)[:6])

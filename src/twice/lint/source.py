@@ -1,0 +1,82 @@
+"""The text of a file: how it is read, what kind of file it is, and the suppression comments in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from twice.lint.facts import Role, Span, Suppression
+
+LARGEST = 1_500_000
+"""Bytes. A larger file is generated or data; it gets a notice instead of a reading."""
+
+_IGNORE = re.compile(
+    r"(?P<mark>\#|--|/\*)\s*twice:\s*ignore(?P<file>-file)?(?:\[(?P<codes>[^\]]*)\])?\s*:?\s*(?P<reason>[^\n]*)"
+)
+_TEST_NAME = re.compile(
+    r"(^|/)(tests?|testing|__tests__|spec|fixtures?|mocks?)/|(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.\w+$"
+)
+_SETUP_NAME = re.compile(
+    r"(^|/)(migrations?|alembic|versions|flyway|liquibase|seeds?|ddl|schema|initdb|docker-entrypoint-initdb\.d)/"
+    r"|(^|/)(V\d+[._]*\d*__[^/]*|[^/]*(seed|migration|create_tables?|create_schema|init_db|initdb|setup_db)[^/]*)\.\w+$",
+    re.IGNORECASE,
+)
+_TOOLING_NAME = re.compile(
+    r"(^|/)(setup|manage|noxfile|fabfile|conf|settings|config)\.py$"
+    r"|(^|/)(generate_[^/]*|[^/]*_generator|[^/]*faker?[^/]*|[^/]*simulat[^/]*)\.py$"
+    r"|(^|/)(docs|examples/snippets|\.github|vendor|node_modules|site-packages)/",
+    re.IGNORECASE,
+)
+
+
+def role_of(path: str, text: str = "") -> Role:
+    """What kind of file this is, by its path below the folder that was asked for, and by what it imports."""
+    name = PurePosixPath(path).as_posix()
+    if _TEST_NAME.search(name) or _imports_test_tools(text):
+        return "test"
+    if _SETUP_NAME.search(name):
+        return "setup"
+    if _TOOLING_NAME.search(name) or re.search(r"^\s*(from|import) (faker|mimesis|factory)\b", text, re.MULTILINE):
+        return "tooling"
+    return "pipeline"
+
+
+def _imports_test_tools(text: str) -> bool:
+    return bool(re.search(r"^(import|from) (pytest|unittest|nose|chispa|locust)\b", text, re.MULTILINE))
+
+
+def suppressions(text: str) -> tuple[Suppression, ...]:
+    """Every suppression comment. Strings that look like one are taken too: the reader meant it."""
+    if "twice:" not in text:
+        return ()
+    lines = text.splitlines()
+    found = []
+    for number, line in enumerate(lines, start=1):
+        match = _IGNORE.search(line)
+        if match is None:
+            continue
+        codes = tuple(code.strip().upper() for code in (match["codes"] or "").split(",") if code.strip())
+        column = match.start() + 1
+        covers = (0, 0) if match["file"] else _covered(lines, number, alone=not line[: match.start()].strip())
+        reason = match["reason"].replace("*/", "").strip()
+        found.append(Suppression(Span(number, column, number, len(line) + 1), codes, reason, covers))
+    return tuple(found)
+
+
+def _covered(lines: list[str], number: int, *, alone: bool) -> tuple[int, int]:
+    if not alone:
+        return (number, number)
+    for following in range(number, len(lines)):
+        stripped = lines[following].strip()
+        if stripped and not stripped.startswith(("#", "--")):
+            return (number, following + 1)
+    return (number, number)
+
+
+def decoded(data: bytes) -> str:
+    """Text of a source file, whatever its encoding: a lost accent is better than a lost file."""
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
