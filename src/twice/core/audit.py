@@ -89,7 +89,7 @@ def not_shrunk(*, to: float = 0.5, severity: Severity = "error") -> Audit:
 
 def custom(check: Callable[[Any], Any], *, name: str | None = None, severity: Severity = "error") -> Audit:
     """`check(staged_frame)` returns True, or False, or the text of what is wrong."""
-    return Audit("custom", name or getattr(check, "__name__", "custom"), (), severity, check=check)
+    return Audit("custom", name or str(getattr(check, "__name__", "custom")), (), severity, check=check)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,108 @@
+"""What the ledger remembers: claims, attempts, runs. The target is the truth; these are its index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from twice.core.audit import AuditResult
+from twice.core.run import AttemptState
+from twice.core.token import Intention, Kind
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A lease on every slice of one attempt. The fence only ever grows, per slice."""
+
+    attempt: str
+    task: str
+    labels: tuple[str, ...]
+    fence: int
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Another attempt holds one of the slices."""
+
+    label: str
+    attempt: str
+    holder: str
+    until: datetime
+
+
+@dataclass(frozen=True)
+class InputRecord:
+    """One leaf that one slice's result was computed from."""
+
+    label: str
+    kind: str
+    name: str
+    identity: str | None
+    version: int | None
+
+
+@dataclass(frozen=True)
+class SliceRecord:
+    """One slice of one attempt. `expected` is the generation found at look; publishing makes it one more."""
+
+    label: str
+    expected: int | None = None
+    intention: Intention | None = None
+    rows: int | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an attempt has learnt since its last transition; None or empty means: nothing new."""
+
+    slices: tuple[SliceRecord, ...] = ()
+    inputs: tuple[InputRecord, ...] = ()
+    audits: tuple[AuditResult, ...] = ()
+    why: str | None = None
+    version: int | None = None
+    notes: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    error: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """One process trying one run. `discarded`: its staged files are known to be gone."""
+
+    id: str
+    task: str
+    kind: Kind
+    state: AttemptState
+    fence: int
+    holder: str
+    started: datetime
+    finished: datetime | None
+    lease_until: datetime | None
+    slices: tuple[SliceRecord, ...]
+    inputs: tuple[InputRecord, ...]
+    audits: tuple[AuditResult, ...]
+    why: str | None
+    version: int | None
+    notes: tuple[str, ...]
+    seconds: Mapping[str, float]
+    error: Mapping[str, str] | None
+    discarded: bool
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What is known of one (task, slice): the last publish, if any, and the last attempt's state."""
+
+    task: str
+    label: str
+    generation: int
+    attempt: str | None
+    intention: Intention | None
+    rows: int | None
+    fingerprint: str | None
+    version: int | None
+    published: datetime | None
+    last_attempt: str | None
+    last_state: AttemptState | None
