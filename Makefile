@@ -1,0 +1,55 @@
+# After `git clone`: `make demo`. It needs Python 3.10 or newer, Java 17 and make; the rest it fetches.
+# Every target sets up what is missing first. `make` alone lists the targets.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench soak docs clean
+
+BIN := .venv/bin
+# The stamp lies in .venv, so deleting .venv is enough to be set up afresh.
+READY := .venv/.ready
+
+ROUNDS ?= 25
+SEED ?= 1
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)$$/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s%s\n", $$1, $$2 }'
+
+setup: $(READY) ## virtual environment from the lock file, jars; instant when nothing changed
+
+$(READY): uv.lock pyproject.toml scripts/setup.sh
+	@echo "set-up (once)"
+	@sh scripts/setup.sh
+	@touch $(READY)
+
+demo: $(READY) ## the shop's story: kill it, run it again, look at the money (under 3 minutes)
+	@$(BIN)/python examples/worldshop/demo.py
+
+check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-commit and CI run
+	@echo "format" && $(BIN)/ruff format --check --quiet .
+	@echo "lint" && $(BIN)/ruff check --quiet .
+	@echo "types" && $(BIN)/mypy
+	@echo "import contracts" && told=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$told"; exit 1; }
+	@echo "unit tests" && $(BIN)/python -m pytest -q tests/unit
+
+# Every test has its own time limit; the session limit is the bound for all of them together.
+test: check ## check, then every other test: contracts, Spark, crashes, double fires (under 25 minutes)
+	@echo "all other tests" && $(BIN)/python -m pytest -q --ignore=tests/unit --session-timeout=1800 --durations=10 tests
+
+bench: $(READY) ## measure against hand-written Spark; results in bench/results
+	@mkdir -p bench/results
+	@for script in bench/*.py; do \
+		[ -e "$$script" ] || { echo "no script in bench/"; exit 0; }; \
+		name=$$(basename "$$script" .py); echo "bench: $$name"; \
+		$(BIN)/python "$$script" --json "bench/results/$$name.json" || exit 1; \
+	done
+
+soak: $(READY) ## the long proof: make soak ROUNDS=25 SEED=1; writes its result under docs/proof
+	@if [ -e tests/proof/soak.py ]; then $(BIN)/python tests/proof/soak.py --rounds $(ROUNDS) --seed $(SEED); \
+	else echo "make soak: tests/proof/soak.py is missing" >&2; exit 1; fi
+
+docs: $(READY) ## check the documentation: links resolve, examples run
+	@$(BIN)/python -m pytest -q tests/docs
+
+clean: ## remove what make made (not your tables)
+	@rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
