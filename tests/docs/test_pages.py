@@ -1,0 +1,48 @@
+"""The documentation is held to what it says: links resolve, code parses, the README shows the shop's own job."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from twice import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_link_to_a_file_resolves(page: Path) -> None:
+    links = [link.split("#")[0] for link in LINK.findall(page.read_text()) if not link.startswith(("http", "#"))]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_python_example_parses(page: Path) -> None:
+    for block in PYTHON.findall(page.read_text()):
+        ast.parse(block)
+
+
+def test_the_readme_shows_the_shops_own_job() -> None:
+    shown = PYTHON.findall((ROOT / "README.md").read_text())[0]
+    job = (ROOT / "examples/worldshop/pipelines/revenue_daily.py").read_text()
+    assert job.endswith(shown)
+
+
+def test_every_exit_code_of_the_error_tree_is_on_its_page() -> None:
+    page = (ROOT / "docs/exit-codes.md").read_text()
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    assert {error.exit_code for error in _tree(errors.TwiceError)} <= listed
+
+
+def _tree(error: type[errors.TwiceError]) -> list[type[errors.TwiceError]]:
+    return [error, *(deeper for below in error.__subclasses__() for deeper in _tree(below))]
