@@ -1,1 +1,33 @@
-"""Idempotent Spark pipelines: run them twice, get the result once."""
+"""Idempotent Spark pipelines: run them twice, get the result once.
+
+Everything public is here. Importing it loads no engine: pyspark comes in with the first session.
+"""
+
+from twice.api import sql_task, task
+from twice.core import audit
+from twice.core.run import Outcome, RunResult
+from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
+from twice.core.task import Policy, read
+from twice.errors import TwiceError
+from twice.strategies.replace import replace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Daily",
+    "Every",
+    "Hourly",
+    "Monthly",
+    "Outcome",
+    "Policy",
+    "RunResult",
+    "TwiceError",
+    "Whole",
+    "audit",
+    "days",
+    "hours",
+    "read",
+    "replace",
+    "sql_task",
+    "task",
+]

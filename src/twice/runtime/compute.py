@@ -1,0 +1,130 @@
+"""From declared inputs to a lazy result frame: pinned, cut to the slice, computed by user code, inspected.
+
+Nothing here writes and no job over the data runs: dying anywhere leaves every table as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twice.core.lineage import inputs_hash
+from twice.core.ports import Frame, Leaf, Shape, Suspicion
+from twice.core.scope import Whole
+from twice.core.slice import Slice
+from twice.core.task import RUN_PARAMETER, Read, TableName, Task
+from twice.core.token import Intention
+from twice.core.write import Plan
+from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
+from twice.runtime.workshop import Workshop
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a function with a parameter `run` gets. `read` is the undeclared way to a table: it is recorded
+    as an input of this run, but it is not in the graph."""
+
+    slice: Slice
+    slices: tuple[Slice, ...]
+    spark: Any
+    read: Callable[[str], Frame]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A lazy result: what would be written, from what, and what about it may differ next time."""
+
+    frame: Frame
+    shape: Shape
+    leaves: tuple[Leaf, ...]
+    intention: Intention
+    suspicions: tuple[Suspicion, ...]
+
+
+def compute(shop: Workshop, task: Task, plan: Plan, session: Any) -> Computed:
+    """The result frame of the plan's slices, not yet evaluated."""
+    result = result_frame(shop, task, plan.slices, session)
+    frame, shape = shop.engine.shape(result, task.scope)
+    leaves = shop.engine.leaves(frame)
+    intention = Intention(shop.code_hash(task), inputs_hash(leaves))
+    return Computed(frame, shape, leaves, intention, shop.engine.suspicions(frame))
+
+
+def result_frame(shop: Workshop, task: Task, slices: tuple[Slice, ...], session: Any) -> Frame:
+    """What the task's function returns for these slices, as it is: also what `preview` shows."""
+    arguments: dict[str, Any] = {
+        name: _open_input(shop, task, source, slices, session) for name, source in task.inputs.items()
+    }
+    if task.wants_run:
+        arguments[RUN_PARAMETER] = Run(
+            slices[-1], slices, session, lambda table: _pinned(shop, TableName.parse(table), session)
+        )
+    return _call(task, arguments)
+
+
+def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
+    """Stop before anything is written if the plan is not the same on every run."""
+    held = [suspicion for suspicion in computed.suspicions if suspicion.name not in task.policy.allow]
+    if not held:
+        return
+    told = "; ".join(f"{s.name} reaches {_columns(s.columns)}: {s.why}" for s in held)
+    allow = ", ".join(f'"{name}"' for name in dict.fromkeys(s.name for s in held))
+    raise Nondeterministic(
+        f"a second run would give another result: {told}",
+        where=where,
+        fix=f"{held[0].fix} Or accept it: policy=Policy(allow=({allow},)).",
+    )
+
+
+def _open_input(shop: Workshop, task: Task, source: Read, slices: tuple[Slice, ...], session: Any) -> Frame:
+    frame = _pinned(shop, source.table, session)
+    if source.by is None or isinstance(task.scope, Whole):
+        return frame
+    start, end = slices[0].start - source.before, slices[-1].end
+    return shop.engine.cut(frame, source.by, start, end, task.scope.zone)
+
+
+def _pinned(shop: Workshop, table: TableName, session: Any) -> Frame:
+    """The table at the version it has now: reading it again later in this run gives the same rows."""
+    target = shop.target_of(table, session)
+    version = target.published(table, ()).version
+    if version is None:
+        raise InputMissing(
+            f"the input table {table} does not exist",
+            fix="Create it, run the task that writes it first, or correct the name in inputs=.",
+        )
+    return target.read(table, at=version)
+
+
+def _call(task: Task, arguments: Mapping[str, Any]) -> Frame:
+    try:
+        return task.function(**arguments)
+    except TwiceError:
+        raise
+    except Exception as error:
+        line = _innermost(error, task)
+        raise UserCodeError(
+            f"the task's own code raised {type(error).__name__}: {_first_line(error)}{line}",
+            fix="Correct the code and run again.",
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else "(no message)"
+
+
+def _innermost(error: Exception, task: Task) -> str:
+    """Where in the user's file, if the traceback passes through it."""
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if task.source is not None and name == str(task.source):
+            found = f" ({task.source.name}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return found
+
+
+def _columns(columns: tuple[str, ...]) -> str:
+    return f"column {', '.join(columns)}" if columns else "which rows there are"

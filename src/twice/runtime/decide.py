@@ -1,0 +1,54 @@
+"""Is a published slice still right? One pure function, used by run, plan and (later) backfill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from twice.core.task import Rerun
+from twice.core.token import Intention, Kind
+
+
+@dataclass(frozen=True)
+class SliceState:
+    """What is known of one slice before the write: `published` is None where nobody remembers."""
+
+    label: str
+    generation: int
+    published: Intention | None
+    present: Intention
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`compute` says whether to go on to the write; `why` is shown to people and kept in the ledger."""
+
+    compute: bool
+    why: str
+
+
+def decide(kind: Kind, rerun: Rerun, states: Sequence[SliceState]) -> Decision:
+    """Compute unless it can be *shown* that the same code on the same inputs is published."""
+    if kind == "restate":
+        return Decision(True, "restated on request")
+    missing = [state.label for state in states if state.generation == 0]
+    if missing:
+        return Decision(True, "never published" if len(states) == 1 else f"never published: {', '.join(missing)}")
+    if rerun == "never":
+        return Decision(False, 'published, and rerun="never"')
+    if rerun == "always":
+        return Decision(True, 'rerun="always"')
+    reasons = [reason for state in states if (reason := _difference(state))]
+    return Decision(True, reasons[0]) if reasons else Decision(False, "same code, same inputs")
+
+
+def _difference(state: SliceState) -> str | None:
+    if state.published is None:
+        return "nobody remembers from what it was computed"
+    if state.present.inputs is None:
+        return "an input has no version to compare"
+    if state.published.code != state.present.code:
+        return "the code or its options changed"
+    if state.published.inputs != state.present.inputs:
+        return "its inputs changed"
+    return None

@@ -1,0 +1,99 @@
+"""Claiming slices and keeping the claim. Leases save work; correctness rests on the target alone."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+from types import TracebackType
+
+from twice.core.ports import Clock
+from twice.core.record import Busy, Claim
+from twice.core.task import Task
+from twice.core.token import Kind
+from twice.core.write import Plan
+from twice.errors import LeaseLost, SliceBusy
+from twice.runtime.workshop import Workshop
+
+POLL = 0.2
+
+
+def claim_slices(shop: Workshop, task: Task, plan: Plan, kind: Kind, attempt: str, wait: timedelta | None) -> Claim:
+    """Claim every slice or none. Dying right after leaves a lease that runs out by itself."""
+    labels = tuple(slice_.label for slice_ in plan.slices)
+    deadline = shop.clock.monotonic() + (wait.total_seconds() if wait else 0.0)
+    while True:
+        found = shop.ledger.claim(task.name, labels, attempt=attempt, kind=kind, holder=shop.holder, lease=shop.lease)
+        if isinstance(found, Claim):
+            return found
+        if shop.clock.monotonic() >= deadline:
+            raise _busy(task, found, waited=wait is not None)
+        threading.Event().wait(POLL)
+
+
+def _busy(task: Task, busy: Busy, waited: bool) -> SliceBusy:
+    return SliceBusy(
+        f"another attempt ({busy.attempt[:8]}, {busy.holder}) is at work on this slice"
+        + (" still" if waited else "")
+        + f"; its lease runs until {_clock_time(busy.until)}",
+        where=f"{task.name}[{busy.label}]",
+        now="This command changed nothing.",
+        fix="Wait for it with --wait, or run again later: it will look first.",
+    )
+
+
+def _clock_time(moment: datetime) -> str:
+    return moment.strftime("%H:%M:%S UTC")
+
+
+class Heartbeat:
+    """Renews a claim in the background while a run works.
+
+    The holder trusts only its own monotonic clock: past two thirds of the lease without a renewal it must
+    assume that somebody else has begun.
+    """
+
+    def __init__(self, shop: Workshop, claim: Claim) -> None:
+        self._shop = shop
+        self._claim = claim
+        self._clock: Clock = shop.clock
+        self._renewed = shop.clock.monotonic()
+        self._lost = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="twice-heartbeat", daemon=True)
+
+    def __enter__(self) -> Heartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def check(self, where: str) -> None:
+        """Let go before the publish if the lease may be gone. Nothing is published yet."""
+        limit = self._shop.lease.total_seconds() * 2 / 3
+        if not self._lost and self._clock.monotonic() - self._renewed <= limit:
+            return
+        if not self._lost and self._renew():
+            return
+        raise LeaseLost(
+            "this attempt was silent for too long and another one has taken the slice over",
+            where=where,
+            fix="Run it again: it will look first at what the other one published.",
+        )
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._shop.lease.total_seconds() / 3):
+            try:
+                self._lost = self._lost or not self._renew()
+            except Exception:  # noqa: BLE001 - a ledger out of reach is judged by `check`, at publish
+                continue
+
+    def _renew(self) -> bool:
+        asked = self._clock.monotonic()
+        if not self._shop.ledger.renew(self._claim, self._shop.lease):
+            return False
+        self._renewed = asked
+        return True

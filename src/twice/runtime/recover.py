@@ -1,0 +1,43 @@
+"""recover: settle every attempt that did not report back. It only records; it never runs a task itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from twice.core.record import AttemptRecord
+from twice.core.run import AttemptState
+from twice.runtime.collect import collect_all
+from twice.runtime.workshop import Workshop
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What became of one attempt: `state` is what the ledger says of it now."""
+
+    attempt: str
+    task: str
+    labels: tuple[str, ...]
+    state: AttemptState
+
+
+def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
+    """Close what the targets can decide, then what has lost its lease. A second call finds nothing to do.
+
+    An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded
+    as published: its staged files are not touched before that is decided.
+    """
+    before = shop.ledger.open_attempts()
+    collect_all(shop, session)
+    for attempt in shop.ledger.open_attempts():
+        if _lease_ran_out(shop, attempt):
+            shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
+    return tuple(
+        Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)
+        for attempt in before
+        if (after := shop.ledger.attempt(attempt.id)) is not None and not after.state.open
+    )
+
+
+def _lease_ran_out(shop: Workshop, attempt: AttemptRecord) -> bool:
+    return attempt.lease_until is None or attempt.lease_until < shop.ledger.now()

@@ -1,0 +1,178 @@
+"""One run, read downward. Every step is one named helper, a span in `seconds`, and a failpoint."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from twice.core.audit import measures_of
+from twice.core.failpoints import Point, hit
+from twice.core.ports import Measured, Staged
+from twice.core.record import Facts, InputRecord, SliceRecord
+from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.scope import Whole
+from twice.core.slice import Slice
+from twice.core.task import Task
+from twice.core.token import Kind, app_id
+from twice.core.write import Plan
+from twice.errors import AuditFailed, EmptyRefused, StageMismatch
+from twice.runtime.attempt import Attempt, Ready, discarding, ended, reported
+from twice.runtime.audits import run_audits
+from twice.runtime.compute import Computed, compute, refuse_suspicions
+from twice.runtime.decide import SliceState, decide
+from twice.runtime.lease import Heartbeat, claim_slices
+from twice.runtime.publish import finish, publish
+from twice.runtime.settle import Found, look
+from twice.runtime.workshop import Trace, Workshop
+
+
+def run_task(
+    shop: Workshop, task: Task, slices: tuple[Slice, ...], kind: Kind = "run", wait: timedelta | None = None
+) -> RunResult:
+    """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing."""
+    trace = Trace(shop.clock)
+    with trace.step("plan"):
+        plan = make_plan(shop.project.id, task, slices)
+    hit(Point.AFTER_PLAN)
+    with trace.step("claim"):
+        claim = claim_slices(shop, task, plan, kind, uuid.uuid4().hex, wait)
+    hit(Point.AFTER_CLAIM)
+    with Heartbeat(shop, claim) as heartbeat, reported(shop, claim, trace):
+        session = shop.engine.fresh()
+        target = shop.target_of(task.target, session)
+        return _run_claimed(Attempt(shop, task, plan, kind, claim, trace, session, target), heartbeat)
+
+
+def make_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Plan:
+    app_ids = tuple(app_id(project, task.name, slice_.label) for slice_ in slices)
+    return Plan(task.write.compile(slices), slices, app_ids)
+
+
+def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
+    step = attempt.trace.step
+    with step("look"):
+        found = _look(attempt)
+    hit(Point.AFTER_LOOK)
+    with step("compute"):
+        computed = compute(attempt.shop, attempt.task, attempt.plan, attempt.session)
+        decision = decide(attempt.kind, attempt.task.policy.rerun, states(found, computed))
+        if not decision.compute:
+            return _unchanged(attempt, found, decision.why)
+        refuse_suspicions(attempt.task, computed, attempt.where)
+    hit(Point.AFTER_COMPUTE)
+    with step("stage"), discarding(attempt):
+        ready = _stage(attempt, found, computed, decision.why)
+    hit(Point.AFTER_STAGE)
+    with step("audit"), discarding(attempt):
+        ready = _audit(attempt, ready)
+    hit(Point.AFTER_AUDIT)
+    with step("publish"), discarding(attempt):
+        end = publish(attempt, ready, heartbeat)
+    hit(Point.AFTER_PUBLISH)
+    return finish(attempt, ready, end)
+
+
+def _look(attempt: Attempt) -> Found:
+    """Fix the generation. It is stored with the attempt and never computed again."""
+    found = look(attempt.shop, attempt.task, attempt.plan, attempt.target)
+    attempt.notes.extend(found.notes)
+    attempt.shop.ledger.fix(attempt.claim, found.generations)
+    return found
+
+
+def states(found: Found, computed: Computed) -> list[SliceState]:
+    """What is known of each slice, for `decide`."""
+    return [
+        SliceState(label, generation, found.intentions[label], computed.intention)
+        for label, generation in found.generations.items()
+    ]
+
+
+def _unchanged(attempt: Attempt, found: Found, why: str) -> RunResult:
+    """Nothing to write. The table was only read."""
+    ledger = attempt.shop.ledger
+    facts = Facts(why=why, version=found.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds)
+    ledger.close_attempt(attempt.id, AttemptState.UNCHANGED, facts)
+    ledger.discarded(attempt.id)
+    slices = []
+    for label, generation in found.generations.items():
+        run = ledger.run(attempt.task.name, label)
+        slices.append(SliceResult(label, generation, run.rows if run else None, run.fingerprint if run else None))
+    return ended(attempt, Outcome.ALREADY, tuple(slices), why, found.version)
+
+
+def _stage(attempt: Attempt, found: Found, computed: Computed, why: str) -> Ready:
+    """Write the rows where nobody sees them, counting them in flight.
+
+    Dying in here leaves invisible files that carry the attempt's name, and the table as it was.
+    """
+    task, scope = attempt.task, attempt.task.scope
+    held_in = None if isinstance(scope, Whole) else scope.held_in
+    attempt.target.prepare(task.target, computed.shape, held_in, task.policy.evolve)
+    observed = attempt.shop.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
+    staged = attempt.target.stage(task.target, observed.frame, attempt.plan, attempt.id)
+    measured = observed.read()
+    _verify(attempt, staged, measured)
+    facts = Facts(
+        slices=_slice_records(found, computed, measured),
+        inputs=_input_records(attempt, computed),
+        why=why,
+        seconds=attempt.trace.seconds,
+    )
+    attempt.shop.ledger.advance(attempt.claim, AttemptState.CLAIMED, AttemptState.STAGED, facts)
+    return Ready(staged, measured, computed, found, why)
+
+
+def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) -> None:
+    """A lost executor can lose and double rows inside one job: what was counted must be what was written."""
+    counted = sum(slice_.rows for slice_ in measured.values())
+    if staged.rows != counted:
+        raise StageMismatch(
+            f"{staged.rows} rows were staged, but {counted} rows of the slice were computed",
+            fix="Run it again. If it happens twice, the task's code gives another result each time it is evaluated.",
+        )
+    if staged.rows == 0 and attempt.task.policy.empty == "refuse":
+        raise EmptyRefused(
+            'the result is empty, and the task says empty="refuse"',
+            fix="Check its inputs for this slice. To let an empty result empty the slice, leave out empty=.",
+        )
+
+
+def _slice_records(found: Found, computed: Computed, measured: Mapping[str, Measured]) -> tuple[SliceRecord, ...]:
+    return tuple(
+        SliceRecord(label, generation, computed.intention, measured[label].rows, measured[label].fingerprint)
+        for label, generation in found.generations.items()
+    )
+
+
+def _input_records(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
+    return tuple(
+        InputRecord(slice_.label, leaf.kind, leaf.name, leaf.identity, leaf.version)
+        for slice_ in attempt.plan.slices
+        for leaf in computed.leaves
+    )
+
+
+def _audit(attempt: Attempt, ready: Ready) -> Ready:
+    """Fail before anyone sees it. Dying in here leaves the table as it was."""
+    ledger = attempt.shop.ledger
+    known = [ledger.run(attempt.task.name, slice_.label) for slice_ in attempt.plan.slices]
+    before = [run.rows for run in known if run is not None and run.rows is not None]
+    rows_before = sum(before) if before else None
+    results = run_audits(attempt.shop, attempt.task, attempt.target, ready.staged, ready.measured, rows_before)
+    facts = Facts(audits=results, seconds=attempt.trace.seconds)
+    failed = [audit for audit in results if audit.stops]
+    if failed:
+        told = AuditFailed(
+            "; ".join(f"audit {audit.name} failed: {audit.message}" for audit in failed),
+            where=attempt.where,
+            now="The rows were never visible; the table is unchanged.",
+            fix=f"See twice history {attempt.task.name}; correct the data or the code, then run again.",
+        )
+        ledger.close_attempt(attempt.id, AttemptState.REJECTED, replace(facts, error=told.details()))
+        raise told
+    attempt.notes.extend(f"audit {a.name} warns: {a.message}" for a in results if not a.passed)
+    ledger.advance(attempt.claim, AttemptState.STAGED, AttemptState.AUDITED, facts)
+    return replace(ready, audits=results)

@@ -1,0 +1,112 @@
+"""What became of attempts that did not report back? The target is asked, never guessed at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from twice.core.ports import Published, Target
+from twice.core.record import AttemptRecord, Facts
+from twice.core.run import AttemptState
+from twice.core.task import Task
+from twice.core.token import Intention
+from twice.core.write import Plan
+from twice.runtime.workshop import Workshop
+
+
+@dataclass(frozen=True)
+class Found:
+    """A look at the target: the table's version, each slice's generation and what it was published from."""
+
+    version: int | None
+    generations: Mapping[str, int]
+    intentions: Mapping[str, Intention | None]
+    notes: tuple[str, ...] = ()
+
+
+def look(shop: Workshop, task: Task, plan: Plan, target: Target) -> Found:
+    """Ask the target what it holds; bring the ledger up to it. A second look changes nothing more.
+
+    Dying here leaves the ledger behind the target, which the next look finds again.
+    """
+    published = target.published(task.target, plan.app_ids)
+    labels = {app: slice_.label for app, slice_ in zip(plan.app_ids, plan.slices, strict=True)}
+    notes = settle_passed(shop, task, target, labels, published)
+    intentions: dict[str, Intention | None] = {}
+    for app, label in labels.items():
+        generation = published.generations[app]
+        intention, note = _catch_up(shop, task, target, app, label, generation, published.version)
+        intentions[label] = intention
+        notes += note
+    generations = {label: published.generations[app] for app, label in labels.items()}
+    return Found(published.version, generations, intentions, tuple(notes))
+
+
+def settle_passed(
+    shop: Workshop, task: Task, target: Target, labels: Mapping[str, str], published: Published
+) -> list[str]:
+    """Close the open attempts whose generation the target has passed: they landed, or they must lose.
+
+    An attempt whose generation is not passed stays open: it may be dead, or slow and about to land.
+    """
+    notes: list[str] = []
+    apps = {label: app for app, label in labels.items()}
+    for attempt in shop.ledger.open_attempts(task.name, tuple(apps)):
+        passed = passed_at(attempt, {label: published.generations[app] for label, app in apps.items()})
+        if passed is None:
+            continue
+        label, generation = passed
+        note = target.provenance(task.target, apps[label], generation)
+        if note is not None and note.attempt == attempt.id:
+            record_landed(shop, attempt, published.version)
+            notes.append(f"attempt {attempt.id[:8]} had published without reporting back; it is recorded now")
+        else:
+            shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
+    return notes
+
+
+def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[str, int] | None:
+    """The first slice whose generation moved beyond what the attempt expected, with the one it aimed at.
+
+    One is enough: a commit needs every token at its expected generation.
+    """
+    for slice_ in attempt.slices:
+        held = generations.get(slice_.label)
+        if held is not None and slice_.expected is not None and held > slice_.expected:
+            return slice_.label, slice_.expected + 1
+    return None
+
+
+def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None) -> None:
+    """The target says the attempt landed; its own process did not live to say so."""
+    generations = {slice_.label: slice_.expected + 1 for slice_ in attempt.slices if slice_.expected is not None}
+    shop.ledger.publish(attempt.id, Facts(version=version), generations=generations)
+
+
+def _catch_up(
+    shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int, version: int | None
+) -> tuple[Intention | None, list[str]]:
+    """The intention the slice was published with; the ledger's word, if it speaks of this generation."""
+    known = shop.ledger.run(task.name, label)
+    if generation == 0:
+        if known is not None and known.generation > 0:
+            return None, [f"{label} was published before, but the table does not know it: was it recreated?"]
+        return None, []
+    if known is not None and known.generation == generation:
+        return known.intention, []
+    note = target.provenance(task.target, app, generation)
+    intention = note.intentions.get(app) if note else None
+    shop.ledger.adopt(
+        task.name,
+        label,
+        generation=generation,
+        attempt=note.attempt if note else None,
+        intention=intention,
+        version=version,
+    )
+    if known is not None and known.generation > generation:
+        return intention, [
+            f"the table holds generation {generation} of {label}, the ledger knew {known.generation}: "
+            "was the table restored or replaced?"
+        ]
+    return intention, []

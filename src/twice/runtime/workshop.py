@@ -1,0 +1,44 @@
+"""What a run needs at hand, put together by wiring and passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from twice.core.ports import Clock, Engine, Target
+from twice.core.project import Project
+from twice.core.task import TableName, Task
+from twice.ledgers.store import Ledger
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """`target_of` binds a table's target to one run's session; `holder` names this process to others."""
+
+    project: Project
+    ledger: Ledger
+    engine: Engine
+    target_of: Callable[[TableName, Any], Target]
+    code_hash: Callable[[Task], str]
+    clock: Clock
+    holder: str
+    lease: timedelta = timedelta(minutes=5)
+
+
+@dataclass
+class Trace:
+    """How long each step of one run took, in the order they were taken."""
+
+    clock: Clock
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        started = self.clock.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + self.clock.monotonic() - started

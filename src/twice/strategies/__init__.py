@@ -1,0 +1,1 @@
+"""How a task writes. One file each, pure: slices and options in, a write verb out."""

@@ -1,0 +1,169 @@
+"""Slices cover time exactly once, in every zone and over every clock change."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from itertools import pairwise
+from zoneinfo import available_timezones
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from twice.core.scope import Daily, Every, Hourly, Monthly, TimeScope, Whole, slice_named
+from twice.core.slice import WHOLE
+from twice.errors import DeclarationError, UsageError
+
+UTC = timezone.utc
+ZONES = sorted(zone for zone in available_timezones() if "/" in zone and not zone.startswith(("Etc/", "SystemV/")))
+
+instants = st.datetimes(datetime(1990, 1, 1), datetime(2037, 1, 1)).map(lambda d: d.replace(tzinfo=UTC))
+zones = st.none() | st.sampled_from(ZONES)
+scopes: st.SearchStrategy[TimeScope] = st.one_of(
+    st.builds(lambda zone: Daily("at", start="1980-01-01", zone=zone), zones),
+    st.builds(lambda zone: Monthly("at", start="1980-01", zone=zone), zones),
+    st.just(Hourly("at", start="1980-01-01T00")),
+    st.builds(
+        lambda minutes: Every("at", start="1980-01-01T00:00", minutes=minutes),
+        st.sampled_from([1, 5, 15, 20, 45, 90, 360, 1440]),
+    ),
+)
+
+
+@given(scopes, instants)
+def test_the_slice_at_an_instant_contains_it(scope: TimeScope, instant: datetime) -> None:
+    found = scope.slice_at(instant)
+    assert found.start <= instant < found.end
+
+
+@settings(max_examples=60)
+@given(scopes, instants, st.integers(1, 70))
+def test_slices_cover_a_range_exactly_once_and_in_order(scope: TimeScope, instant: datetime, count: int) -> None:
+    first = scope.slice_at(instant)
+    last = scope.slice_at(first.start + (first.end - first.start) * count)
+    slices = list(scope.through(first, last))
+    assert slices[0] == first
+    assert slices[-1] == last
+    for one, next_ in pairwise(slices):
+        assert one.end == next_.start
+        assert one < next_
+    assert all(one.start < one.end for one in slices)
+    assert len({one.label for one in slices}) == len(slices)
+
+
+@given(scopes, instants)
+def test_a_label_names_its_slice(scope: TimeScope, instant: datetime) -> None:
+    found = scope.slice_at(instant)
+    assert scope.slice_of(found.label) == found
+    assert scope.slice_of(found.label).bounds == found.bounds
+
+
+@given(scopes, instants)
+def test_bounds_of_neighbours_meet(scope: TimeScope, instant: datetime) -> None:
+    found = scope.slice_at(instant)
+    following = scope.slice_at(found.end)
+    assert found.bounds is not None
+    assert following.bounds is not None
+    assert not found.bounds.contain(following.bounds.low)
+    assert found.bounds.contain(found.bounds.low)
+    assert not found.bounds.contain(None)
+
+
+@pytest.mark.parametrize(("day", "hours"), [("2026-03-08", 23), ("2026-03-09", 24), ("2026-11-01", 25)])
+def test_a_local_day_lasts_23_24_or_25_hours(day: str, hours: int) -> None:
+    found = Daily("at", start="2020-01-01", zone="America/New_York").slice_of(day)
+    assert found.end - found.start == timedelta(hours=hours)
+
+
+def test_a_day_whose_midnight_is_skipped_begins_at_the_jump() -> None:
+    found = Daily("at", start="2010-01-01", zone="America/Sao_Paulo").slice_of("2018-11-04")
+    assert found.start == datetime(2018, 11, 4, 3, tzinfo=UTC)
+    assert found.end - found.start == timedelta(hours=23)
+
+
+def test_a_day_that_a_zone_skipped_is_no_slice() -> None:
+    scope = Daily("at", start="2011-01-01", zone="Pacific/Apia")
+    labels = [s.label for s in scope.through(scope.slice_of("2011-12-29"), scope.slice_of("2011-12-31"))]
+    assert labels == ["2011-12-29", "2011-12-31"]
+    with pytest.raises(UsageError, match="does not exist in Pacific/Apia"):
+        scope.slice_of("2011-12-30")
+
+
+def test_a_date_column_is_its_own_slice_column_and_others_get_one() -> None:
+    assert Daily("order_date", start="2026-01-01").held_in.derived is False
+    assert Daily("at", start="2026-01-01", zone="UTC").held_in.name == "local_day"
+    assert Hourly("event_at", start="2026-01-01T00").held_in.name == "event_hour"
+    assert Monthly("order_date", start="2026-01").held_in.name == "order_month"
+    assert Every("at", start="2026-01-01T00:00").held_in.name == "window_start"
+    assert Daily("at", start="2026-01-01", zone="UTC", slice_column="day").held_in.name == "day"
+
+
+def test_a_month_over_daily_partitions_owns_the_range_of_its_days() -> None:
+    bounds = Monthly("order_date", start="2026-01", slice_column="order_date").slice_of("2026-02").bounds
+    assert bounds is not None
+    assert (bounds.column, bounds.low, bounds.high) == ("order_date", date(2026, 2, 1), date(2026, 3, 1))
+
+
+def test_an_orchestrators_instant_names_the_slice_that_contains_it() -> None:
+    scope = Daily("order_date", start="2026-01-01")
+    assert scope.slice_of("2026-06-09T02:00:00+00:00").label == "2026-06-09"
+    assert scope.slice_of("2026-06-09T02:00:00Z").label == "2026-06-09"
+
+
+def test_lookback_never_reaches_before_the_start() -> None:
+    scope = Daily("order_date", start="2026-01-01", lookback=3)
+    assert [s.label for s in scope.earlier(scope.slice_of("2026-01-03"), 3)] == ["2026-01-01", "2026-01-02"]
+    assert [s.label for s in scope.earlier(scope.slice_of("2026-03-01"), 2)] == ["2026-02-27", "2026-02-28"]
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-02-30", "2026-6-9", "yesterday", "", "2026-06-09T13", "2026-06", "２０２６-06-09", "2026-06-09\x00"]
+)
+def test_a_malformed_or_impossible_date_is_refused_with_the_right_form(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a day of this task. Give it as 2026-06-09"):
+        Daily("order_date", start="2026-01-01").slice_of(text)
+
+
+def test_a_date_before_the_start_is_refused_naming_the_start() -> None:
+    with pytest.raises(UsageError, match="2025-12-31 is before the task's start, 2026-01-01"):
+        Daily("order_date", start="2026-01-01").slice_of("2025-12-31")
+
+
+def test_no_date_is_refused_because_the_clock_is_never_asked() -> None:
+    with pytest.raises(UsageError, match="never taken from the clock"):
+        slice_named(Daily("order_date", start="2026-01-01"), None)
+    assert slice_named(Whole(), None) == WHOLE
+    with pytest.raises(UsageError, match="owns its whole table"):
+        slice_named(Whole(), "2026-06-09")
+
+
+def test_a_zero_width_interval_is_refused_naming_airflow() -> None:
+    moment = datetime(2026, 6, 9, tzinfo=UTC)
+    with pytest.raises(UsageError, match="Airflow 3"):
+        Daily("order_date", start="2026-01-01").between(moment, moment)
+
+
+def test_an_interval_must_lie_on_slice_boundaries() -> None:
+    scope = Daily("order_date", start="2026-01-01")
+    start = datetime(2026, 6, 9, tzinfo=UTC)
+    assert [s.label for s in scope.between(start, start + timedelta(days=2))] == ["2026-06-09", "2026-06-10"]
+    with pytest.raises(UsageError, match="does not begin and end on a day"):
+        scope.between(start, start + timedelta(hours=30))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Daily("", start="2026-01-01"), "needs the name of its column"),
+        (lambda: Daily("d", start="01.01.2026"), "is not the beginning of a day"),
+        (lambda: Monthly("d", start="2026-01-15"), "is not the beginning of a month"),
+        (lambda: Daily("d", start="2026-01-01", zone="Mars/Olympus"), "unknown time zone"),
+        (lambda: Daily("d", start="2026-01-01", lookback=-1), "lookback=-1 is negative"),
+        (lambda: Hourly("at", start="2026-01-01T00", zone="UTC"), "UTC instants"),
+        (lambda: Every("at", start="2026-01-01T00:00", minutes=7), "does not divide a day"),
+        (lambda: Every("at", start="2026-01-01T00:07", minutes=15), "is not the beginning of a window"),
+    ],
+)
+def test_a_scope_that_cannot_work_is_refused_where_it_is_written(make: object, said: str) -> None:
+    with pytest.raises(DeclarationError, match=said):
+        make()  # type: ignore[operator]
