@@ -1,0 +1,172 @@
+"""From a URL to an engine that keeps the ledger's promises: durable commits, one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, PoolProxiedConnection, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from twice.errors import EnvironmentProblem
+from twice.ledgers.trouble import problem, told_plainly
+
+BUSY_SECONDS = 30.0
+"""How long a writer waits for another one. Our transactions take milliseconds."""
+
+MOUNTS = Path("/proc/mounts")
+
+# fmt: off
+NETWORK_FILE_SYSTEMS = frozenset({
+    "nfs", "nfs3", "nfs4", "cifs", "smb", "smbfs", "smb2", "smb3", "afs", "coda", "ncpfs", "ceph", "glusterfs",
+    "lustre", "gpfs", "beegfs", "panfs", "davfs", "davfs2", "sshfs", "s3fs", "gcsfuse", "rclone", "goofys",
+    "smbnetfs", "curlftpfs",
+})
+# fmt: on
+
+_WRITES = "twice_writes"
+
+
+def parse_url(text: str) -> URL:
+    """The URL, of a database we can use. What was given is not repeated: it may hold a password."""
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError) as error:
+        raise EnvironmentProblem(
+            "the ledger's URL cannot be read as a database URL",
+            fix="Write sqlite:///path/to/ledger.db or postgresql+psycopg://user:password@host/database.",
+        ) from error
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise problem(
+            f"a ledger cannot live in {url.get_backend_name()!r}",
+            url,
+            "Use sqlite:///path/to/ledger.db or postgresql+psycopg://user:password@host/database.",
+        )
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        raise problem(
+            "a ledger in memory forgets everything when the process ends",
+            url,
+            "Name a file: sqlite:///path/to/ledger.db.",
+        )
+    return url
+
+
+def connect(url: URL) -> Engine:
+    """An engine for this URL. Opens nothing yet, except that a missing SQLite file is created, empty and private.
+    Dying here leaves that empty file, which the next opening fills."""
+    try:
+        if url.get_backend_name() == "sqlite":
+            return _connect_sqlite(url)
+        return create_engine(url, hide_parameters=True, pool_pre_ping=True)
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise problem(
+            f"the driver for {url.drivername} is not installed",
+            url,
+            'Install it: pip install "psycopg[binary]", and write postgresql+psycopg://… in the URL.',
+        ) from error
+
+
+def for_writing(engine: Engine) -> Engine:
+    """The same pool, for transactions that write: they take the write lock when they begin, not half-way."""
+    return engine.execution_options(**{_WRITES: True})
+
+
+def network_file_system(path: Path, mounts: str) -> str | None:
+    """The type of the network file system that holds `path`, by the text of /proc/mounts; None if it is local."""
+    found, depth = "", -1
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        # The kernel writes blanks and backslashes in paths as octal: `\040`.
+        point = Path(fields[1].encode("latin-1", "replace").decode("unicode_escape"))
+        # A later mount on the same folder hides the earlier one.
+        if (path == point or point in path.parents) and len(point.parts) >= depth:
+            found, depth = fields[2], len(point.parts)
+    return found if found.removeprefix("fuse.") in NETWORK_FILE_SYSTEMS else None
+
+
+def _connect_sqlite(url: URL) -> Engine:
+    path = Path(url.database or "").absolute()
+    with told_plainly(url):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _refuse_network(path, url)
+        _create_private(path)
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_SECONDS})
+    event.listen(engine, "connect", _prepare_connection)
+    event.listen(engine, "begin", _begin)
+    try:
+        with told_plainly(url):
+            _use_wal(engine, url)
+    except EnvironmentProblem:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _refuse_network(path: Path, url: URL) -> None:
+    mounts = MOUNTS.read_text(encoding="utf-8", errors="replace") if MOUNTS.exists() else ""
+    kind = network_file_system(path.resolve(), mounts)
+    if kind is not None:
+        raise problem(
+            f"an SQLite ledger cannot live on a network file system ({kind}): its locks do not hold there, "
+            "and two runs could both believe they own a slice",
+            url,
+            "Put the ledger on a local disk, or use PostgreSQL: postgresql+psycopg://user:password@host/database.",
+        )
+
+
+def _create_private(path: Path) -> None:
+    # SQLite gives the -wal and -shm files beside it the same mode.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _prepare_connection(connection: Any, _record: Any) -> None:
+    # The driver must not begin transactions by itself: it would begin a write without the lock.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    try:
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute("PRAGMA synchronous = FULL")
+    finally:
+        cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    # A deferred transaction that turns into a writer fails at once when another one wrote meanwhile.
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _use_wal(engine: Engine, url: URL) -> None:
+    deadline = time.monotonic() + BUSY_SECONDS
+    with closing(engine.raw_connection()) as connection:
+        mode = _ask_for_wal(connection)
+        # SQLite does not wait for the lock that this change needs, so we do. The file keeps the mode: only two
+        # first openings at once ever meet here.
+        while mode is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+            mode = _ask_for_wal(connection)
+    if mode != "wal":
+        raise problem(
+            f"SQLite cannot keep a write-ahead log there (it stays in mode {mode or 'locked'})",
+            url,
+            "Put the ledger on a local disk; see who else holds the file (lsof).",
+        )
+
+
+def _ask_for_wal(connection: PoolProxiedConnection) -> str | None:
+    """The mode the file is in now; None while another process is changing it."""
+    with closing(connection.cursor()) as cursor:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                return None
+            raise
+        return str((cursor.fetchone() or ("",))[0])

@@ -1,0 +1,147 @@
+"""Reading the ledger: rows become records."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, select
+
+from twice.core.audit import AuditResult
+from twice.core.record import AttemptRecord, InputRecord, RunRecord, SliceRecord
+from twice.core.run import AttemptState
+from twice.core.token import Intention
+from twice.ledgers.schema import LEFTOVER_STATES, OPEN_STATES, attempts, audits, inputs, leases, runs, slices
+
+_STATES = {state.value: state for state in AttemptState}
+Chosen = Select[int]
+
+
+def named(attempt: str) -> Chosen:
+    return select(attempts.c.fence).where(attempts.c.id == attempt)
+
+
+def still_open(task: str | None, labels: Sequence[str] | None) -> Chosen:
+    chosen = _of_task(select(attempts.c.fence).where(attempts.c.state.in_(OPEN_STATES)), task)
+    if labels is not None:
+        touching = select(slices.c.fence).where(slices.c.label.in_(labels))
+        chosen = chosen.where(attempts.c.fence.in_(touching))
+    return chosen
+
+
+def with_leftovers(task: str | None) -> Chosen:
+    return _of_task(select(attempts.c.fence).where(~attempts.c.discarded, attempts.c.state.in_(LEFTOVER_STATES)), task)
+
+
+def newest(task: str, label: str | None, limit: int) -> Chosen:
+    if label is None:
+        chosen = select(attempts.c.fence).where(attempts.c.task == task).order_by(attempts.c.fence.desc())
+    else:
+        of_slice = (slices.c.task == task, slices.c.label == label)
+        chosen = select(slices.c.fence).where(*of_slice).order_by(slices.c.fence.desc())
+    return chosen.limit(limit)
+
+
+def read_attempts(connection: Connection, chosen: Chosen) -> tuple[AttemptRecord, ...]:
+    """The chosen attempts with everything known of them, oldest first."""
+    rows = connection.execute(select(attempts).where(attempts.c.fence.in_(chosen)).order_by(attempts.c.fence)).all()
+    if not rows:
+        return ()
+    slices_of: dict[int, list[SliceRecord]] = defaultdict(list)
+    for row in connection.execute(select(slices).where(slices.c.fence.in_(chosen)).order_by(slices.c.label)):
+        slices_of[row.fence].append(_slice_record(row))
+    inputs_of: dict[int, list[InputRecord]] = defaultdict(list)
+    for row in connection.execute(select(inputs).where(inputs.c.fence.in_(chosen)).order_by(inputs.c.position)):
+        inputs_of[row.fence].append(InputRecord(row.label, row.kind, row.name, row.identity, row.version))
+    audits_of: dict[int, list[AuditResult]] = defaultdict(list)
+    for row in connection.execute(select(audits).where(audits.c.fence.in_(chosen)).order_by(audits.c.position)):
+        audits_of[row.fence].append(AuditResult(row.name, row.severity, row.passed, row.message))
+    leases_of = _leases_of(connection, chosen)
+    records = []
+    for row in rows:
+        until, held = leases_of.get(row.fence, (None, 0))
+        # With one slice taken over the lease is lost, even if others are still in its name.
+        whole = until if held == len(slices_of[row.fence]) else None
+        found = (tuple(slices_of[row.fence]), tuple(inputs_of[row.fence]), tuple(audits_of[row.fence]))
+        records.append(_attempt_record(row, whole, *found))
+    return tuple(records)
+
+
+def read_runs(connection: Connection, task: str | None, label: str | None) -> tuple[RunRecord, ...]:
+    """By task and label. One row per (task, slice) that was ever claimed, published or adopted."""
+    last = attempts.alias("last")
+    chosen = select(runs, last.c.id, last.c.state).select_from(runs.outerjoin(last, last.c.fence == runs.c.last_fence))
+    if task is not None:
+        chosen = chosen.where(runs.c.task == task)
+    if label is not None:
+        chosen = chosen.where(runs.c.label == label)
+    return tuple(_run_record(row) for row in connection.execute(chosen.order_by(runs.c.task, runs.c.label)))
+
+
+def _of_task(chosen: Chosen, task: str | None) -> Chosen:
+    return chosen if task is None else chosen.where(attempts.c.task == task)
+
+
+def _leases_of(connection: Connection, chosen: Chosen) -> dict[int, tuple[datetime, int]]:
+    """By attempt: when its first lease runs out, and how many slices it holds."""
+    rows = connection.execute(
+        select(leases.c.fence, func.min(leases.c.until), func.count())
+        .where(leases.c.fence.in_(chosen))
+        .group_by(leases.c.fence)
+    )
+    return {fence: (until, held) for fence, until, held in rows}
+
+
+def _slice_record(row: Any) -> SliceRecord:
+    intention = None if row.code_hash is None else Intention(row.code_hash, row.inputs_hash)
+    return SliceRecord(row.label, row.expected, intention, row.rows, row.fingerprint)
+
+
+def _attempt_record(
+    row: Any,
+    lease_until: datetime | None,
+    slices_: tuple[SliceRecord, ...],
+    inputs_: tuple[InputRecord, ...],
+    audits_: tuple[AuditResult, ...],
+) -> AttemptRecord:
+    return AttemptRecord(
+        id=row.id,
+        task=row.task,
+        kind=row.kind,
+        state=_STATES[row.state],
+        fence=row.fence,
+        holder=row.holder,
+        started=row.started,
+        finished=row.finished,
+        lease_until=lease_until,
+        slices=slices_,
+        inputs=inputs_,
+        audits=audits_,
+        why=row.why,
+        version=row.version,
+        notes=tuple(json.loads(row.notes or "[]")),
+        seconds=json.loads(row.seconds or "{}"),
+        error=None if row.error is None else json.loads(row.error),
+        discarded=row.discarded,
+    )
+
+
+def _run_record(row: Any) -> RunRecord:
+    # Unpacked by place: a status over 100,000 runs spends its time here.
+    (task, label, generation, attempt, code, inputs_, rows, fingerprint, version, published, _, last, state) = row
+    return RunRecord(
+        task,
+        label,
+        generation,
+        attempt,
+        None if code is None else Intention(code, inputs_),
+        rows,
+        fingerprint,
+        version,
+        published,
+        last,
+        None if state is None else _STATES[state],
+    )

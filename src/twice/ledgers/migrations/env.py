@@ -1,0 +1,16 @@
+"""Run by alembic. The connection comes with its transaction: all migrations land together or none does."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from twice.ledgers.schema import VERSION_TABLE, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

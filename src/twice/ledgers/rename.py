@@ -1,0 +1,48 @@
+"""A renamed task keeps its history (`formerly`)."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Select, Table, delete, select, update
+
+from twice.ledgers.schema import attempts, leases, runs, slices
+from twice.ledgers.transitions import move_forward
+
+
+def rename(connection: Connection, old: str, new: str) -> None:
+    """Everything of `old` becomes `new`'s. Where both know a slice, the further generation and the later lease
+    stay. A second call finds nothing to move. Dying here has moved everything or nothing."""
+    if not new or old == new:
+        raise ValueError(f"a task is not renamed from {old!r} to {new!r}")
+    _settle_runs(connection, old, new)
+    _settle_leases(connection, old, new)
+    for table in (attempts, slices, runs, leases):
+        connection.execute(update(table).where(table.c.task == old).values(task=new))
+
+
+def _settle_runs(connection: Connection, old: str, new: str) -> None:
+    both = connection.execute(
+        select(runs).where(runs.c.task == old, runs.c.label.in_(_labels(runs, new))),
+    ).all()
+    move_forward(connection, [{**row._mapping, "task": new} for row in both])
+    for row in both:
+        of_new = (runs.c.task == new, runs.c.label == row.label)
+        connection.execute(
+            update(runs).where(*of_new, runs.c.last_fence < row.last_fence).values(last_fence=row.last_fence)
+        )
+        connection.execute(delete(runs).where(runs.c.task == old, runs.c.label == row.label))
+
+
+def _settle_leases(connection: Connection, old: str, new: str) -> None:
+    both = connection.execute(
+        select(leases).where(leases.c.task == old, leases.c.label.in_(_labels(leases, new)))
+    ).all()
+    for row in both:
+        of_new = (leases.c.task == new, leases.c.label == row.label)
+        connection.execute(
+            update(leases).where(*of_new, leases.c.until < row.until).values(fence=row.fence, until=row.until)
+        )
+        connection.execute(delete(leases).where(leases.c.task == old, leases.c.label == row.label))
+
+
+def _labels(table: Table, task: str) -> Select[str]:
+    return select(table.c.label).where(table.c.task == task)

@@ -1,0 +1,185 @@
+"""The ledger's tables, for SQLite and PostgreSQL alike. A change here needs a migration; a test compares them.
+
+    attempts ─┬─ slices    what one attempt learnt of each slice
+              ├─ inputs    the leaves each slice was computed from
+              ├─ audits    the results of its audits
+              └─ leases    who may work on a (task, slice) now: a row exists only while it is held
+    runs                   the last publish of each (task, slice), and its last attempt
+
+The fence is the attempts' own key: the database hands it out in growing order and never twice.
+Names begin with `twice_`, since a team's PostgreSQL database may hold other tables.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Connection,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import TypeDecorator
+
+HEAD = "0001"
+"""The newest migration. Known without loading alembic, which most openings do not need."""
+
+VERSION_TABLE = "twice_schema"
+
+OPEN_STATES = ("claimed", "staged", "audited", "publishing")
+LEFTOVER_STATES = ("failed", "rejected", "superseded", "abandoned")
+"""Closed without publishing: staged files may be left. `unchanged` never staged any."""
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An instant, stored as UTC. SQLite keeps no zone, so it is put back on reading."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone")
+        return value.astimezone(timezone.utc)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is None:
+            return None
+        return value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
+
+
+# SQLite counts up by itself only in a column whose type is exactly INTEGER.
+_FENCE = BigInteger().with_variant(Integer, "sqlite")
+
+metadata = MetaData()
+
+attempts = Table(
+    "twice_attempts",
+    metadata,
+    Column("fence", _FENCE, autoincrement=True),
+    Column("id", Text, nullable=False),
+    Column("task", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("started", UtcTime, nullable=False),
+    Column("finished", UtcTime),
+    Column("why", Text),
+    Column("version", BigInteger),
+    Column("notes", Text),
+    Column("seconds", Text),
+    Column("error", Text),
+    Column("discarded", Boolean, nullable=False),
+    PrimaryKeyConstraint("fence", name="twice_attempts_pk"),
+    UniqueConstraint("id", name="twice_attempts_id"),
+    # Empty ids pass every NULL check.
+    CheckConstraint("id <> '' AND task <> ''", name="twice_attempts_named"),
+    # A deleted row's fence is never given out again.
+    sqlite_autoincrement=True,
+)
+
+slices = Table(
+    "twice_slices",
+    metadata,
+    Column("fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_slices_attempt")),
+    Column("label", Text, nullable=False),
+    # The attempt's task once more: the history of one slice is then one walk down an index.
+    Column("task", Text, nullable=False),
+    Column("expected", BigInteger),
+    Column("code_hash", Text),
+    Column("inputs_hash", Text),
+    Column("rows", BigInteger),
+    Column("fingerprint", Text),
+    PrimaryKeyConstraint("fence", "label", name="twice_slices_pk"),
+    CheckConstraint("label <> ''", name="twice_slices_named"),
+)
+
+leases = Table(
+    "twice_leases",
+    metadata,
+    Column("task", Text, nullable=False),
+    Column("label", Text, nullable=False),
+    # NULL only inside the claiming transaction: the fence is handed out after the slices are locked.
+    Column("fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_leases_attempt")),
+    Column("until", UtcTime, nullable=False),
+    PrimaryKeyConstraint("task", "label", name="twice_leases_pk"),
+)
+
+runs = Table(
+    "twice_runs",
+    metadata,
+    Column("task", Text, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    # No foreign key: a target may name an attempt that a lost ledger has taken with it.
+    Column("attempt", Text),
+    Column("code_hash", Text),
+    Column("inputs_hash", Text),
+    Column("rows", BigInteger),
+    Column("fingerprint", Text),
+    Column("version", BigInteger),
+    Column("published", UtcTime),
+    Column("last_fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_runs_last_attempt")),
+    PrimaryKeyConstraint("task", "label", name="twice_runs_pk"),
+    CheckConstraint("generation >= 0", name="twice_runs_generation"),
+)
+
+inputs = Table(
+    "twice_inputs",
+    metadata,
+    Column("fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_inputs_attempt")),
+    Column("position", Integer, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("identity", Text),
+    Column("version", BigInteger),
+    PrimaryKeyConstraint("fence", "position", name="twice_inputs_pk"),
+)
+
+audits = Table(
+    "twice_audits",
+    metadata,
+    Column("fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_audits_attempt")),
+    Column("position", Integer, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("passed", Boolean, nullable=False),
+    Column("message", Text, nullable=False),
+    PrimaryKeyConstraint("fence", "position", name="twice_audits_pk"),
+)
+
+
+def _listed(states: tuple[str, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+_IS_OPEN = text(f"state IN ({_listed(OPEN_STATES)})")
+_HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({_listed(LEFTOVER_STATES)})")
+
+Index("twice_attempts_by_task", attempts.c.task, attempts.c.fence)
+Index("twice_attempts_open", attempts.c.fence, sqlite_where=_IS_OPEN, postgresql_where=_IS_OPEN)
+Index("twice_attempts_leftover", attempts.c.fence, sqlite_where=_HAS_LEFTOVERS, postgresql_where=_HAS_LEFTOVERS)
+Index("twice_slices_by_label", slices.c.task, slices.c.label, slices.c.fence)
+Index("twice_leases_by_fence", leases.c.fence)
+
+
+def insert_or(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that can say what happens on a conflict; both dialects spell it the same."""
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)

@@ -1,0 +1,178 @@
+"""The ledger: what was tried, what landed, who is at work. SQLite or PostgreSQL, by URL.
+
+Every method is one transaction: it has happened or it has not, whenever the process dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, Engine, update
+
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.ports import Clock
+from twice.core.record import AttemptRecord, Busy, Claim, Facts, RunRecord
+from twice.core.run import AttemptState
+from twice.core.token import Intention, Kind
+from twice.ledgers import claims, history, transitions
+from twice.ledgers.claims import Wish
+from twice.ledgers.connect import connect, for_writing, parse_url
+from twice.ledgers.migrate import migrate
+from twice.ledgers.rename import rename
+from twice.ledgers.schema import attempts
+from twice.ledgers.trouble import problem, told_plainly
+
+
+class Ledger:
+    """Open one with `Ledger.open`. Threads may share it; a forked child must open its own."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    @classmethod
+    def open(cls, url: str, clock: Clock = SYSTEM_CLOCK) -> Ledger:
+        """Open, create or migrate the ledger. Dying here leaves no ledger, an empty one, or a whole one."""
+        engine = connect(parse_url(url))
+        try:
+            migrate(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine, clock)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def now(self) -> datetime:
+        """The clock that leases are measured by."""
+        return self._clock.now()
+
+    def claim(
+        self, task: str, labels: Sequence[str], *, attempt: str, kind: Kind, holder: str, lease: timedelta
+    ) -> Claim | Busy:
+        """All slices or none. Dying after it leaves an open attempt whose lease runs out."""
+        wish = Wish(task, tuple(labels), attempt, kind, holder)
+        now = self.now()
+        with self._writing() as connection:
+            found = claims.claim(connection, wish, now, now + lease)
+            if isinstance(found, Busy):
+                connection.rollback()
+            return found
+
+    def renew(self, claim: Claim, lease: timedelta) -> bool:
+        """Hold on for another `lease`. False: another attempt took a slice over, or settled this one as dead."""
+        with self._writing() as connection:
+            held = claims.renew(connection, claim, self.now() + lease)
+            if not held:
+                connection.rollback()
+            return held
+
+    def fix(self, claim: Claim, expected: Mapping[str, int]) -> None:
+        """Write the generation of each slice found at look: once, before anything is staged for it."""
+        with self._writing() as connection:
+            transitions.fix(connection, claim, expected)
+
+    def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
+        """Move on and keep what was learnt. Raises LeaseLost if another process has closed this attempt."""
+        with self._writing() as connection:
+            transitions.advance(connection, claim, before, after, facts)
+
+    def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
+        """The target says these generations landed. Dying before it leaves the ledger behind the table; the next
+        look at the slice calls this again. A second call changes nothing."""
+        with self._writing() as connection:
+            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            if fence is None:
+                raise problem(
+                    f"attempt {attempt} is not in this ledger: it was replaced while the attempt ran. "
+                    "The table holds what the attempt published",
+                    self._engine.url,
+                    "Run again: it will look at the table first.",
+                )
+            transitions.publish(connection, fence, facts, generations, self.now())
+
+    def close_attempt(self, attempt: str, state: AttemptState, facts: Facts = Facts()) -> bool:  # noqa: B008
+        """End an attempt that published nothing and let go of its slices. False, and nothing written, if it has
+        ended before or is unknown. Dying before it leaves an open attempt for a later look."""
+        with self._writing() as connection:
+            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            return fence is not None and transitions.close(connection, fence, state, facts, self.now())
+
+    def adopt(
+        self,
+        task: str,
+        label: str,
+        *,
+        generation: int,
+        attempt: str | None,
+        intention: Intention | None,
+        version: int | None,
+    ) -> None:
+        """Record a publish that the target shows and this ledger has missed. Never moves a run back. When it
+        happened is not known, so `published` stays empty. A second call changes nothing."""
+        row = {
+            "task": task,
+            "label": label,
+            "generation": generation,
+            "attempt": attempt,
+            "code_hash": intention.code if intention else None,
+            "inputs_hash": intention.inputs if intention else None,
+            "rows": None,
+            "fingerprint": None,
+            "version": version,
+            "published": None,
+        }
+        with self._writing() as connection:
+            transitions.move_forward(connection, [row])
+
+    def discarded(self, attempt: str) -> None:
+        """The attempt's staged files are known to be gone. Dying before it costs one more look for them."""
+        with self._writing() as connection:
+            connection.execute(update(attempts).where(attempts.c.id == attempt).values(discarded=True))
+
+    def rename(self, old: str, new: str) -> None:
+        """A task's history follows it to its new name. A second call changes nothing."""
+        with self._writing() as connection:
+            rename(connection, old, new)
+
+    def attempt(self, attempt: str) -> AttemptRecord | None:
+        with self._reading() as connection:
+            return next(iter(history.read_attempts(connection, history.named(attempt))), None)
+
+    def attempts(self, task: str, label: str | None = None, limit: int = 50) -> tuple[AttemptRecord, ...]:
+        """Newest first."""
+        with self._reading() as connection:
+            return history.read_attempts(connection, history.newest(task, label, limit))[::-1]
+
+    def open_attempts(self, task: str | None = None, labels: Sequence[str] | None = None) -> tuple[AttemptRecord, ...]:
+        """Attempts that may be at work or may have died, oldest first; with `labels`, those touching one of them."""
+        with self._reading() as connection:
+            return history.read_attempts(connection, history.still_open(task, labels))
+
+    def undiscarded(self, task: str | None = None) -> tuple[AttemptRecord, ...]:
+        """Attempts closed without publishing whose staged files may be left, oldest first."""
+        with self._reading() as connection:
+            return history.read_attempts(connection, history.with_leftovers(task))
+
+    def run(self, task: str, label: str) -> RunRecord | None:
+        """None for a slice that was never claimed, published or adopted."""
+        with self._reading() as connection:
+            return next(iter(history.read_runs(connection, task, label)), None)
+
+    def runs(self, task: str | None = None) -> tuple[RunRecord, ...]:
+        """By task and label."""
+        with self._reading() as connection:
+            return history.read_runs(connection, task, None)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with told_plainly(self._engine.url), for_writing(self._engine).begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with told_plainly(self._engine.url), self._engine.begin() as connection:
+            yield connection

@@ -1,0 +1,200 @@
+"""How attempts move on and runs move forward. Every transition is guarded by the state it comes from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, or_, select, update
+
+from twice.core.record import Claim, Facts
+from twice.core.run import AttemptState
+from twice.errors import LeaseLost, RunError
+from twice.ledgers.claims import release
+from twice.ledgers.schema import OPEN_STATES, attempts, audits, inputs, insert_or, runs, slices
+
+_ORDER = {AttemptState(state): place for place, state in enumerate(OPEN_STATES)}
+
+
+def fix(connection: Connection, held: Claim, expected: Mapping[str, int]) -> None:
+    """Write the generations found at look, once. The same ones again change nothing; others are refused, since
+    a generation that follows the table is no compare-and-swap. Dying here leaves all of them written or none."""
+    state = connection.execute(
+        select(attempts.c.state).where(attempts.c.fence == held.fence, attempts.c.id == held.attempt)
+    ).scalar_one_or_none()
+    if state not in OPEN_STATES:
+        raise _lost(held, state)
+    for label, generation in expected.items():
+        of_slice = and_(slices.c.fence == held.fence, slices.c.label == label)
+        fixed = connection.execute(
+            update(slices).where(of_slice, slices.c.expected.is_(None)).values(expected=generation)
+        )
+        if fixed.rowcount != 1:
+            _refuse_other_generation(connection, held, label, generation)
+
+
+def advance(connection: Connection, held: Claim, before: AttemptState, after: AttemptState, facts: Facts) -> None:
+    """From one open state to the same or a later one. Dying here leaves the attempt open, in either state."""
+    if before not in _ORDER or after not in _ORDER or _ORDER[after] < _ORDER[before]:
+        raise ValueError(f"an attempt does not advance from {before.value} to {after.value}")
+    moved = connection.execute(
+        update(attempts)
+        .where(attempts.c.fence == held.fence, attempts.c.id == held.attempt, attempts.c.state == before.value)
+        .values(state=after.value)
+    )
+    if moved.rowcount != 1:
+        found = connection.execute(select(attempts.c.state).where(attempts.c.id == held.attempt)).scalar_one_or_none()
+        raise _lost(held, found)
+    learn(connection, held.fence, facts)
+
+
+def close(connection: Connection, fence: int, state: AttemptState, facts: Facts, now: datetime) -> bool:
+    """End an attempt that published nothing; False if it has ended before. Dying here leaves it open and its
+    lease running: the next look at the slice settles it."""
+    if state.open or state is AttemptState.PUBLISHED:
+        raise ValueError(f"an attempt is not closed as {state.value}")
+    closed = connection.execute(
+        update(attempts)
+        .where(attempts.c.fence == fence, attempts.c.state.in_(OPEN_STATES))
+        .values(state=state.value, finished=now)
+    )
+    if closed.rowcount != 1:
+        return False
+    learn(connection, fence, facts)
+    release(connection, fence)
+    return True
+
+
+def publish(connection: Connection, fence: int, facts: Facts, generations: Mapping[str, int], now: datetime) -> None:
+    """Record what the target says has landed, whatever the ledger thought of the attempt before. A second call
+    changes nothing. Dying here leaves the table published and the ledger behind: the next look settles it."""
+    published = AttemptState.PUBLISHED.value
+    moved = connection.execute(
+        update(attempts)
+        .where(attempts.c.fence == fence, attempts.c.state != published)
+        .values(state=published, finished=now)
+    )
+    if moved.rowcount != 1:
+        return
+    learn(connection, fence, facts)
+    attempt = connection.execute(select(attempts).where(attempts.c.fence == fence)).one()
+    learnt = connection.execute(select(slices).where(slices.c.fence == fence)).all()
+    missing = set(generations) - {row.label for row in learnt}
+    if missing:
+        raise ValueError(f"attempt {attempt.id} has no slice {', '.join(sorted(missing))}")
+    move_forward(
+        connection,
+        [_run_of(attempt, row, generations[row.label], now) for row in learnt if row.label in generations],
+    )
+    release(connection, fence)
+
+
+def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Runs at a higher generation take these values whole; at the same generation of the same attempt they only
+    fill in what was unknown; at a lower one nothing changes. A second call changes nothing."""
+    if not rows:
+        return
+    put = insert_or(connection, runs)
+    given = put.excluded
+    higher = runs.c.generation < given.generation
+    same = and_(
+        runs.c.generation == given.generation,
+        or_(runs.c.attempt.is_(None), given.attempt.is_(None), runs.c.attempt == given.attempt),
+    )
+    known = ("attempt", "code_hash", "inputs_hash", "rows", "fingerprint", "version", "published")
+    newest: dict[str, ColumnElement[Any]] = {
+        name: case((higher, given[name]), else_=func.coalesce(runs.c[name], given[name])) for name in known
+    }
+    connection.execute(
+        put.on_conflict_do_update(
+            index_elements=[runs.c.task, runs.c.label],
+            set_={"generation": given.generation, **newest},
+            where=or_(higher, same),
+        ),
+        # Sorted, so that two publishes never wait for each other in a ring.
+        sorted(rows, key=lambda row: str(row["label"])),
+    )
+
+
+def learn(connection: Connection, fence: int, facts: Facts) -> None:
+    """Merge what an attempt has learnt into what is known of it. Nothing known is forgotten."""
+    _learn_of_attempt(connection, fence, facts)
+    for record in facts.slices:
+        values: dict[str, Any] = {"rows": record.rows, "fingerprint": record.fingerprint}
+        values = {name: value for name, value in values.items() if value is not None}
+        if record.intention is not None:
+            values |= {"code_hash": record.intention.code, "inputs_hash": record.intention.inputs}
+        of_slice = and_(slices.c.fence == fence, slices.c.label == record.label)
+        # Without news the row is still named, so that a label which is not ours is noticed.
+        written = connection.execute(update(slices).where(of_slice).values(values or {"fence": fence}))
+        if written.rowcount != 1:
+            raise ValueError(f"this attempt has no slice {record.label}")
+    if facts.inputs:
+        rows = [vars(record) | {"fence": fence, "position": place} for place, record in enumerate(facts.inputs)]
+        connection.execute(delete(inputs).where(inputs.c.fence == fence))
+        connection.execute(insert(inputs), rows)
+    if facts.audits:
+        rows = [vars(result) | {"fence": fence, "position": place} for place, result in enumerate(facts.audits)]
+        connection.execute(delete(audits).where(audits.c.fence == fence))
+        connection.execute(insert(audits), rows)
+
+
+def _learn_of_attempt(connection: Connection, fence: int, facts: Facts) -> None:
+    values: dict[str, Any] = {}
+    if facts.why is not None:
+        values["why"] = facts.why
+    if facts.version is not None:
+        values["version"] = facts.version
+    if facts.error is not None:
+        values["error"] = json.dumps(dict(facts.error), sort_keys=True)
+    if facts.notes or facts.seconds:
+        known = connection.execute(select(attempts.c.notes, attempts.c.seconds).where(attempts.c.fence == fence)).one()
+        # A note that was told stays told; telling it again does not double it.
+        notes = dict.fromkeys([*json.loads(known.notes or "[]"), *facts.notes])
+        values["notes"] = json.dumps(list(notes))
+        values["seconds"] = json.dumps({**json.loads(known.seconds or "{}"), **facts.seconds})
+    if values:
+        connection.execute(update(attempts).where(attempts.c.fence == fence).values(values))
+
+
+def _run_of(attempt: Any, learnt: Any, generation: int, now: datetime) -> dict[str, Any]:
+    return {
+        "task": attempt.task,
+        "label": learnt.label,
+        "generation": generation,
+        "attempt": attempt.id,
+        "code_hash": learnt.code_hash,
+        "inputs_hash": learnt.inputs_hash,
+        "rows": learnt.rows,
+        "fingerprint": learnt.fingerprint,
+        "version": attempt.version,
+        "published": now,
+        "last_fence": attempt.fence,
+    }
+
+
+def _refuse_other_generation(connection: Connection, held: Claim, label: str, generation: int) -> None:
+    found = connection.execute(
+        select(slices.c.expected).where(slices.c.fence == held.fence, slices.c.label == label)
+    ).scalar_one_or_none()
+    if found is None:
+        raise ValueError(f"attempt {held.attempt} has no slice {label}")
+    if found != generation:
+        raise RunError(
+            f"attempt {held.attempt} has fixed generation {found} at look and may not change it to {generation}",
+            where=f"{held.task}[{label}]",
+            fix="Run again: a new attempt looks at the table as it is now.",
+        )
+
+
+def _lost(held: Claim, found: str | None) -> LeaseLost:
+    told = f"is recorded as {found}" if found else "is not in the ledger any more"
+    labels = held.labels[0] if len(held.labels) == 1 else f"{held.labels[0]} … {held.labels[-1]}"
+    return LeaseLost(
+        f"attempt {held.attempt} {told}: it was silent for too long and another process settled it",
+        where=f"{held.task}[{labels}]",
+        now="This attempt has published nothing.",
+        fix="Run again: it will look first.",
+    )
