@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-
 from twice.engine.session import SessionSettings, embedded
 
 

@@ -1,7 +1,6 @@
 """Revenue by day and region, in US dollars."""
 
 from pyspark.sql import functions as F
-
 from twice import Daily, audit, read, replace, task
 
 
