@@ -1,0 +1,106 @@
+"""How fine a table's partitions are, and whether a scope's slices can be made of whole partitions.
+
+A finer scope over coarser partitions would take rows of other slices away with its own: it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta, timezone
+
+from twice.core.scope import SliceColumn
+from twice.core.slice import SliceValue
+from twice.errors import DeclarationError
+
+MARK = "twice.partitions"
+"""Under this name a table remembers the grain it was created with: values alone do not tell (the first of a
+month is also a day)."""
+
+
+def grain_mark(column: SliceColumn) -> str:
+    """The grain of the partitions this scope makes: `day`, `day@Europe/Berlin`, `month`, `hour`, `window/15`.
+
+    A scope that takes a DATE column as it is makes one partition a day, also when its slices are months.
+    """
+    grain: str = column.grain
+    if not column.derived and column.type == "date":
+        grain = "day"
+    elif column.grain == "window":
+        grain = f"window/{column.minutes}"
+    return f"{grain}@{column.zone}" if column.zone else grain
+
+
+def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:
+    """Refuse slices that are not made of whole partitions, as far as the table remembers what it holds."""
+    if recorded is None or recorded == grain_mark(column):
+        return
+    held, _, zone = recorded.partition("@")
+    minutes = _minutes(held)
+    ours = 60 if column.grain == "hour" else column.minutes if column.grain == "window" else None
+    coarser = not column.derived and zone == (column.zone or "")
+    if coarser and minutes is not None and ours is not None and ours % minutes == 0:
+        return
+    raise DeclarationError(
+        f"{table} holds one partition per {_told(recorded)}, and this scope cuts it by {_told(grain_mark(column))}",
+        now="The table is unchanged.",
+        fix="Use the scope the table was created with, or give the task a new target.",
+    )
+
+
+def check_values(table: str, recorded: str | None, values: Iterable[SliceValue | None], column: SliceColumn) -> None:
+    """Refuse a partition value that no label of the scope names: a slice would never own it."""
+    step = _minutes((recorded or "").partition("@")[0]) or _minutes(grain_mark(column).partition("@")[0])
+    for value in values:
+        # Rows without a date belong to no slice; other writers put them there and no slice touches them.
+        if value is not None and not on_boundary(value, column, step):
+            raise DeclarationError(
+                f"{table} has a partition {column.name} = {value}, which is not the beginning of a "
+                f"{_told(grain_mark(column))}",
+                now="The table is unchanged.",
+                fix="Use a scope as fine as the table's partitions, or give the task a new target.",
+            )
+
+
+def on_boundary(value: SliceValue, column: SliceColumn, minutes: int | None) -> bool:
+    if not isinstance(value, datetime):
+        return column.grain != "month" or not column.derived or value.day == 1
+    instant = value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
+    midnight = datetime(instant.year, instant.month, instant.day, tzinfo=timezone.utc)
+    return minutes is None or (instant - midnight) % timedelta(minutes=minutes) == timedelta(0)
+
+
+def as_utc(value: SliceValue) -> SliceValue:
+    """Timestamps as UTC instants (one without a zone is taken to be UTC); dates as they are."""
+    if not isinstance(value, datetime):
+        return value
+    return value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
+
+
+def slice_value(text: str | None, type_: str) -> SliceValue | None:
+    """A partition value as it is written in a table's log or in a folder's name, in its own type."""
+    if text is None or text == "":
+        return None
+    if type_ == "date":
+        return date.fromisoformat(text)
+    return as_utc(datetime.fromisoformat(_padded(text.replace("Z", "+00:00"))))
+
+
+def _padded(text: str) -> str:
+    """Python 3.10 reads 0, 3 or 6 digits of a second's fraction; Spark drops trailing zeros."""
+    head, dot, tail = text.partition(".")
+    if not dot:
+        return text
+    digits = len(tail) - len(tail.lstrip("0123456789"))
+    return f"{head}.{tail[:digits][:6].ljust(6, '0')}{tail[digits:]}"
+
+
+def _minutes(grain: str) -> int | None:
+    if grain == "hour":
+        return 60
+    return int(grain.removeprefix("window/")) if grain.startswith("window/") else None
+
+
+def _told(mark: str) -> str:
+    grain, _, zone = mark.partition("@")
+    told = f"window of {grain.removeprefix('window/')} minutes" if grain.startswith("window/") else grain
+    return f"{told} in {zone}" if zone else told

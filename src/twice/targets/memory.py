@@ -1,0 +1,254 @@
+"""A table system in this process's memory: versions, tokens, staging and a lock, as a real one has them.
+
+The runtime's tests run on it without a JVM. One object may be shared by threads, as a warehouse is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+
+from twice.core.failpoints import Point, hit
+from twice.core.ports import Column, Landed, Lost, Published, Shape, Staged
+from twice.core.scope import SliceColumn
+from twice.core.slice import Slice, SliceValue
+from twice.core.task import TableName
+from twice.core.token import Note
+from twice.core.write import Plan
+from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, StageMismatch
+from twice.targets.grain import as_utc, check_grain, check_values, grain_mark
+from twice.targets.schema import check_fit, check_names, drift
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A tiny frame: columns with Spark's type names, and tuples."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...] = ()
+
+    def values(self, name: str) -> tuple[Any, ...]:
+        at = self._index(name)
+        return tuple(row[at] for row in self.rows)
+
+    def select(self, names: Sequence[str]) -> Rows:
+        """These columns, in this order, by name (case does not count)."""
+        order = [self._index(name) for name in names]
+        return Rows(tuple(self.columns[at] for at in order), tuple(tuple(row[at] for at in order) for row in self.rows))
+
+    def where(self, name: str, low: Any, high: Any) -> Rows:
+        """The rows with `low <= name < high`; NULL is never inside."""
+        at = self._index(name)
+        return Rows(self.columns, tuple(row for row in self.rows if row[at] is not None and low <= row[at] < high))
+
+    def _index(self, name: str) -> int:
+        return [column.name.lower() for column in self.columns].index(name.lower())
+
+
+@dataclass(frozen=True)
+class _File:
+    """Rows that came together and leave together, all of one partition value."""
+
+    name: str
+    value: SliceValue | None
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class _Version:
+    files: tuple[_File, ...] = ()
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    note: Note | None = None
+
+
+@dataclass
+class _Table:
+    shape: Shape
+    mark: str | None
+    versions: list[_Version]
+    staged: dict[str, tuple[_File, ...]] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> tuple[int, _Version]:
+        # One look at the list: versions are only ever appended, so a reader needs no lock.
+        versions = tuple(self.versions)
+        return len(versions) - 1, versions[-1]
+
+
+class MemoryTarget:
+    def __init__(self) -> None:
+        self._tables: dict[str, _Table] = {}
+        self._lock = threading.RLock()
+
+    def prepare(self, table: TableName, shape: Shape, slice_column: SliceColumn | None, evolve: bool) -> Shape:
+        """Dying here leaves no table, or an empty one."""
+        check_names(shape)
+        with self._lock:
+            held = self._tables.get(table.name)
+            if held is None:
+                partitioned_by = _partition_column(shape, slice_column)
+                mark = None if slice_column is None else grain_mark(slice_column)
+                held = _Table(Shape(shape.columns, partitioned_by), mark, [_Version()])
+                self._tables[table.name] = held
+                return held.shape
+            _check_partitions(table, held, slice_column)
+            found = drift(shape, held.shape)
+            if evolve and found.only_new:
+                held.shape = Shape((*held.shape.columns, *found.new), held.shape.partitioned_by)
+                held.versions.append(replace(held.versions[-1], note=None))
+            check_fit(shape, held.shape)
+            return held.shape
+
+    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
+        held = self._tables.get(table.name)
+        if held is None:
+            return Published(None, dict.fromkeys(app_ids, 0))
+        number, version = held.latest
+        return Published(number, {app: version.tokens.get(app, 0) for app in app_ids})
+
+    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
+        held = self._tables.get(table.name)
+        for version in reversed(held.versions if held else []):
+            if version.note is not None and version.note.generations.get(app_id) == generation:
+                return version.note
+        return None
+
+    def stage(self, table: TableName, frame: Rows, plan: Plan, attempt: str) -> Staged:
+        """Dying here leaves rows under the attempt's name that no reader sees."""
+        held = self._existing(table)
+        check_fit(Shape(frame.columns), held.shape)
+        rows = frame.select([column.name for column in held.shape.columns])
+        files = _files(rows, held.shape.partitioned_by, attempt)
+        counts = _count(files, plan.slices)
+        with self._lock:
+            held.staged[attempt] = files
+        hit(Point.IN_STAGE)
+        return Staged(table, plan, attempt, len(rows.rows), counts, tuple(file.name for file in files), files)
+
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+        """Dying before the new version is appended publishes nothing; after it, everything."""
+        plan = staged.plan
+        if set(expected) != set(plan.app_ids):
+            raise ValueError("a generation is expected of every token of the plan, and of no other")
+        with self._lock:
+            held = self._existing(staged.table)
+            before = self.published(staged.table, plan.app_ids)
+            if before.generations != dict(expected):
+                return Lost(before)
+            _verify(staged, held.staged.get(staged.attempt))
+            current = held.versions[-1]
+            kept = tuple(file for file in current.files if not _inside(file.value, plan.slices))
+            moved = {app: generation + 1 for app, generation in expected.items()}
+            hit(Point.BEFORE_COMMIT)
+            held.versions.append(_Version(kept + staged.handle, {**current.tokens, **moved}, note))
+            hit(Point.AFTER_COMMIT)
+            return Landed(len(held.versions) - 1)
+
+    def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
+        """Dying here leaves the rest for the next call."""
+        with self._lock:
+            held = self._tables.get(table.name)
+            if held is None or _landed(held, attempt):
+                return 0
+            mine = held.staged.get(attempt, ())
+            gone = {file.name for file in mine if _inside(file.value, slices)}
+            held.staged[attempt] = tuple(file for file in mine if file.name not in gone)
+            return len(gone)
+
+    def read(self, table: TableName, at: int | Staged | None = None) -> Rows:
+        """Never waits for a writer."""
+        held = self._existing(table)
+        number, version = held.latest
+        if isinstance(at, Staged):
+            files: tuple[_File, ...] = at.handle
+        elif at is None:
+            files = version.files
+        elif 0 <= at <= number:
+            files = held.versions[at].files
+        else:
+            raise InputMissing(f"{table.name} has no version {at}")
+        return Rows(held.shape.columns, tuple(row for file in files for row in file.rows))
+
+    def files(self, table: TableName) -> tuple[str, ...]:
+        """The names of the files the current version refers to."""
+        return tuple(file.name for file in self._existing(table).latest[1].files)
+
+    def leftovers(self, table: TableName, attempt: str) -> tuple[str, ...]:
+        """The names of an attempt's staged files that no version refers to."""
+        with self._lock:
+            held = self._existing(table)
+            seen = {file.name for version in held.versions for file in version.files}
+            return tuple(file.name for file in held.staged.get(attempt, ()) if file.name not in seen)
+
+    def _existing(self, table: TableName) -> _Table:
+        held = self._tables.get(table.name)
+        if held is None:
+            raise InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
+        return held
+
+
+def _partition_column(shape: Shape, slice_column: SliceColumn | None) -> str | None:
+    if slice_column is None:
+        return None
+    for column in shape.columns:
+        if column.name.lower() == slice_column.name.lower() and column.type == slice_column.type:
+            return column.name
+    raise DeclarationError(
+        f"the result has no {slice_column.type} column {slice_column.name}",
+        fix="Keep the scope's column in the result.",
+    )
+
+
+def _check_partitions(table: TableName, held: _Table, slice_column: SliceColumn | None) -> None:
+    wanted = None if slice_column is None else slice_column.name
+    if (wanted or "").lower() != (held.shape.partitioned_by or "").lower():
+        raise DeclarationError(
+            f"{table.name} is partitioned by {held.shape.partitioned_by or 'nothing'}, and this scope needs "
+            f"{wanted or 'no partitions'}",
+            now="The table is unchanged.",
+            fix="Use the scope the table was created with, or give the task a new target.",
+        )
+    if slice_column is not None:
+        check_grain(table.name, held.mark, slice_column)
+        check_values(table.name, held.mark, (file.value for file in held.versions[-1].files), slice_column)
+
+
+def _files(rows: Rows, partitioned_by: str | None, attempt: str) -> tuple[_File, ...]:
+    parts: dict[SliceValue | None, list[tuple[Any, ...]]] = {}
+    values = rows.values(partitioned_by) if partitioned_by else (None,) * len(rows.rows)
+    for value, row in zip(values, rows.rows, strict=True):
+        parts.setdefault(None if value is None else as_utc(value), []).append(row)
+    return tuple(_File(f"{attempt}-{uuid4()}", value, tuple(part)) for value, part in parts.items())
+
+
+def _count(files: Sequence[_File], slices: Sequence[Slice]) -> dict[str, int]:
+    counts = {slice_.label: 0 for slice_ in slices}
+    for file in files:
+        for slice_ in slices:
+            if _inside(file.value, [slice_]):
+                counts[slice_.label] += len(file.rows)
+                break
+        else:
+            labels = ", ".join(slice_.label for slice_ in slices)
+            raise RowsOutsideSlice(
+                f"the result has rows outside {labels}, e.g. with the value {file.value or 'NULL'}",
+                fix="Filter the result to its slice.",
+            )
+    return counts
+
+
+def _inside(value: SliceValue | None, slices: Sequence[Slice]) -> bool:
+    return any(slice_.bounds is None or slice_.bounds.contain(value) for slice_ in slices)
+
+
+def _verify(staged: Staged, kept: tuple[_File, ...] | None) -> None:
+    if kept != staged.handle:
+        raise StageMismatch("the staged rows are gone", fix="Run the task again.")
+    _count(staged.handle, staged.plan.slices)
+
+
+def _landed(held: _Table, attempt: str) -> bool:
+    return any(version.note is not None and version.note.attempt == attempt for version in held.versions)

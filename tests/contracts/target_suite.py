@@ -1,0 +1,549 @@
+"""What every target promises. A test module gives the fixture `house`; the rest is the same for all of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any, Protocol
+
+import pytest
+
+from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.ports import Column, Frame, Landed, Lost, Shape, Staged, Target
+from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
+from twice.core.slice import Slice
+from twice.core.task import TableName
+from twice.core.token import Intention, Note, app_id
+from twice.core.write import Plan, ReplaceRows
+from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift
+
+REVENUE = TableName("shop.revenue")
+COLUMNS = (Column("order_date", "date"), Column("region", "string"), Column("revenue", "decimal(12,2)"))
+DAILY = Daily("order_date", start="2026-01-01")
+DAY, NEXT, THIRD = DAILY.slice_of("2026-06-09"), DAILY.slice_of("2026-06-10"), DAILY.slice_of("2026-06-11")
+
+Row = tuple[Any, ...]
+
+
+class House(Protocol):
+    """How the suite reaches one kind of target."""
+
+    one_slice_only: bool
+
+    def target(self) -> Target:
+        """As another run has it: on the same tables, in its own session."""
+
+    def frame(self, target: Target, columns: Sequence[Column], rows: Sequence[Row]) -> Frame: ...
+
+    def rows(self, frame: Frame) -> list[Row]: ...
+
+    def files(self, table: TableName) -> Mapping[str, str]:
+        """Path and content of every file the current version refers to."""
+
+    def leftovers(self, table: TableName, attempt: str) -> Sequence[str]:
+        """Files of an attempt that no version refers to."""
+
+
+def sale(day: str, region: str, revenue: str) -> Row:
+    return (date.fromisoformat(day), region, Decimal(revenue))
+
+
+def plan_of(*slices: Slice, task: str = "revenue") -> Plan:
+    return Plan(ReplaceRows(slices), slices, tuple(app_id("p", task, slice_.label) for slice_ in slices))
+
+
+def prepare(target: Target, scope: Scope = DAILY, columns: Sequence[Column] = COLUMNS, evolve: bool = False) -> Shape:
+    column = None if isinstance(scope, Whole) else scope.held_in
+    return target.prepare(REVENUE, Shape(tuple(columns)), column, evolve)
+
+
+def generations(target: Target, plan: Plan) -> dict[str, int]:
+    return dict(target.published(REVENUE, plan.app_ids).generations)
+
+
+def note_of(plan: Plan, attempt: str, expected: Mapping[str, int]) -> Note:
+    moved = {app: expected[app] + 1 for app in plan.app_ids}
+    return Note(attempt, "run", moved, {app: Intention("code", attempt) for app in plan.app_ids})
+
+
+def publish(
+    house: House, target: Target, rows: Sequence[Row], *slices: Slice, attempt: str, columns: Sequence[Column] = COLUMNS
+) -> Landed | Lost:
+    plan = plan_of(*slices)
+    expected = generations(target, plan)
+    staged = target.stage(REVENUE, house.frame(target, columns, rows), plan, attempt)
+    return target.commit(staged, expected, note_of(plan, attempt, expected))
+
+
+def commit(target: Target, staged: Staged, expected: Mapping[str, int]) -> Landed | Lost:
+    return target.commit(staged, expected, note_of(staged.plan, staged.attempt, expected))
+
+
+def table(house: House, target: Target) -> list[Row]:
+    return house.rows(target.read(REVENUE))
+
+
+def together(*calls: Callable[[], Any]) -> list[Any]:
+    """Run the calls at once, each in its own thread; what each gave, or the error it raised."""
+    results: list[Any] = [None] * len(calls)
+
+    def run(at: int) -> None:
+        try:
+            results[at] = calls[at]()
+        except BaseException as error:  # noqa: BLE001 - handed to the test
+            results[at] = error
+
+    threads = [threading.Thread(target=run, args=(at,)) for at in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return results
+
+
+class TargetSuite:
+    """Collected through its subclasses, which live where the fixture `house` is."""
+
+    # prepare
+
+    def test_a_missing_table_holds_nothing(self, house: House) -> None:
+        published = house.target().published(REVENUE, plan_of(DAY).app_ids)
+        assert published.version is None
+        assert list(published.generations.values()) == [0]
+
+    def test_reading_a_missing_table_says_so(self, house: House) -> None:
+        with pytest.raises(InputMissing, match=r"no table shop\.revenue"):
+            house.target().read(REVENUE)
+
+    def test_prepare_creates_an_empty_table_partitioned_by_the_slice_column(self, house: House) -> None:
+        target = house.target()
+        assert prepare(target) == Shape(COLUMNS, "order_date")
+        assert table(house, target) == []
+
+    def test_a_second_prepare_changes_nothing(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        version = target.published(REVENUE, ()).version
+        assert prepare(house.target()) == Shape(COLUMNS, "order_date")
+        assert target.published(REVENUE, ()).version == version
+
+    def test_two_that_prepare_at_once_both_succeed(self, house: House) -> None:
+        first, second = house.target(), house.target()
+        shapes = together(lambda: prepare(first), lambda: prepare(second))
+        assert shapes == [Shape(COLUMNS, "order_date")] * 2
+
+    def test_a_whole_table_is_not_partitioned(self, house: House) -> None:
+        assert prepare(house.target(), Whole()).partitioned_by is None
+
+    def test_a_scope_on_another_column_is_refused(self, house: House) -> None:
+        target = house.target()
+        columns = (*COLUMNS, Column("shipped", "date"))
+        prepare(target, columns=columns)
+        with pytest.raises(DeclarationError, match="partitioned by order_date"):
+            prepare(target, Daily("shipped", start="2026-01-01"), columns)
+
+    def test_a_time_scope_over_a_whole_table_is_refused(self, house: House) -> None:
+        target = house.target()
+        prepare(target, Whole())
+        with pytest.raises(DeclarationError, match="partitioned by nothing"):
+            prepare(target)
+
+    def test_a_finer_scope_over_coarser_partitions_is_refused(self, house: House) -> None:
+        target = house.target()
+        columns = (*COLUMNS, Column("order_month", "date"))
+        prepare(target, Monthly("order_date", start="2026-01"), columns)
+        with pytest.raises(DeclarationError, match="one partition per month"):
+            prepare(target, Daily("order_date", start="2026-01-01", slice_column="order_month"), columns)
+
+    def test_a_month_replaces_the_days_it_is_made_of(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-05-31", "eu", "1.00")], DAILY.slice_of("2026-05-31"), attempt="a")
+        publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
+        monthly = Monthly("order_date", start="2026-01", slice_column="order_date")
+        prepare(target, monthly)
+        rows = [sale("2026-06-01", "eu", "3.00"), sale("2026-06-30", "eu", "4.00")]
+        assert isinstance(publish(house, target, rows, monthly.slice_of("2026-06"), attempt="c"), Landed)
+        assert table(house, target) == [sale("2026-05-31", "eu", "1.00"), *rows]
+
+    # schema
+
+    def test_a_new_column_is_refused_before_anything_is_written(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        version = target.published(REVENUE, ()).version
+        with pytest.raises(SchemaDrift, match=r"tax \(int\) is new") as refused:
+            prepare(target, columns=(*COLUMNS, Column("tax", "int")))
+        assert "evolve=True" in refused.value.fix
+        assert target.published(REVENUE, ()).version == version
+
+    def test_a_missing_column_is_refused(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        with pytest.raises(SchemaDrift, match=r"region \(string\) is missing"):
+            prepare(target, columns=(COLUMNS[0], COLUMNS[2]))
+
+    def test_a_retyped_column_is_refused(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        with pytest.raises(SchemaDrift, match=r"revenue is double, the table has decimal\(12,2\)"):
+            prepare(target, columns=(*COLUMNS[:2], Column("revenue", "double")))
+
+    def test_two_columns_of_one_name_are_refused(self, house: House) -> None:
+        with pytest.raises(SchemaDrift, match="two columns named REGION"):
+            prepare(house.target(), columns=(*COLUMNS, Column("REGION", "string")))
+
+    def test_staging_checks_the_columns_again(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        frame = house.frame(target, (*COLUMNS, Column("tax", "int")), [(*sale("2026-06-09", "eu", "1.00"), 1)])
+        with pytest.raises(SchemaDrift, match=r"tax \(int\) is new"):
+            target.stage(REVENUE, frame, plan_of(DAY), "a")
+
+    def test_names_that_differ_by_case_are_the_same_column(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        columns = (Column("REVENUE", "decimal(12,2)"), Column("Order_Date", "date"), Column("Region", "string"))
+        prepare(target, Daily("Order_Date", start="2026-01-01"), columns)
+        row = (Decimal("1.00"), date(2026, 6, 9), "eu")
+        assert isinstance(publish(house, target, [row], DAY, attempt="a", columns=columns), Landed)
+        assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
+
+    def test_evolve_adds_a_new_column_and_old_rows_have_null_in_it(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        columns = (*COLUMNS, Column("tax", "int"))
+        assert prepare(target, columns=columns, evolve=True) == Shape(columns, "order_date")
+        publish(house, target, [(*sale("2026-06-10", "eu", "2.00"), 7)], NEXT, attempt="b", columns=columns)
+        assert [row[:4] for row in table(house, target)][-1] == (*sale("2026-06-10", "eu", "2.00"), 7)
+
+    def test_evolve_does_not_change_a_type(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        with pytest.raises(SchemaDrift, match="revenue is string"):
+            prepare(target, columns=(*COLUMNS[:2], Column("revenue", "string")), evolve=True)
+
+    # replace
+
+    def test_the_first_run_publishes_its_rows_and_its_token(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        landed = publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        assert isinstance(landed, Landed)
+        assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
+        published = house.target().published(REVENUE, plan_of(DAY, NEXT).app_ids)
+        assert list(published.generations.values()) == [1, 0]
+        assert published.version == landed.version
+
+    def test_the_second_run_replaces_the_first(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")], DAY, attempt="a")
+        publish(house, target, [sale("2026-06-09", "eu", "3.00")], DAY, attempt="b")
+        assert table(house, target) == [sale("2026-06-09", "eu", "3.00")]
+        assert generations(target, plan_of(DAY)) == {"twice/p/revenue/2026-06-09": 2}
+
+    def test_an_older_version_can_still_be_read(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        first = publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(house, target, [sale("2026-06-09", "eu", "3.00")], DAY, attempt="b")
+        assert isinstance(first, Landed)
+        assert house.rows(target.read(REVENUE, first.version)) == [sale("2026-06-09", "eu", "1.00")]
+
+    def test_an_empty_result_clears_its_slice_and_only_it(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(house, target, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="b")
+        assert isinstance(publish(house, target, [], DAY, attempt="c"), Landed)
+        assert table(house, target) == [sale("2026-06-10", "eu", "2.00")]
+        assert list(generations(target, plan_of(DAY)).values()) == [2]
+
+    def test_an_empty_result_for_an_empty_slice_still_moves_the_token(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        assert isinstance(publish(house, target, [], DAY, attempt="a"), Landed)
+        assert list(generations(target, plan_of(DAY)).values()) == [1]
+
+    def test_other_slices_keep_the_very_same_files(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="a")
+        before = dict(house.files(REVENUE))
+        assert before
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="b")
+        publish(house, target, [sale("2026-06-09", "us", "1.00")], DAY, attempt="c")
+        after = house.files(REVENUE)
+        assert before.items() <= after.items()
+        assert len(after) > len(before)
+
+    def test_a_whole_table_is_replaced_in_one_commit(self, house: House) -> None:
+        target = house.target()
+        prepare(target, Whole())
+        whole = Whole().only
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], whole, attempt="a")
+        landed = publish(house, target, [sale("2026-06-10", "us", "2.00")], whole, attempt="b")
+        assert table(house, target) == [sale("2026-06-10", "us", "2.00")]
+        assert isinstance(landed, Landed)
+        assert house.rows(target.read(REVENUE, landed.version - 1)) == [sale("2026-06-09", "eu", "1.00")]
+        publish(house, target, [], whole, attempt="c")
+        assert table(house, target) == []
+
+    def test_hours_are_utc_instants(self, house: House) -> None:
+        hourly = Hourly("seen_at", start="2026-01-01T00")
+        columns = (Column("seen_at", "timestamp"), Column("seen_hour", "timestamp"))
+        target = house.target()
+        prepare(target, hourly, columns)
+        hour = datetime(2026, 6, 9, 13, tzinfo=timezone.utc)
+        rows = [(hour.replace(minute=5), hour), (hour.replace(minute=59), hour)]
+        slice_ = hourly.slice_of("2026-06-09T13")
+        assert isinstance(publish(house, target, rows, slice_, attempt="a", columns=columns), Landed)
+        assert isinstance(publish(house, target, rows[:1], slice_, attempt="b", columns=columns), Landed)
+        assert len(table(house, target)) == 1
+        with pytest.raises(RowsOutsideSlice):
+            publish(house, target, rows, hourly.slice_of("2026-06-09T14"), attempt="c", columns=columns)
+        prepare(target, hourly, columns)  # its partition values lie on the hour
+
+    def test_rows_outside_the_slice_are_refused_and_nothing_changes(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        version = target.published(REVENUE, ()).version
+        with pytest.raises(RowsOutsideSlice, match="2026-06-09"):
+            publish(
+                house, target, [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "1.00")], DAY, attempt="a"
+            )
+        assert target.published(REVENUE, ()).version == version
+        assert table(house, target) == []
+
+    def test_rows_without_a_slice_are_refused(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        with pytest.raises(RowsOutsideSlice):
+            publish(house, target, [(None, "eu", Decimal("1.00"))], DAY, attempt="a")
+        assert table(house, target) == []
+
+    # staging
+
+    def test_staged_rows_are_counted_readable_and_invisible(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        rows = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")]
+        staged = target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), "a")
+        assert (staged.rows, staged.rows_by_slice) == (2, {"2026-06-09": 2})
+        assert house.rows(target.read(REVENUE, staged)) == rows
+        assert table(house, target) == []
+
+    def test_an_empty_stage_reads_as_no_rows(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        staged = target.stage(REVENUE, house.frame(target, COLUMNS, []), plan_of(DAY), "a")
+        assert (staged.rows, staged.rows_by_slice) == (0, {"2026-06-09": 0})
+        assert house.rows(target.read(REVENUE, staged)) == []
+
+    def test_discard_leaves_nothing_visible_and_nothing_on_disk(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "1.00")])
+        target.stage(REVENUE, frame, plan_of(DAY), "a")
+        assert house.leftovers(REVENUE, "a")
+        assert target.discard(REVENUE, "a", [DAY]) >= 1
+        assert not house.leftovers(REVENUE, "a")
+        assert table(house, target) == []
+        assert target.discard(REVENUE, "a", [DAY]) == 0
+
+    def test_discard_finds_the_files_of_an_attempt_that_died_in_its_stage(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "1.00")])
+        with armed(crash_at(Point.IN_STAGE)), pytest.raises(Crash):
+            target.stage(REVENUE, frame, plan_of(DAY), "a")
+        assert house.leftovers(REVENUE, "a")
+        assert house.target().discard(REVENUE, "a", [DAY]) >= 1
+        assert not house.leftovers(REVENUE, "a")
+
+    def test_discard_of_an_attempt_never_touches_another_attempts_stage(self, house: House) -> None:
+        target, live = house.target(), house.target()
+        prepare(target)
+        rows = [sale("2026-06-09", "eu", "1.00")]
+        target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), "a")
+        staged = live.stage(REVENUE, house.frame(live, COLUMNS, rows), plan_of(DAY), "a2")
+        target.discard(REVENUE, "a", [DAY])
+        assert isinstance(commit(live, staged, generations(live, staged.plan)), Landed)
+        assert table(house, live) == rows
+
+    def test_discard_of_an_attempt_that_landed_deletes_nothing(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        rows = [sale("2026-06-09", "eu", "1.00")]
+        first = publish(house, target, rows, DAY, attempt="a")
+        publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
+        assert isinstance(first, Landed)
+        for attempt in ("a", "b"):
+            house.target().discard(REVENUE, attempt, [DAY])
+        # Not even what only an older version refers to.
+        assert house.rows(target.read(REVENUE, first.version)) == rows
+        assert table(house, target) == [sale("2026-06-09", "eu", "2.00")]
+
+    def test_discard_on_a_missing_table_finds_nothing(self, house: House) -> None:
+        assert house.target().discard(REVENUE, "a", [DAY]) == 0
+
+    # tokens
+
+    def test_a_wrong_expected_generation_is_refused(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        for wrong in (0, 2, 7):
+            frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "9.00")])
+            staged = target.stage(REVENUE, frame, plan_of(DAY), f"w{wrong}")
+            lost = commit(target, staged, dict.fromkeys(staged.plan.app_ids, wrong))
+            assert isinstance(lost, Lost)
+            assert list(lost.published.generations.values()) == [1]
+        assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
+
+    def test_the_winning_commit_says_whose_it_is(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
+        publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="c")
+        app = plan_of(DAY).app_ids[0]
+        found = [house.target().provenance(REVENUE, app, generation) for generation in (1, 2, 3)]
+        assert [note and note.attempt for note in found] == ["a", "c", None]
+        assert found[1] == Note("c", "run", {app: 2}, {app: Intention("code", "c")})
+
+    def test_a_missing_table_has_no_provenance(self, house: House) -> None:
+        assert house.target().provenance(REVENUE, "twice/p/revenue/2026-06-09", 1) is None
+
+    @pytest.mark.parametrize("point", [Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
+    def test_a_crash_around_the_commit_publishes_all_or_nothing(self, house: House, point: Point) -> None:
+        target = house.target()
+        prepare(target)
+        rows = [sale("2026-06-09", "eu", "1.00")]
+        staged = target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), "a")
+        with armed(crash_at(point)), pytest.raises(Crash):
+            commit(target, staged, generations(target, staged.plan))
+        landed = point is Point.AFTER_COMMIT
+        assert list(generations(house.target(), staged.plan).values()) == [int(landed)]
+        assert table(house, target) == (rows if landed else [])
+        # The next run is not held up by a lock of the dead, and finds the generation it should.
+        publish(house, house.target(), [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
+        assert table(house, target) == [sale("2026-06-09", "eu", "2.00")]
+
+    # several slices
+
+    def test_several_slices_land_in_one_commit(self, house: House) -> None:
+        if house.one_slice_only:
+            pytest.skip("this path takes one slice per commit")
+        target = house.target()
+        prepare(target)
+        before = target.published(REVENUE, ()).version or 0
+        publish(house, target, [sale("2026-06-11", "eu", "9.00")], THIRD, attempt="a")
+        rows = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "2.00")]
+        landed = publish(house, target, rows, DAY, NEXT, attempt="b")
+        assert isinstance(landed, Landed)
+        assert landed.version == before + 2
+        assert table(house, target) == [*rows, sale("2026-06-11", "eu", "9.00")]
+        assert list(generations(target, plan_of(DAY, NEXT, THIRD)).values()) == [1, 1, 1]
+
+    def test_a_batch_empties_its_slices_without_rows(self, house: House) -> None:
+        if house.one_slice_only:
+            pytest.skip("this path takes one slice per commit")
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="a")
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, NEXT, attempt="b")
+        assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
+
+    def test_a_batch_that_lost_one_of_its_slices_publishes_none(self, house: House) -> None:
+        if house.one_slice_only:
+            pytest.skip("this path takes one slice per commit")
+        target, other = house.target(), house.target()
+        prepare(target)
+        plan = plan_of(DAY, NEXT)
+        expected = generations(target, plan)
+        rows = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "1.00")]
+        staged = target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan, "a")
+        publish(house, other, [sale("2026-06-10", "us", "2.00")], NEXT, attempt="b")
+        lost = commit(target, staged, expected)
+        assert isinstance(lost, Lost)
+        assert list(lost.published.generations.values()) == [0, 1]
+        assert table(house, target) == [sale("2026-06-10", "us", "2.00")]
+
+    def test_a_path_that_cannot_batch_says_so_before_anything_is_written(self, house: House) -> None:
+        if not house.one_slice_only:
+            pytest.skip("this path takes several slices per commit")
+        target = house.target()
+        prepare(target)
+        frame = house.frame(target, COLUMNS, [])
+        with pytest.raises(DeclarationError, match="one slice per commit"):
+            target.stage(REVENUE, frame, plan_of(DAY, NEXT), "a")
+
+    # at once
+
+    def test_two_slices_at_once_both_land(self, house: House) -> None:
+        prepare(house.target())
+        first, second = house.target(), house.target()
+        results = together(
+            lambda: publish(house, first, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a"),
+            lambda: publish(house, second, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="b"),
+        )
+        assert [type(result) for result in results] == [Landed, Landed], results
+        assert table(house, first) == [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "2.00")]
+
+    def test_the_same_slice_at_once_has_one_winner(self, house: House) -> None:
+        prepare(house.target())
+        barrier = threading.Barrier(2)
+
+        def run(attempt: str) -> Landed | Lost:
+            target, plan = house.target(), plan_of(DAY)
+            expected = generations(target, plan)
+            frame = house.frame(target, COLUMNS, [sale("2026-06-09", attempt, "1.00")])
+            staged = target.stage(REVENUE, frame, plan, attempt)
+            barrier.wait(30)
+            return commit(target, staged, expected)
+
+        results = together(lambda: run("a"), lambda: run("b"))
+        assert sorted(type(result).__name__ for result in results) == ["Landed", "Lost"], results
+        winner = "a" if isinstance(results[0], Landed) else "b"
+        target = house.target()
+        assert table(house, target) == [sale("2026-06-09", winner, "1.00")]
+        found = target.provenance(REVENUE, plan_of(DAY).app_ids[0], 1)
+        assert found is not None
+        assert found.attempt == winner
+
+    def test_a_reader_during_publish_sees_only_old_or_new(self, house: House) -> None:
+        target, reader = house.target(), house.target()
+        prepare(target)
+        old = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "1.00")]
+        new = [sale("2026-06-09", "eu", "2.00"), sale("2026-06-09", "us", "2.00")]
+        publish(house, target, old, DAY, attempt="a")
+        done = threading.Event()
+        seen: list[list[Row]] = []
+
+        def poll() -> None:
+            while not done.is_set():
+                seen.append(table(house, reader))
+                time.sleep(0.005)
+            seen.append(table(house, reader))
+
+        def let_the_reader_look(point: Point) -> None:
+            before = len(seen)
+            while point in (Point.IN_STAGE, Point.BEFORE_COMMIT, Point.AFTER_COMMIT) and len(seen) < before + 2:
+                time.sleep(0.005)
+
+        def write() -> None:
+            try:
+                with armed(let_the_reader_look):
+                    publish(house, target, new, DAY, attempt="b")
+            finally:
+                done.set()
+
+        together(poll, write)
+        assert all(rows in (old, new) for rows in seen)
+        assert (seen[0], seen[-1]) == (old, new)
