@@ -1,0 +1,46 @@
+"""One JVM for all tests that need one. A test that asks for `spark` (or `session`) carries the mark by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # PySpark leaves the local socket of each collect() to the garbage collector.
+    config.addinivalue_line("filterwarnings", r"ignore:unclosed <socket\.socket.*127\.0\.0\.1:ResourceWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of all tables of the shared session."""
+    return tmp_path_factory.mktemp("warehouse")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Iterator[Any]:
+    """The embedded session, started once. Use `session` unless the test is about the base session itself."""
+    # Imported here: unit tests must not load pyspark.
+    from twice.engine.session import SessionSettings, close, embedded
+
+    folder = tmp_path_factory.mktemp("spark")
+    base = embedded(SessionSettings(folder, warehouse, short_jobs=True, archive="use"))
+    yield base
+    close(base)
+
+
+@pytest.fixture
+def session(spark: Any) -> Any:
+    """A fresh session for one test, as each run has its own."""
+    from twice.engine.session import run_session
+
+    return run_session(spark)
