@@ -1,0 +1,289 @@
+"""The shop's story: one naive job and one declared with twice, both killed in the middle, both run again.
+
+`make demo` runs it. Every command is really run, every kill is a SIGKILL to Python and its JVM, every number is read
+from the tables. It stops with exit code 1 if one of its claims does not hold. Tables stay in ./demo-shop; the next demo
+starts with a clean one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+import generate
+import local_spark
+
+HERE = Path(__file__).resolve().parent
+FOLDER = Path.cwd() / "demo-shop"
+MARK = ".made-by-make-demo"
+DAY = "2026-06-09"
+ORDERS_PER_DAY = 20_000
+BROKEN_REGION = "jp"
+KILL_AFTER = 3
+KILLED = -signal.SIGKILL
+
+Revenue = dict[str, Decimal]
+
+
+class Untrue(Exception):
+    """A claim of the story did not hold."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What every act needs: where to speak, the tables, and what the revenue really is."""
+
+    console: Console
+    spark: SparkSession
+    warehouse: Path
+    truth: Revenue
+
+    def revenue(self, table: str) -> Revenue:
+        """What a reader of the table sees now, by region."""
+        place = self.warehouse / table
+        if not (place / "_delta_log").exists():
+            return {}
+        rows = self.spark.read.format("delta").load(str(place)).where(f"order_date = DATE '{DAY}'")
+        found: Revenue = {}
+        for row in rows.collect():
+            found[row.region] = found.get(row.region, Decimal(0)) + row.revenue
+        return found
+
+    def version(self, table: str) -> int:
+        log = self.warehouse / table / "_delta_log"
+        return max(int(file.stem) for file in log.glob("*.json"))
+
+
+def main() -> int:
+    console = Console(highlight=False)
+    started = time.monotonic()
+    try:
+        stage = open_shop(console)
+        for act in (naive_is_killed, twice_is_killed, run_again, restate, audit_fails):
+            act(stage)
+        curtain(stage, time.monotonic() - started)
+    except Untrue as untrue:
+        console.print(f"[bold red]The story does not hold:[/] {untrue}")
+        return 1
+    return 0
+
+
+def open_shop(console: Console) -> Stage:
+    console.print(Rule("[bold]worldshop[/]: one day's revenue, two ways to write it"))
+    _clean_folder()
+    say(console, f"A shop sells in five regions. Its orders go to {_near(FOLDER)}/warehouse/shop/orders …")
+    warehouse = FOLDER / "warehouse"
+    spark = local_spark.start(warehouse)
+    _deliver(spark, warehouse, days=3)
+    truth = _truth(spark, warehouse)
+    say(console, f"Revenue of {DAY}, added up order by order in plain Python: [bold]{_dollars(truth)}[/]")
+    return Stage(console, spark, warehouse, truth)
+
+
+def naive_is_killed(stage: Stage) -> None:
+    act(stage, 1, "A loop of appends, killed part-way and retried")
+    command = [sys.executable, "-m", "naive.revenue_daily", "--date", DAY]
+    shown = f"python -m naive.revenue_daily --date {DAY}"
+    must(run(stage, command, shown, kill_after=_appended(KILL_AFTER)) == KILLED, "the naive job was not killed")
+    must(run(stage, command, shown) == 0, "the naive job's retry failed")
+    seen = stage.revenue("naive/revenue_daily")
+    _compare(stage, seen)
+    wrong = (_sum(seen) / _sum(stage.truth) - 1) * 100
+    side = "high" if wrong > 0 else "low"
+    must(wrong != 0, "the naive job got it right")
+    verdict(stage, "red", f"Exit 0, no error, and revenue is {abs(wrong):.1f} % too {side}: {_dollars(seen)}.")
+
+
+def twice_is_killed(stage: Stage) -> None:
+    act(stage, 2, "The same job with twice, killed just before its commit and retried")
+    killed = {"TWICE_FAILPOINT": "before_commit"}
+    must(twice(stage, "run revenue_daily --date", environment=killed) == KILLED, "the job was not killed")
+    written = len(list((stage.warehouse / "shop" / "revenue_daily").rglob("part-*.parquet")))
+    must(written > 0, "it was killed before it had written anything")
+    must(stage.revenue("shop/revenue_daily") == {}, "a reader sees rows of a run that was killed")
+    say(stage.console, f"Killed with {written} data file(s) written. A reader of the table sees none of their rows.")
+    must(twice(stage, "run revenue_daily --date") == 0, "the retry failed")
+    seen = stage.revenue("shop/revenue_daily")
+    _compare(stage, seen)
+    must(seen == stage.truth, f"revenue is {_dollars(seen)}, not {_dollars(stage.truth)}")
+    verdict(stage, "green", f"Exact to the cent: {_dollars(seen)}.")
+
+
+def run_again(stage: Stage) -> None:
+    act(stage, 3, "Run again: nothing has changed")
+    before = stage.version("shop/revenue_daily")
+    must(twice(stage, "run revenue_daily --date", expect="already published") == 0, "the second run failed")
+    must(stage.version("shop/revenue_daily") == before, "the second run made a commit")
+    verdict(stage, "green", "Already published: exit 0, no commit, no job over the data.")
+
+
+def restate(stage: Stage) -> None:
+    act(stage, 4, "Restate: compute it again on purpose, and compare")
+    must(twice(stage, "restate revenue_daily --date", expect="identical") == 0, "the restatement failed")
+    must(stage.revenue("shop/revenue_daily") == stage.truth, "the restatement changed the revenue")
+    verdict(stage, "green", "A new generation, and row for row the same: IDENTICAL.")
+
+
+def audit_fails(stage: Stage) -> None:
+    act(stage, 5, "Bad data arrives, and an audit stops it")
+    say(stage.console, f"{DAY} is delivered again; the currency service was down: no dollars for {BROKEN_REGION}.")
+    before = (stage.version("shop/revenue_daily"), stage.revenue("shop/revenue_daily"))
+    _deliver(stage.spark, stage.warehouse, days=1, broken=BROKEN_REGION)
+    must(twice(stage, "run revenue_daily --date", expect="not_null(revenue)") == 1, "bad data was published")
+    after = (stage.version("shop/revenue_daily"), stage.revenue("shop/revenue_daily"))
+    must(after == before, f"the table changed from {before} to {after}")
+    verdict(stage, "green", f"Exit 1. Readers still see version {after[0]} and {_dollars(after[1])}: untouched.")
+    _deliver(stage.spark, stage.warehouse, days=1)
+
+
+def curtain(stage: Stage, seconds: float) -> None:
+    twice_program = _near(Path(sys.executable).parent / "twice")
+    stage.console.print(Rule(f"told in {seconds:.0f} s"))
+    say(stage.console, f"The tables, the ledger and the job are in [bold]{_near(FOLDER)}[/]. Try next:\n")
+    for command, why in (
+        (f"cd {_near(FOLDER)}", ""),
+        (f"../{twice_program} history revenue_daily --date {DAY}", "every attempt, and what became of it"),
+        (f"../{twice_program} run revenue_daily --date {DAY}", "the day was delivered again, repaired"),
+        (f"../{twice_program} run revenue_daily --date 2026-06-10", "another day; kill it where you like"),
+    ):
+        stage.console.print(Text.assemble(("    " + command, "bold"), (f"    # {why}" if why else "", "dim")))
+    stage.console.print()
+
+
+def twice(stage: Stage, words: str, expect: str = "", environment: dict[str, str] | None = None) -> int:
+    command = [str(Path(sys.executable).parent / "twice"), *words.split(), DAY]
+    shown = " ".join([*(f"{name}={value}" for name, value in (environment or {}).items()), "twice", words, DAY])
+    return run(stage, command, shown, expect=expect, environment=environment)
+
+
+def run(
+    stage: Stage,
+    command: list[str],
+    shown: str,
+    expect: str = "",
+    environment: dict[str, str] | None = None,
+    kill_after: Callable[[str], bool] | None = None,
+) -> int:
+    """Run a command in the shop's folder, show its output as it comes, and return its exit code.
+
+    It gets a process group of its own, so that a kill takes its JVM too and never this process.
+    """
+    stage.console.print(Text.assemble(("$ " + shown, "bold cyan")))
+    process = subprocess.Popen(
+        command,
+        cwd=FOLDER,
+        env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    told = ""
+    for line in process.stdout:
+        told += line
+        stage.console.print(Padding(Text(line.rstrip(), style="dim"), (0, 0, 0, 4), expand=False))
+        if kill_after is not None and kill_after(line):
+            os.killpg(process.pid, signal.SIGKILL)
+    code = process.wait()
+    if code == KILLED:
+        stage.console.print(Text("    killed: SIGKILL to the whole process group", style="bold red"))
+    must(expect.lower() in told.lower(), f"`{shown}` did not say {expect!r}")
+    return code
+
+
+def act(stage: Stage, number: int, title: str) -> None:
+    stage.console.print()
+    stage.console.print(Rule(f"[bold]{number}[/]  {title}", align="left"))
+
+
+def say(console: Console, text: str) -> None:
+    console.print(text)
+
+
+def verdict(stage: Stage, colour: str, text: str) -> None:
+    stage.console.print(f"[bold {colour}]=> {text}[/]")
+
+
+def must(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Untrue(otherwise)
+
+
+def _appended(regions: int) -> Callable[[str], bool]:
+    """True once that many regions were appended."""
+    seen: list[str] = []
+
+    def enough(line: str) -> bool:
+        seen.extend([line] if line.rstrip().endswith("appended") else [])
+        return len(seen) >= regions
+
+    return enough
+
+
+def _clean_folder() -> None:
+    """Start with an empty shop; a folder of that name that is not the demo's is left alone."""
+    if FOLDER.exists() and any(FOLDER.iterdir()) and not (FOLDER / MARK).exists():
+        raise Untrue(f"{FOLDER} is there and is not the demo's. Move it away and start again.")
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    shutil.copytree(HERE, FOLDER, ignore=shutil.ignore_patterns("__pycache__", "warehouse", ".twice", "demo.py"))
+    (FOLDER / MARK).touch()
+
+
+def _deliver(spark: SparkSession, warehouse: Path, days: int, broken: str | None = None) -> None:
+    """The source system delivers orders. Delivering a day again replaces it."""
+    size = generate.Size(days, ORDERS_PER_DAY, date.fromisoformat(DAY), broken_region=broken)
+    generate.write(spark, warehouse, size, only=["orders"])
+
+
+def _truth(spark: SparkSession, warehouse: Path) -> Revenue:
+    """Independent of every job: each order's amount, added up in Python."""
+    orders = spark.read.format("delta").load(str(warehouse / "shop" / "orders")).where(f"order_date = DATE '{DAY}'")
+    truth: Revenue = {}
+    for row in orders.select("region", "amount_usd").collect():
+        truth[row.region] = truth.get(row.region, Decimal(0)) + row.amount_usd
+    return truth
+
+
+def _compare(stage: Stage, seen: Revenue) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for heading in ("    region", "orders say", "the table says", ""):
+        table.add_column(heading, justify="left" if heading.endswith("region") else "right")
+    for region, exact in sorted(stage.truth.items()):
+        times = seen.get(region, Decimal(0)) / exact
+        remark = "" if times == 1 else f"[red]x {times.normalize():f}[/]"
+        table.add_row(f"    {region}", f"{exact:,.2f}", f"{seen.get(region, Decimal(0)):,.2f}", remark)
+    stage.console.print(table)
+
+
+def _sum(revenue: Revenue) -> Decimal:
+    return sum(revenue.values(), Decimal(0))
+
+
+def _dollars(revenue: Revenue) -> str:
+    return f"${_sum(revenue):,.2f}"
+
+
+def _near(path: Path) -> str:
+    """As a person in this folder would type it."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
