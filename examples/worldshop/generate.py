@@ -23,6 +23,7 @@ import local_spark
 
 HERE = Path(__file__).resolve().parent
 EPOCH = date(1970, 1, 1)
+NEW_YEAR = date(2026, 1, 1)
 FIRST_DAY = date(2026, 6, 1)
 
 # Repeated names are weights: four of ten customers live in the US.
@@ -120,7 +121,7 @@ def products(spark: SparkSession, size: Size) -> DataFrame:
         F.format_string("SKU-%05d", product).alias("sku"),
         _one_of(CATEGORIES, "category of", product).alias("category"),
         _money(_price_cents(product)).alias("price_usd"),
-        F.lit("2026-01-01 00:00:00").cast("timestamp").alias("updated_at"),
+        F.timestamp_seconds(F.lit((NEW_YEAR - EPOCH).days * 86_400)).alias("updated_at"),
     )
 
 
@@ -171,7 +172,7 @@ def stock(spark: SparkSession, size: Size) -> DataFrame:
             "product_id",
             "warehouse",
             (500 + _pick(500, "opening stock", F.col("product_id"), F.col("warehouse"))).cast("int").alias("quantity"),
-            F.lit(date(2026, 1, 1)).alias("counted_on"),
+            F.lit(NEW_YEAR).alias("counted_on"),
         )
     )
 
