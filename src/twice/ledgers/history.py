@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +13,7 @@ from twice.core.audit import AuditResult
 from twice.core.record import AttemptRecord, InputRecord, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
-from twice.ledgers.schema import LEFTOVER_STATES, OPEN_STATES, attempts, audits, inputs, leases, runs, slices
+from twice.ledgers.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
 
 _STATES = {state.value: state for state in AttemptState}
 Chosen = Select[int]
@@ -24,16 +23,12 @@ def named(attempt: str) -> Chosen:
     return select(attempts.c.fence).where(attempts.c.id == attempt)
 
 
-def still_open(task: str | None, labels: Sequence[str] | None) -> Chosen:
-    chosen = _of_task(select(attempts.c.fence).where(attempts.c.state.in_(OPEN_STATES)), task)
-    if labels is not None:
-        touching = select(slices.c.fence).where(slices.c.label.in_(labels))
-        chosen = chosen.where(attempts.c.fence.in_(touching))
-    return chosen
+def still_open(task: str | None) -> Chosen:
+    return _of_task(select(attempts.c.fence).where(IS_OPEN), task)
 
 
 def with_leftovers(task: str | None) -> Chosen:
-    return _of_task(select(attempts.c.fence).where(~attempts.c.discarded, attempts.c.state.in_(LEFTOVER_STATES)), task)
+    return _of_task(select(attempts.c.fence).where(HAS_LEFTOVERS), task)
 
 
 def newest(task: str, label: str | None, limit: int) -> Chosen:
@@ -78,7 +73,9 @@ def read_runs(connection: Connection, task: str | None, label: str | None) -> tu
         chosen = chosen.where(runs.c.task == task)
     if label is not None:
         chosen = chosen.where(runs.c.label == label)
-    return tuple(_run_record(row) for row in connection.execute(chosen.order_by(runs.c.task, runs.c.label)))
+    found = connection.execute(chosen.order_by(runs.c.task, runs.c.label))
+    # In parts: 100,000 rows at once keep the garbage collector busier than the ledger.
+    return tuple(_run_record(row) for part in found.partitions(1000) for row in part)
 
 
 def _of_task(chosen: Chosen, task: str | None) -> Chosen:

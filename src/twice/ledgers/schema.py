@@ -12,7 +12,9 @@ Names begin with `twice_`, since a team's PostgreSQL database may hold other tab
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -33,7 +35,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 HEAD = "0001"
 """The newest migration. Known without loading alembic, which most openings do not need."""
@@ -46,22 +48,35 @@ LEFTOVER_STATES = ("failed", "rejected", "superseded", "abandoned")
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """An instant, stored as UTC. SQLite keeps no zone, so it is put back on reading."""
+    """An instant, stored as UTC. SQLite knows no times: there it is text of one width, which sorts as it should
+    and is read three times as fast as SQLAlchemy's own form."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"{value} has no time zone")
-        return value.astimezone(timezone.utc)
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else DateTime(timezone=True))
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        if value is None:
-            return None
-        return value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
+    def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], object]:
+        return _utc_text if dialect.name == "sqlite" else _utc
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None]:  # noqa: ARG002
+        return _from_text if dialect.name == "sqlite" else _utc
+
+
+def _utc(value: datetime | None) -> datetime | None:
+    if value is not None and value.tzinfo is None:
+        raise ValueError(f"{value} has no time zone")
+    return None if value is None else value.astimezone(timezone.utc)
+
+
+def _utc_text(value: datetime | None) -> str | None:
+    instant = _utc(value)
+    return None if instant is None else instant.isoformat(timespec="microseconds")
+
+
+def _from_text(value: str | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value)
 
 
 # SQLite counts up by itself only in a column whose type is exactly INTEGER.
@@ -108,6 +123,7 @@ slices = Table(
     Column("fingerprint", Text),
     PrimaryKeyConstraint("fence", "label", name="twice_slices_pk"),
     CheckConstraint("label <> ''", name="twice_slices_named"),
+    sqlite_with_rowid=False,
 )
 
 leases = Table(
@@ -119,6 +135,7 @@ leases = Table(
     Column("fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_leases_attempt")),
     Column("until", UtcTime, nullable=False),
     PrimaryKeyConstraint("task", "label", name="twice_leases_pk"),
+    sqlite_with_rowid=False,
 )
 
 runs = Table(
@@ -138,6 +155,8 @@ runs = Table(
     Column("last_fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_runs_last_attempt")),
     PrimaryKeyConstraint("task", "label", name="twice_runs_pk"),
     CheckConstraint("generation >= 0", name="twice_runs_generation"),
+    # Rows lie in the order of their key: a status over all of them is one walk.
+    sqlite_with_rowid=False,
 )
 
 inputs = Table(
@@ -170,12 +189,13 @@ def _listed(states: tuple[str, ...]) -> str:
     return ", ".join(f"'{state}'" for state in states)
 
 
-_IS_OPEN = text(f"state IN ({_listed(OPEN_STATES)})")
-_HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({_listed(LEFTOVER_STATES)})")
+# As text, in the index and in the query: SQLite uses a partial index only where it sees the same words.
+IS_OPEN = text(f"state IN ({_listed(OPEN_STATES)})")
+HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({_listed(LEFTOVER_STATES)})")
 
 Index("twice_attempts_by_task", attempts.c.task, attempts.c.fence)
-Index("twice_attempts_open", attempts.c.fence, sqlite_where=_IS_OPEN, postgresql_where=_IS_OPEN)
-Index("twice_attempts_leftover", attempts.c.fence, sqlite_where=_HAS_LEFTOVERS, postgresql_where=_HAS_LEFTOVERS)
+Index("twice_attempts_open", attempts.c.fence, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
+Index("twice_attempts_leftover", attempts.c.fence, sqlite_where=HAS_LEFTOVERS, postgresql_where=HAS_LEFTOVERS)
 Index("twice_slices_by_label", slices.c.task, slices.c.label, slices.c.fence)
 Index("twice_leases_by_fence", leases.c.fence)
 

@@ -7,9 +7,23 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
-from twice.core.record import Claim, Facts
+from twice.core.record import Claim, Facts, SliceRecord
 from twice.core.run import AttemptState
 from twice.errors import LeaseLost, RunError
 from twice.ledgers.claims import release
@@ -26,13 +40,20 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int]) -> Non
     ).scalar_one_or_none()
     if state not in OPEN_STATES:
         raise _lost(held, state)
+    found: dict[str, int | None] = _expected(connection, held.fence)
+    _refuse_unknown(held.attempt, set(expected) - set(found))
     for label, generation in expected.items():
-        of_slice = and_(slices.c.fence == held.fence, slices.c.label == label)
-        fixed = connection.execute(
-            update(slices).where(of_slice, slices.c.expected.is_(None)).values(expected=generation)
-        )
-        if fixed.rowcount != 1:
-            _refuse_other_generation(connection, held, label, generation)
+        fixed = found[label]
+        if fixed is not None and fixed != generation:
+            raise RunError(
+                f"attempt {held.attempt} has fixed generation {fixed} at look and may not change it to {generation}",
+                where=f"{held.task}[{label}]",
+                fix="Run again: a new attempt looks at the table as it is now.",
+            )
+    missing = [{"of": label, "found": generation} for label, generation in expected.items() if found[label] is None]
+    if missing:
+        of_slice = and_(slices.c.fence == held.fence, slices.c.label == bindparam("of"), slices.c.expected.is_(None))
+        connection.execute(update(slices).where(of_slice).values(expected=bindparam("found")), missing)
 
 
 def advance(connection: Connection, held: Claim, before: AttemptState, after: AttemptState, facts: Facts) -> None:
@@ -81,9 +102,7 @@ def publish(connection: Connection, fence: int, facts: Facts, generations: Mappi
     learn(connection, fence, facts)
     attempt = connection.execute(select(attempts).where(attempts.c.fence == fence)).one()
     learnt = connection.execute(select(slices).where(slices.c.fence == fence)).all()
-    missing = set(generations) - {row.label for row in learnt}
-    if missing:
-        raise ValueError(f"attempt {attempt.id} has no slice {', '.join(sorted(missing))}")
+    _refuse_unknown(attempt.id, set(generations) - {row.label for row in learnt})
     move_forward(
         connection,
         [_run_of(attempt, row, generations[row.label], now) for row in learnt if row.label in generations],
@@ -121,16 +140,7 @@ def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> N
 def learn(connection: Connection, fence: int, facts: Facts) -> None:
     """Merge what an attempt has learnt into what is known of it. Nothing known is forgotten."""
     _learn_of_attempt(connection, fence, facts)
-    for record in facts.slices:
-        values: dict[str, Any] = {"rows": record.rows, "fingerprint": record.fingerprint}
-        values = {name: value for name, value in values.items() if value is not None}
-        if record.intention is not None:
-            values |= {"code_hash": record.intention.code, "inputs_hash": record.intention.inputs}
-        of_slice = and_(slices.c.fence == fence, slices.c.label == record.label)
-        # Without news the row is still named, so that a label which is not ours is noticed.
-        written = connection.execute(update(slices).where(of_slice).values(values or {"fence": fence}))
-        if written.rowcount != 1:
-            raise ValueError(f"this attempt has no slice {record.label}")
+    _learn_of_slices(connection, fence, facts.slices)
     if facts.inputs:
         rows = [vars(record) | {"fence": fence, "position": place} for place, record in enumerate(facts.inputs)]
         connection.execute(delete(inputs).where(inputs.c.fence == fence))
@@ -159,6 +169,43 @@ def _learn_of_attempt(connection: Connection, fence: int, facts: Facts) -> None:
         connection.execute(update(attempts).where(attempts.c.fence == fence).values(values))
 
 
+def _learn_of_slices(connection: Connection, fence: int, records: Sequence[SliceRecord]) -> None:
+    if not records:
+        return
+    _refuse_unknown(f"with fence {fence}", {record.label for record in records} - set(_expected(connection, fence)))
+    code = bindparam("code", type_=Text)
+    news = {
+        "rows": func.coalesce(bindparam("counted", type_=BigInteger), slices.c.rows),
+        "fingerprint": func.coalesce(bindparam("hashed", type_=Text), slices.c.fingerprint),
+        "code_hash": func.coalesce(code, slices.c.code_hash),
+        # Code and inputs are one intention: they change together, also to inputs that cannot be versioned.
+        "inputs_hash": case((code.is_(None), slices.c.inputs_hash), else_=bindparam("inputs", type_=Text)),
+    }
+    connection.execute(
+        update(slices).where(slices.c.fence == fence, slices.c.label == bindparam("of")).values(news),
+        [
+            {
+                "of": record.label,
+                "counted": record.rows,
+                "hashed": record.fingerprint,
+                "code": record.intention.code if record.intention else None,
+                "inputs": record.intention.inputs if record.intention else None,
+            }
+            for record in records
+        ],
+    )
+
+
+def _expected(connection: Connection, fence: int) -> dict[str, int | None]:
+    rows = connection.execute(select(slices.c.label, slices.c.expected).where(slices.c.fence == fence))
+    return {row.label: row.expected for row in rows}
+
+
+def _refuse_unknown(attempt: str, labels: set[str]) -> None:
+    if labels:
+        raise ValueError(f"attempt {attempt} has no slice {', '.join(sorted(labels))}")
+
+
 def _run_of(attempt: Any, learnt: Any, generation: int, now: datetime) -> dict[str, Any]:
     return {
         "task": attempt.task,
@@ -173,20 +220,6 @@ def _run_of(attempt: Any, learnt: Any, generation: int, now: datetime) -> dict[s
         "published": now,
         "last_fence": attempt.fence,
     }
-
-
-def _refuse_other_generation(connection: Connection, held: Claim, label: str, generation: int) -> None:
-    found = connection.execute(
-        select(slices.c.expected).where(slices.c.fence == held.fence, slices.c.label == label)
-    ).scalar_one_or_none()
-    if found is None:
-        raise ValueError(f"attempt {held.attempt} has no slice {label}")
-    if found != generation:
-        raise RunError(
-            f"attempt {held.attempt} has fixed generation {found} at look and may not change it to {generation}",
-            where=f"{held.task}[{label}]",
-            fix="Run again: a new attempt looks at the table as it is now.",
-        )
 
 
 def _lost(held: Claim, found: str | None) -> LeaseLost:

@@ -14,7 +14,7 @@ branch_labels = None
 depends_on = None
 
 _FENCE = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-_TIME = sa.DateTime(timezone=True)
+_TIME = sa.DateTime(timezone=True).with_variant(sa.Text, "sqlite")
 _IS_OPEN = sa.text("state IN ('claimed', 'staged', 'audited', 'publishing')")
 _HAS_LEFTOVERS = sa.text("NOT discarded AND state IN ('failed', 'rejected', 'superseded', 'abandoned')")
 
@@ -74,6 +74,7 @@ def _create_slices_and_leases() -> None:
         sa.Column("fingerprint", sa.Text),
         sa.PrimaryKeyConstraint("fence", "label", name="twice_slices_pk"),
         sa.CheckConstraint("label <> ''", name="twice_slices_named"),
+        sqlite_with_rowid=False,
     )
     op.create_index("twice_slices_by_label", "twice_slices", ["task", "label", "fence"])
     op.create_table(
@@ -83,6 +84,7 @@ def _create_slices_and_leases() -> None:
         sa.Column("fence", _FENCE, _attempt("twice_leases_attempt")),
         sa.Column("until", _TIME, nullable=False),
         sa.PrimaryKeyConstraint("task", "label", name="twice_leases_pk"),
+        sqlite_with_rowid=False,
     )
     op.create_index("twice_leases_by_fence", "twice_leases", ["fence"])
 
@@ -103,6 +105,7 @@ def _create_runs() -> None:
         sa.Column("last_fence", _FENCE, _attempt("twice_runs_last_attempt")),
         sa.PrimaryKeyConstraint("task", "label", name="twice_runs_pk"),
         sa.CheckConstraint("generation >= 0", name="twice_runs_generation"),
+        sqlite_with_rowid=False,
     )
 
 
