@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-
 from tests.contracts.target_suite import TargetSuite
+
 from twice.core.ports import Column, Target
 from twice.core.task import TableName
 from twice.targets.memory import MemoryTarget, Rows

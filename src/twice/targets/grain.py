@@ -5,7 +5,7 @@ A finer scope over coarser partitions would take rows of other slices away with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta, timezone
 
 from twice.core.scope import SliceColumn
@@ -28,6 +28,18 @@ def grain_mark(column: SliceColumn) -> str:
     elif column.grain == "window":
         grain = f"window/{column.minutes}"
     return f"{grain}@{column.zone}" if column.zone else grain
+
+
+def check_partitioning(table: str, partition_columns: Sequence[str], wanted: SliceColumn | None) -> None:
+    """Refuse a table that is not partitioned by the slice column, and by it alone."""
+    needed = () if wanted is None else (wanted.name.lower(),)
+    if tuple(column.lower() for column in partition_columns) != needed:
+        raise DeclarationError(
+            f"{table} is partitioned by {', '.join(partition_columns) or 'nothing'}, and this scope needs "
+            f"{wanted.name if wanted else 'no partitions'}",
+            now="The table is unchanged.",
+            fix="Use the scope the table was created with, or give the task a new target.",
+        )
 
 
 def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:

@@ -19,7 +19,7 @@ from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import Plan
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, StageMismatch
-from twice.targets.grain import as_utc, check_grain, check_values, grain_mark
+from twice.targets.grain import as_utc, check_grain, check_partitioning, check_values, grain_mark
 from twice.targets.schema import check_fit, check_names, drift
 
 
@@ -203,14 +203,8 @@ def _partition_column(shape: Shape, slice_column: SliceColumn | None) -> str | N
 
 
 def _check_partitions(table: TableName, held: _Table, slice_column: SliceColumn | None) -> None:
-    wanted = None if slice_column is None else slice_column.name
-    if (wanted or "").lower() != (held.shape.partitioned_by or "").lower():
-        raise DeclarationError(
-            f"{table.name} is partitioned by {held.shape.partitioned_by or 'nothing'}, and this scope needs "
-            f"{wanted or 'no partitions'}",
-            now="The table is unchanged.",
-            fix="Use the scope the table was created with, or give the task a new target.",
-        )
+    held_by = held.shape.partitioned_by
+    check_partitioning(table.name, () if held_by is None else (held_by,), slice_column)
     if slice_column is not None:
         check_grain(table.name, held.mark, slice_column)
         check_values(table.name, held.mark, (file.value for file in held.versions[-1].files), slice_column)

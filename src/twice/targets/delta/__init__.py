@@ -1,0 +1,5 @@
+"""Delta tables: written, audited and published without a copy."""
+
+from twice.targets.delta.target import DeltaTarget
+
+__all__ = ["DeltaTarget"]

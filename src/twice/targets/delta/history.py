@@ -1,0 +1,83 @@
+"""Who made a commit: read from the log's own files, newest first."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from twice.core.token import Note
+
+RECENT = 100
+"""So many commits are read one by one (a millisecond each); what is older is searched by one Spark job."""
+
+
+class History:
+    """The commits a table's log still has. `_delta_log/<version>.json` is Delta's published format."""
+
+    def __init__(self, session: SparkSession, path: str) -> None:
+        self._session = session
+        self._jvm: Any = session._jvm
+        self._folder = f"{path.rstrip('/')}/_delta_log"
+
+    def note_at(self, version: int) -> Note | None:
+        """The note of one commit; None if it is not ours or the log forgot it."""
+        line = self._first_line(version)
+        return None if line is None else _note(line)
+
+    def find(self, app_id: str, generation: int, newest: int) -> tuple[int, Note] | None:
+        """The commit that gave this token this generation."""
+        for version in range(newest, max(newest - RECENT, -1), -1):
+            line = self._first_line(version)
+            if line is None:
+                return None  # cleaned up, and everything before it too
+            note = _note(line)
+            if note is not None and note.generations.get(app_id) == generation:
+                return version, note
+        return self._search(app_id, generation) if newest >= RECENT else None
+
+    def mentions(self, *texts: str) -> bool:
+        """Whether any commit still in the log has one of these texts in it."""
+        lines = self._lines()
+        wanted = lines["value"].contains(texts[0])
+        for text in texts[1:]:
+            wanted = wanted | lines["value"].contains(text)
+        return bool(lines.where(wanted).take(1))
+
+    def _search(self, app_id: str, generation: int) -> tuple[int, Note] | None:
+        lines = self._lines()
+        inside = lines["value"].startswith('{"commitInfo"') & lines["value"].contains(json.dumps(app_id)[1:-1])
+        rows = lines.where(inside).selectExpr("value", "_metadata.file_name AS file").collect()
+        for row in sorted(rows, key=lambda row: str(row.file), reverse=True):
+            note = _note(row.value)
+            if note is not None and note.generations.get(app_id) == generation:
+                return int(str(row.file).partition(".")[0]), note
+        return None
+
+    def _lines(self) -> Any:
+        return self._session.read.option("pathGlobFilter", "[0-9]*.json").text(self._folder)
+
+    def _first_line(self, version: int) -> str | None:
+        """Delta writes the commit's own description first."""
+        path = self._jvm.org.apache.hadoop.fs.Path(f"{self._folder}/{version:020d}.json")
+        files = path.getFileSystem(self._session._jsparkSession.sessionState().newHadoopConf())
+        try:
+            stream = files.open(path)
+        except Py4JJavaError as error:
+            if "FileNotFoundException" in str(error.java_exception.getClass().getName()):
+                return None
+            raise
+        try:
+            reader = self._jvm.java.io.InputStreamReader(stream, "UTF-8")
+            return str(self._jvm.java.io.BufferedReader(reader).readLine())
+        finally:
+            stream.close()
+
+
+def _note(line: str) -> Note | None:
+    try:
+        return Note.from_json(json.loads(line)["commitInfo"].get("userMetadata"))
+    except (ValueError, KeyError, AttributeError):
+        return None

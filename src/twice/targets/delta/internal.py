@@ -1,0 +1,211 @@
+"""All of Delta's non-public classes, through py4j. Nothing else in twice knows their names.
+
+Delta writes the files of a transaction before it commits them. In between they can be audited; the same commit then
+takes the old files of the slices out, the new ones in, and sets one token per slice. These are the classes of Delta's
+own commands, not an API, so whatever is unusual about a table leads to the public path (table.py) and everything a
+commit is about to do is verified first (manifest.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.targets.delta.condition import quoted
+from twice.targets.delta.table import Table, table_of
+
+SLICE_CHECK = "twice slice"
+_PACKAGE = "org.apache.spark.sql.delta"
+_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+
+
+@contextmanager
+def acting(session: SparkSession) -> Iterator[None]:
+    """Make the session the thread's active one: Delta asks the thread, and `newSession()` does not answer."""
+    sessions = session._jvm.org.apache.spark.sql.SparkSession  # type: ignore[union-attr]
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+@contextmanager
+def named(session: SparkSession, prefix: str) -> Iterator[None]:
+    """Data files written meanwhile begin with `prefix`, so that a killed attempt's can still be told from others'.
+
+    Spark calls the setting static and refuses it in `conf.set`, but it is read from the session at every file.
+    """
+    conf = session._jsparkSession.sessionState().conf()
+    conf.setConfString(_PREFIX, prefix)
+    try:
+        yield
+    finally:
+        conf.unsetConf(_PREFIX)
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether Delta gave up because another commit came between."""
+    return isinstance(error, Py4JJavaError) and _is_a(error.java_exception, "java.util.ConcurrentModificationException")
+
+
+def is_outside_slice(error: BaseException) -> str | None:
+    """The offending values, if Delta refused a row by the slice's own condition."""
+    at: Any = error.java_exception if isinstance(error, Py4JJavaError) else None
+    while at is not None:
+        text = str(at.getMessage())
+        if SLICE_CHECK in text and "DELTA_VIOLATE_CONSTRAINT" in text:
+            return " ".join(text.partition("violated by row with values:")[2].split())
+        at = at.getCause()
+    return None
+
+
+class Log:
+    """A table's log as the run's session sees it. A missing table has a log without versions."""
+
+    def __init__(self, session: SparkSession, path: str) -> None:
+        self._session = session
+        self._jvm: Any = session._jvm
+        self._log = getattr(self._jvm, f"{_PACKAGE}.DeltaLog").forTable(session._jsparkSession, path)
+
+    def table(self) -> Table | None:
+        """The newest version, read afresh."""
+        return _table(self._fresh())
+
+    def generations(self, app_ids: Sequence[str]) -> tuple[int | None, dict[str, int]]:
+        """The newest version and the recorded generations, read afresh."""
+        snapshot = self._fresh()
+        if snapshot.version() < 0:
+            return None, dict.fromkeys(app_ids, 0)
+        recorded = snapshot.transactions() if app_ids else None
+        found = {app: recorded.get(app) for app in app_ids} if recorded is not None else {}
+        return snapshot.version(), {app: int(seen.get()) if seen.isDefined() else 0 for app, seen in found.items()}
+
+    def begin(self, read_at: int | None = None) -> Transaction:
+        """On the newest version, or on an older one whose rows the result was computed from."""
+        nothing = self._jvm.scala.Option.empty()
+        at = nothing
+        if read_at is not None:
+            at = self._jvm.scala.Option.apply(self._log.getSnapshotAt(read_at, nothing, nothing, False))
+        return Transaction(self._session, self._log, self._log.startTransaction(nothing, at))
+
+    def partition_values(self, column: str) -> list[str | None]:
+        """Every distinct value of the slice column, from the log alone."""
+        files = DataFrame(self._fresh().allFiles().toDF(), self._session)
+        rows = files.selectExpr(f"partitionValues[{_text(column)}] AS value").distinct().collect()
+        return [row.value for row in rows]
+
+    def refers_to(self, prefix: str) -> bool:
+        """Whether the newest version has a file whose name begins with `prefix`."""
+        files = DataFrame(self._fresh().allFiles().toDF(), self._session)
+        return bool(files.where(f"path LIKE {_text('%' + prefix.replace('_', '~_') + '%')} ESCAPE '~'").take(1))
+
+    def _fresh(self) -> Any:
+        nothing = self._jvm.scala.Option.empty()
+        return self._log.update(False, nothing, nothing)
+
+
+class Transaction:
+    """One optimistic transaction. It is used to write files, or to commit, never for both."""
+
+    def __init__(self, session: SparkSession, log: Any, transaction: Any) -> None:
+        self._session = session
+        self._jvm: Any = session._jvm
+        self._log = log
+        self._transaction = transaction
+
+    @property
+    def table(self) -> Table | None:
+        return _table(self._transaction.snapshot())
+
+    def generation(self, app_id: str) -> int:
+        """The recorded generation. Asking registers it: a commit that moves this token meanwhile is a conflict."""
+        return max(int(self._transaction.txnVersion(app_id)), 0)
+
+    def read_whole_table(self) -> None:
+        """Register that the result was computed from this table: any change meanwhile is a conflict."""
+        self._transaction.readWholeTable()
+
+    def write(self, frame: DataFrame, condition: str | None) -> list[Any]:
+        """Write data files that no version refers to; the added files. Rows that break the condition fail the job.
+
+        Dying here leaves files under the prefix of `named`.
+        """
+        checks = []
+        if condition is not None:
+            expression = self._session._jsparkSession.sessionState().sqlParser().parseExpression(condition)
+            checks.append(getattr(self._jvm, f"{_PACKAGE}.constraints.Constraints$Check")(SLICE_CHECK, expression))
+        return _list(self._jvm, self._transaction.writeFiles(frame._jdf, self._seq(checks)))
+
+    def frame(self, files: Sequence[Any]) -> DataFrame:
+        """The rows of some files of this table, whether or not a version refers to them."""
+        nothing = self._jvm.scala.Option.empty()
+        rows = self._log.createDataFrame(self._transaction.snapshot(), self._seq(files), False, nothing)
+        return DataFrame(rows, self._session)
+
+    def files_in(self, condition: str | None, column: str | None, type_: str | None) -> list[Any]:
+        """The files Delta takes the condition to select, registered as read. The caller verifies them."""
+        if condition is None or column is None:
+            return _list(self._jvm, self._transaction.filterFiles())
+        # Resolved against a column of the right name and type: of an unresolved `a.b` Delta would take `a` for a
+        # struct, call the predicate not partition-only and hand back every file.
+        empty = self._session.sql(f"SELECT CAST(NULL AS {type_}) AS {quoted(column)}").where(condition)
+        expression = empty._jdf.queryExecution().analyzed().condition()
+        return _list(self._jvm, self._transaction.filterFiles(self._seq([expression]), False))
+
+    def commit(
+        self, added: Sequence[Any], removed: Sequence[Any], tokens: Mapping[str, int], told: str | None, note: str
+    ) -> int:
+        """Data and tokens in one commit; its version. Dying here has published all of it or nothing."""
+        token = getattr(self._jvm, f"{_PACKAGE}.actions.SetTransaction")
+        now = self._jvm.java.lang.System.currentTimeMillis()
+        stamp = self._jvm.scala.Option.apply(now)
+        actions = [*(file.removeWithTimestamp(now, True) for file in removed), *added]
+        actions += [token(app, generation, stamp) for app, generation in tokens.items()]
+        return int(self._transaction.commit(self._seq(actions), self._operation(told, note)))
+
+    def _operation(self, told: str | None, note: str) -> Any:
+        """`DeltaOperations.Write` has grown from 4 to 7 to 9 parameters; the first four have kept their meaning."""
+        some, nothing = self._jvm.scala.Option.apply, self._jvm.scala.Option.empty()
+        name = f"{_PACKAGE}.DeltaOperations$Write"
+        loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        wanted = loader.loadClass(name).getConstructors()[0].getParameterCount()
+        if wanted not in (4, 7, 9):
+            raise NotImplementedError(f"DeltaOperations.Write takes {wanted} parameters in this version of Delta")
+        mode = self._jvm.org.apache.spark.sql.SaveMode.Overwrite
+        given = [mode, nothing, nothing if told is None else some(told), some(note)]
+        return getattr(self._jvm, name)(*given, *[nothing] * (wanted - len(given)))
+
+    def _seq(self, items: Sequence[Any]) -> Any:
+        return self._jvm.PythonUtils.toSeq(list(items))
+
+
+def _table(snapshot: Any) -> Table | None:
+    if snapshot.version() < 0:
+        return None
+    return table_of(snapshot.version(), snapshot.protocol().json(), snapshot.metadata().json())
+
+
+def _list(jvm: Any, seq: Any) -> list[Any]:
+    return list(jvm.scala.jdk.javaapi.CollectionConverters.asJava(seq))
+
+
+def _is_a(thrown: Any, name: str) -> bool:
+    at = thrown.getClass()
+    while at is not None:
+        if at.getName() == name:
+            return True
+        at = at.getSuperclass()
+    return False
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,95 @@
+"""What a commit is about to do, checked in typed values before it does it. Pure.
+
+Delta's own pruning may hand back files of other slices (a predicate it does not recognise as partition-only gives
+candidates); a commit that removed those would lose other days. So nothing is taken on trust here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from twice.core.slice import Slice
+from twice.errors import RowsOutsideSlice, StageMismatch
+from twice.targets.grain import slice_value
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class File:
+    """A data file of the log. `value` is its slice column's value as text, None for NULL; `rows` None if unknown."""
+
+    path: str
+    value: str | None
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class SliceType:
+    """The slice column's type in the table (`date` or `timestamp`), None where the table has no slice column."""
+
+    name: str | None
+
+
+def file_of(action: str, column: str | None) -> File:
+    """Read Delta's JSON of an added file."""
+    body = json.loads(action)["add"]
+    stats = json.loads(body.get("stats") or "{}")
+    values: Mapping[str, str | None] = body.get("partitionValues") or {}
+    return File(body["path"], None if column is None else values.get(column), stats.get("numRecords"))
+
+
+def count(files: Sequence[File], slices: Sequence[Slice], type_: SliceType) -> dict[str, int]:
+    """Rows by slice label. Raises for a file outside the slices, or one that does not say how many rows it has."""
+    counts = {slice_.label: 0 for slice_ in slices}
+    for file in files:
+        owner = _owner(file, slices, type_)
+        if owner is None:
+            raise RowsOutsideSlice(
+                f"the result has rows outside {_labels(slices)}: {_told(file)}",
+                fix="Filter the result to its slice.",
+            )
+        if file.rows is None:
+            raise StageMismatch(f"the staged file {file.path} does not say how many rows it holds")
+        counts[owner.label] += file.rows
+    return counts
+
+
+def verify(
+    added: Sequence[File],
+    removed: Sequence[File],
+    slices: Sequence[Slice],
+    type_: SliceType,
+    expected: Mapping[str, int],
+) -> None:
+    """Raises StageMismatch unless the commit touches these slices only and adds exactly the staged rows."""
+    strays = [file for file in (*added, *removed) if _owner(file, slices, type_) is None]
+    if strays:
+        raise StageMismatch(
+            f"the commit would touch files outside {_labels(slices)}: {', '.join(map(_told, strays[:_SHOWN]))}",
+            fix="This is a defect of twice or an unknown Delta version; please report it.",
+        )
+    if count(added, slices, type_) != dict(expected):
+        raise StageMismatch("the staged files do not hold the rows that were staged", fix="Run the task again.")
+
+
+def _owner(file: File, slices: Sequence[Slice], type_: SliceType) -> Slice | None:
+    if type_.name is None:
+        return next((slice_ for slice_ in slices if slice_.bounds is None), None)
+    try:
+        value = slice_value(file.value, type_.name)
+    except ValueError:
+        return None
+    return next((slice_ for slice_ in slices if slice_.bounds is not None and slice_.bounds.contain(value)), None)
+
+
+def _labels(slices: Sequence[Slice]) -> str:
+    if len(slices) <= _SHOWN:
+        return ", ".join(slice_.label for slice_ in slices)
+    return f"{slices[0].label} to {slices[-1].label} ({len(slices)} slices)"
+
+
+def _told(file: File) -> str:
+    return f"{file.path} ({'NULL' if file.value is None else file.value})"

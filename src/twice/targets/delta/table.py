@@ -1,0 +1,143 @@
+"""What a Delta table is, read from its log's own words, and whether the internal path may write it. Pure but for types.
+
+The internal path is taken only for what is on the lists below. Anything else (column mapping, generated or
+identity columns, row tracking, clustering, change data feed, catalog-managed commits, whatever comes next) is
+written by Delta's public API, which knows what it means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from twice.core.ports import Column, Shape
+from twice.targets.grain import MARK
+
+FEATURES = frozenset(
+    {
+        "appendOnly",
+        "invariants",
+        "checkConstraints",
+        "deletionVectors",
+        "timestampNtz",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+    }
+)
+PROPERTIES = frozenset(
+    {
+        "delta.autoOptimize.autoCompact",  # the run's session says no, and the session wins
+        "delta.autoOptimize.optimizeWrite",
+        "delta.checkpoint.writeStatsAsJson",
+        "delta.checkpoint.writeStatsAsStruct",
+        "delta.checkpointInterval",
+        "delta.checkpointPolicy",
+        "delta.dataSkippingNumIndexedCols",
+        "delta.dataSkippingStatsColumns",
+        "delta.deletedFileRetentionDuration",
+        "delta.enableDeletionVectors",
+        "delta.enableExpiredLogCleanup",
+        "delta.logRetentionDuration",
+        "delta.minReaderVersion",
+        "delta.minWriterVersion",
+        "delta.parquet.compression.codec",
+    }
+)
+OFF = {"delta.appendOnly": "false", "delta.columnMapping.mode": "none", "delta.enableChangeDataFeed": "false"}
+FORGETS_TOKENS = "delta.setTransactionRetentionDuration"
+
+# What a protocol version means without a list of features.
+_BY_WRITER = {
+    2: ("appendOnly", "invariants"),
+    3: ("checkConstraints",),
+    4: ("changeDataFeed", "generatedColumns"),
+    5: ("columnMapping",),
+    6: ("identityColumns",),
+}
+_LISTED = 7
+
+
+@dataclass(frozen=True)
+class Table:
+    """One version of a table, without its files."""
+
+    id: str
+    version: int
+    shape: Shape
+    partition_columns: tuple[str, ...]
+    grain: str | None
+    features: frozenset[str]
+    properties: Mapping[str, str]
+    column_properties: frozenset[str]
+    schema: str
+
+    @property
+    def slice_type(self) -> str | None:
+        for column in self.shape.columns:
+            if column.name == self.shape.partitioned_by:
+                return column.type
+        return None
+
+    def same_columns(self, other: Table) -> bool:
+        """Whether files staged for one version still fit the other."""
+        return (self.id, self.schema, self.partition_columns) == (other.id, other.schema, other.partition_columns)
+
+
+def table_of(version: int, protocol: str, metadata: str) -> Table:
+    """From the JSON of the log's protocol and metadata actions."""
+    body: dict[str, Any] = json.loads(metadata)["metaData"]
+    schema = StructType.fromJson(json.loads(body["schemaString"]))
+    partition_columns = tuple(body.get("partitionColumns") or ())
+    single = partition_columns[0] if len(partition_columns) == 1 else None
+    columns = tuple(Column(field.name, field.dataType.simpleString()) for field in schema.fields)
+    grains = [(field.metadata or {}).get(MARK) for field in schema.fields if field.name == single]
+    return Table(
+        id=str(body["id"]),
+        version=version,
+        shape=Shape(columns, single),
+        partition_columns=partition_columns,
+        grain=grains[0] if grains else None,
+        features=_features(json.loads(protocol)["protocol"]),
+        properties=dict(body.get("configuration") or {}),
+        column_properties=frozenset(key for field in schema.fields for key in field.metadata or {}),
+        schema=body["schemaString"],
+    )
+
+
+def why_public(table: Table) -> str | None:
+    """The first reason not to write this table by the internal path; None if there is none."""
+    unknown = sorted(table.features - FEATURES)
+    if unknown:
+        return f"the table uses the feature {unknown[0]}"
+    for name, value in sorted(table.properties.items()):
+        if not _harmless(name, value):
+            return f"the table has the property {name} = {value}"
+    for name in sorted(table.column_properties):
+        if (name.startswith("delta.") and name != "delta.invariants") or name in ("CURRENT_DEFAULT", "EXISTS_DEFAULT"):
+            return f"a column has the property {name}"
+    if len(table.partition_columns) > 1:
+        return "the table is partitioned by several columns"
+    return None
+
+
+def _harmless(name: str, value: str) -> bool:
+    if not name.startswith("delta."):
+        return True  # Delta gives no meaning to names that are not its own
+    if name.startswith("delta.constraints."):
+        return True  # enforced while the files are written
+    if name.startswith("delta.feature."):
+        return name.removeprefix("delta.feature.") in FEATURES
+    return name in PROPERTIES or OFF.get(name) == value.lower()
+
+
+def _features(protocol: Mapping[str, Any]) -> frozenset[str]:
+    named = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+    if protocol["minWriterVersion"] < _LISTED:
+        for version, features in _BY_WRITER.items():
+            named |= set(features) if version <= protocol["minWriterVersion"] else set()
+        named |= {"columnMapping"} if protocol["minReaderVersion"] >= 2 else set()
+    return frozenset(named)

@@ -1,0 +1,147 @@
+"""Delta as a target: the promises of `core.ports.Target`, kept by the internal or the public path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace as with_changes
+
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.core.ports import Landed, Lost, Published, Shape, Staged
+from twice.core.scope import SliceColumn
+from twice.core.slice import Slice
+from twice.core.task import TableName
+from twice.core.token import Note
+from twice.core.write import Plan
+from twice.errors import InputMissing
+from twice.targets.delta import create, leftovers, public, replace
+from twice.targets.delta.history import History
+from twice.targets.delta.internal import Log, acting
+from twice.targets.delta.lock import locked
+from twice.targets.delta.publish import Stage
+from twice.targets.delta.table import Table, why_public
+from twice.targets.schema import check_names, drift
+
+# What a run's own session must not do behind its back, and what the manifest needs.
+_CONF = {
+    "spark.databricks.delta.autoCompact.enabled": "false",
+    "spark.databricks.delta.optimizeWrite.enabled": "false",
+    "spark.databricks.delta.stats.collect": "true",
+}
+_ATTEMPT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+
+
+class DeltaTarget:
+    """Bound to one run's session (`spark.newSession()`): the session's settings are changed.
+
+    `locate` gives a table's folder. `internal=False` takes the public path always. `wait` is how long, in seconds,
+    another's commit is waited for on a local file system.
+    """
+
+    def __init__(
+        self, session: SparkSession, locate: Callable[[TableName], str], *, internal: bool = True, wait: float = 60.0
+    ) -> None:
+        self._session = session
+        self._locate = locate
+        self._internal = internal
+        self._wait = wait
+        for name, value in _CONF.items():
+            session.conf.set(name, value)
+
+    def prepare(self, table: TableName, shape: Shape, slice_column: SliceColumn | None, evolve: bool) -> Shape:
+        """Dying here leaves no table, an empty one, or (evolve) one with columns that are NULL in every row."""
+        check_names(shape)
+        path = self._locate(table)
+        with acting(self._session):
+            held = Log(self._session, path).table()
+            wanting = held is None or (evolve and drift(shape, held.shape).only_new)
+            if wanting:
+                # Looked at again under the lock: another run may have done it meanwhile.
+                with locked(self._session._jvm, path, self._wait):
+                    held = self._made(path, shape, slice_column, evolve)
+            assert held is not None
+            create.check(self._session, table.name, path, held, shape, slice_column)
+            return held.shape
+
+    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
+        with acting(self._session):
+            return Published(*Log(self._session, self._locate(table)).generations(app_ids))
+
+    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
+        path = self._locate(table)
+        with acting(self._session):
+            version, _ = Log(self._session, path).generations(())
+            found = None if version is None else History(self._session, path).find(app_id, generation, version)
+            return None if found is None else found[1]
+
+    def one_slice_only(self, table: TableName) -> str | None:
+        """Why this table takes one slice per commit; None if it takes several."""
+        if not self._internal:
+            return "the internal path is switched off"
+        with acting(self._session):
+            return why_public(self._existing(table)[0])
+
+    def stage(
+        self, table: TableName, frame: DataFrame, plan: Plan, attempt: str, *, read_at: int | None = None
+    ) -> Staged:
+        """Dying here leaves files named by the attempt that no reader sees; `discard` finds them.
+
+        `read_at`: the version of this very table the frame reads, if it does. Any later change of the table then
+        stops the publish.
+        """
+        if not _ATTEMPT.fullmatch(attempt):
+            raise ValueError(f"{attempt!r} cannot be part of a file's name")
+        with acting(self._session):
+            held, path = self._existing(table)
+            stage = public.stage if not self._internal or why_public(held) else replace.stage
+            staged = stage(self._session, table, held, path, frame, plan, attempt)
+            return with_changes(staged, handle=with_changes(staged.handle, read_at=read_at))
+
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+        """Dying here has published all or nothing."""
+        if set(expected) != set(staged.plan.app_ids):
+            raise ValueError("a generation is expected of every token of the plan, and of no other")
+        stage: Stage = staged.handle
+        publish = replace.publish if stage.folder is None else public.publish
+        with acting(self._session), locked(self._session._jvm, stage.path, self._wait):
+            return publish(self._session, staged, expected, note)
+
+    def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
+        """Dying here leaves the rest to the next call."""
+        path = self._locate(table)
+        with acting(self._session):
+            held = Log(self._session, path).table()
+            if held is None:
+                return 0
+            with locked(self._session._jvm, path, self._wait):
+                return leftovers.discard(self._session, path, held, attempt, slices)
+
+    def read(self, table: TableName, at: int | Staged | None = None) -> DataFrame:
+        with acting(self._session):
+            if isinstance(at, Staged):
+                stage: Stage = at.handle
+                rows: DataFrame = (
+                    public.rows(self._session, stage) if stage.folder else stage.transaction.frame(stage.files)
+                )
+                return rows
+            held, path = self._existing(table)
+            if at is not None and not 0 <= at <= held.version:
+                raise InputMissing(f"{table.name} has no version {at}")
+            reader = self._session.read.format("delta")
+            return (reader if at is None else reader.option("versionAsOf", at)).load(path)
+
+    def _made(self, path: str, shape: Shape, slice_column: SliceColumn | None, evolve: bool) -> Table | None:
+        held = Log(self._session, path).table()
+        if held is None:
+            create.create(self._session, path, shape, slice_column)
+        elif evolve and drift(shape, held.shape).only_new:
+            create.evolve(self._session, path, shape, held)
+        return Log(self._session, path).table()
+
+    def _existing(self, table: TableName) -> tuple[Table, str]:
+        path = self._locate(table)
+        held = Log(self._session, path).table()
+        if held is None:
+            raise InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
+        return held, path
