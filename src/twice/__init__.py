@@ -3,7 +3,7 @@
 Everything public is here. Importing it loads no engine: pyspark comes in with the first session.
 """
 
-from twice.api import sql_task, task
+from twice.api import session, sql_task, task
 from twice.core import audit
 from twice.core.run import Outcome, RunResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
@@ -28,6 +28,7 @@ __all__ = [
     "hours",
     "read",
     "replace",
+    "session",
     "sql_task",
     "task",
 ]

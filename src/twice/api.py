@@ -104,6 +104,13 @@ def sql_task(
     return declared
 
 
+def session(project: str | Path = ".") -> Any:
+    """The project's Spark session, for tests and notebooks; the one already running, if there is one."""
+    from twice.wiring import session as open_session  # here: importing twice starts no engine
+
+    return open_session(Path(project))
+
+
 def _query(bound: str, views: Mapping[str, str], parameters: Sequence[str]) -> Callable[..., Frame]:
     """The function of a SQL task: its inputs become views of the run's session, its slice becomes values."""
 

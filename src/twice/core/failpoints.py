@@ -23,7 +23,8 @@ class Point(str, Enum):
     IN_STAGE = "in_stage"  # files are written, nobody has recorded them yet
     AFTER_STAGE = "after_stage"
     AFTER_AUDIT = "after_audit"
-    BEFORE_COMMIT = "before_commit"  # intent recorded, locked and checked; nothing has landed
+    PUBLISHING = "publishing"  # the intent is in the ledger; the target has not been asked yet
+    BEFORE_COMMIT = "before_commit"  # locked and checked at the target; nothing has landed
     AFTER_COMMIT = "after_commit"  # landed; the reply has not reached the run
     AFTER_PUBLISH = "after_publish"  # read back; the ledger does not know yet
     AFTER_FINISH = "after_finish"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from twice.core.lineage import inputs_hash
@@ -28,6 +29,7 @@ class Run:
     slice: Slice
     slices: tuple[Slice, ...]
     spark: Any
+    root: Path
     read: Callable[[str], Frame]
 
 
@@ -58,7 +60,7 @@ def result_frame(shop: Workshop, task: Task, slices: tuple[Slice, ...], session:
     }
     if task.wants_run:
         arguments[RUN_PARAMETER] = Run(
-            slices[-1], slices, session, lambda table: _pinned(shop, TableName.parse(table), session)
+            slices[-1], slices, session, shop.root, lambda table: _pinned(shop, TableName.parse(table), session)
         )
     return _call(task, arguments)
 
@@ -90,11 +92,15 @@ def _pinned(shop: Workshop, table: TableName, session: Any) -> Frame:
     target = shop.target_of(table, session)
     version = target.published(table, ()).version
     if version is None:
-        raise InputMissing(
-            f"the input table {table} does not exist",
-            fix="Create it, run the task that writes it first, or correct the name in inputs=.",
-        )
+        raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(shop, table))
     return target.read(table, at=version)
+
+
+def _how_to_make(shop: Workshop, table: TableName) -> str:
+    writers = [task.name for task in shop.project.tasks.values() if task.target.name == table.name]
+    if writers:
+        return f"Run {writers[0]} first, which writes it, or everything in order: twice run --all."
+    return "Create it, or correct the name in inputs=."
 
 
 def _call(task: Task, arguments: Mapping[str, Any]) -> Frame:

@@ -21,6 +21,7 @@ def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lo
     """
     heartbeat.check(attempt.where)
     attempt.shop.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING)
+    hit(Point.PUBLISHING)
     expected = {attempt.apps[label]: generation for label, generation in ready.found.generations.items()}
     note = Note(
         attempt.id,

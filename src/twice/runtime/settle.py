@@ -86,27 +86,27 @@ def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None) -
 def _catch_up(
     shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int, version: int | None
 ) -> tuple[Intention | None, list[str]]:
-    """The intention the slice was published with; the ledger's word, if it speaks of this generation."""
+    """The intention the slice was published with; the ledger learns what it did not know."""
     known = shop.ledger.run(task.name, label)
-    if generation == 0:
-        if known is not None and known.generation > 0:
-            return None, [f"{label} was published before, but the table does not know it: was it recreated?"]
-        return None, []
-    if known is not None and known.generation == generation:
-        return known.intention, []
-    note = target.provenance(task.target, app, generation)
+    held = known.generation if known is not None else 0
+    if held == generation:
+        return known.intention if known is not None else None, []
+    note = target.provenance(task.target, app, generation) if generation else None
     intention = note.intentions.get(app) if note else None
-    shop.ledger.adopt(
-        task.name,
-        label,
-        generation=generation,
-        attempt=note.attempt if note else None,
-        intention=intention,
-        version=version,
-    )
-    if known is not None and known.generation > generation:
+    attempt = note.attempt if note else None
+    shop.ledger.adopt(task.name, label, generation=generation, attempt=attempt, intention=intention, version=version)
+    if held > generation:
         return intention, [
-            f"the table holds generation {generation} of {label}, the ledger knew {known.generation}: "
-            "was the table restored or replaced?"
+            f"the table holds generation {generation} of {label} where {held} was published: "
+            "it was recreated, or replaced by an older copy"
         ]
     return intention, []
+
+
+def remembered(shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int) -> Intention | None:
+    """The intention of a published generation, by the ledger's word or the commit's own. Changes nothing."""
+    known = shop.ledger.run(task.name, label)
+    if known is not None and known.generation == generation:
+        return known.intention
+    note = target.provenance(task.target, app, generation) if generation else None
+    return note.intentions.get(app) if note else None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from twice.core.ports import Clock, Engine, Target
@@ -16,7 +17,8 @@ from twice.ledgers.store import Ledger
 
 @dataclass(frozen=True)
 class Workshop:
-    """`target_of` binds a table's target to one run's session; `holder` names this process to others."""
+    """`root` is the project's folder; `holder` names this process to others; `target_of` binds a table's target
+    to one run's session."""
 
     project: Project
     ledger: Ledger
@@ -25,6 +27,7 @@ class Workshop:
     code_hash: Callable[[Task], str]
     clock: Clock
     holder: str
+    root: Path = Path()
     lease: timedelta = timedelta(minutes=5)
 
 

@@ -1,0 +1,63 @@
+"""recover, gc and doctor: looking after what crashes leave and what the machine has."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, print_json
+
+
+@boundary
+def recover(
+    output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
+) -> int:
+    """Settle attempts that did not report back. It asks the tables; it never runs a task."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        settled = opened.recover()
+        left = opened.ledger.open_attempts()
+    if output is Format.json:
+        print_json({"settled": [{**asdict(s), "state": s.state.value} for s in settled], "open": len(left)})
+        return 0
+    for attempt in settled:
+        print(f"{attempt.task}[{', '.join(attempt.labels)}]: attempt {attempt.attempt[:8]} is {attempt.state.value}")
+    print(f"{len(settled)} attempts settled, {len(left)} still at work")
+    if any(attempt.state.value != "published" for attempt in settled):
+        print("next: run these slices again; what landed is not repeated")
+    return 0
+
+
+@boundary
+def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+    """Delete what failed attempts have staged, where no process can publish it any more."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        collected = opened.gc()
+    if output is Format.json:
+        print_json({"collected": [asdict(one) for one in collected]})
+        return 0
+    for one in collected:
+        print(f"{one.task}: {one.files} files of {len(one.attempts)} attempts deleted, {len(one.kept)} attempts kept")
+    print(f"{sum(one.files for one in collected)} files deleted")
+    return 0
+
+
+@boundary
+def doctor(
+    output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
+) -> int:
+    """Check what twice needs of this machine. Exit 4 if something is missing."""
+    from twice.wiring import check_machine
+
+    checks = check_machine(project, profile)
+    if output is Format.json:
+        print_json({"checks": [asdict(check) for check in checks]})
+    else:
+        for check in checks:
+            print(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.detail}")
+            if not check.ok:
+                print(f"      {check.fix}")
+    return 0 if all(check.ok for check in checks) else 4

@@ -1,0 +1,22 @@
+"""config show: every setting, its value and where it came from. Secrets stay hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, print_json
+
+
+@boundary
+def show(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+    """Every setting, its value and where it came from. Secrets stay hidden."""
+    from twice.config import explain, load
+
+    rows = explain(load(project, profile))
+    if output is Format.json:
+        print_json({"settings": [{"name": r.name, "value": r.value, "origin": r.origin} for r in rows]})
+        return 0
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        print(f"{row.name.ljust(width)}  {row.value}  ({row.origin})")
+    return 0

@@ -1,0 +1,48 @@
+"""init: a new project from the templates inside the package, which then works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twice.cli.options import Debug, Format, Output, boundary, print_json
+from twice.errors import UsageError
+
+
+@boundary
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write the project.")],
+    output: Output = Format.text,
+    debug: Debug = False,
+) -> int:
+    """Write a new project: configuration, a pipeline with its test, sample data, CI. Then it works."""
+    name = folder.resolve().name
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
+        raise UsageError(f"{name!r} cannot name a project", fix="Use letters, digits, _ and -, e.g. myshop.")
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty", now="Nothing was written.", fix="Name a new folder.")
+    written = sorted(_write(Path(__file__).with_name("templates"), folder, name))
+    if output is Format.json:
+        print_json({"project": name, "files": [str(path) for path in written]})
+        return 0
+    print(f"{name}: {len(written)} files written to {folder}")
+    print(f"next: cd {folder} && twice run --all --date 2026-06-09")
+    return 0
+
+
+def _write(source: Path, folder: Path, name: str) -> list[Path]:
+    """Copy the templates. Names end in `.tmpl` so that no tool takes them for files of this package."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for item in source.iterdir():
+        plain = item.name.removesuffix(".tmpl").replace("dot_", ".")
+        if item.is_dir():
+            written += _write(item, folder / plain, name)
+        elif item.suffix == ".tmpl":
+            path = folder / plain
+            path.write_text(item.read_text(encoding="utf-8").replace("@PROJECT@", name), encoding="utf-8")
+            written.append(path)
+    return written

@@ -1,0 +1,41 @@
+"""`twice`: every command, and nothing heavy on the way to its help."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from twice.cli import care, configuration, create, lint, records, runs
+
+app = typer.Typer(
+    name="twice",
+    help="Make Spark pipelines safe to run again.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True)
+
+app.command("init")(create.init)
+app.command("run")(runs.run)
+app.command("restate")(runs.restate)
+app.command("plan")(runs.plan)
+app.command("status")(records.status)
+app.command("history")(records.history)
+app.command("lint")(lint.lint)
+app.command("recover")(care.recover)
+app.command("gc")(care.gc)
+app.command("doctor")(care.doctor)
+app.add_typer(config_app, name="config")
+config_app.command("show")(configuration.show)
+
+
+def main() -> None:
+    """The console script. Interrupted by a person: exit 130, whatever was under way."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)

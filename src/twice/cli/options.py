@@ -1,0 +1,83 @@
+"""Options that several commands share, and the boundary where errors become text and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from enum import Enum
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec
+
+import typer
+
+from twice.core.failpoints import Point, armed, kill_at
+from twice.errors import TwiceError, UsageError
+
+SCHEMA_VERSION = 1
+
+
+class Format(str, Enum):
+    text = "text"
+    json = "json"
+
+
+Output = Annotated[Format, typer.Option("--output", "-o", help="text for people, json for programs.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
+Folder = Annotated[Path, typer.Option("--project", "-C", help="The project's folder, or one below it.")]
+Profile = Annotated[str | None, typer.Option("--profile", help="A profile of twice.toml.", envvar="TWICE_PROFILE")]
+Date = Annotated[str | None, typer.Option("--date", "-d", help="The logical date, e.g. 2026-06-09.")]
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task's name.")]
+Wait = Annotated[float | None, typer.Option("--wait", help="Seconds to wait for a busy slice.", min=0)]
+
+P = ParamSpec("P")
+
+
+def boundary(command: Callable[P, int | None]) -> Callable[P, None]:
+    """Run a command; tell errors as text or JSON; leave with the documented exit code."""
+
+    @wraps(command)
+    def bounded(*args: P.args, **kwargs: P.kwargs) -> None:
+        as_json = kwargs.get("output") is Format.json
+        try:
+            with armed(_failpoint()):
+                code = command(*args, **kwargs) or 0
+        except TwiceError as error:
+            code = error.exit_code
+            tell(error, as_json=as_json, debug=bool(kwargs.get("debug")))
+        raise typer.Exit(code)
+
+    return bounded
+
+
+def tell(error: TwiceError, *, as_json: bool, debug: bool) -> None:
+    """An error on its way to a person (stderr) or a program (stdout)."""
+    if debug:
+        traceback.print_exception(error, file=sys.stderr)
+    if as_json:
+        print_json({"error": error.details()})
+    else:
+        print(f"error[{error.code}]: {error}", file=sys.stderr)
+
+
+def print_json(body: dict[str, Any]) -> None:
+    print(json.dumps({"schema_version": SCHEMA_VERSION, **body}, indent=2, default=_plain))
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _failpoint() -> Callable[[Point], None]:
+    """TWICE_FAILPOINT=before_commit makes this process die there, for crash tests and the demo."""
+    name = os.environ.get("TWICE_FAILPOINT")
+    if not name:
+        return lambda _: None
+    try:
+        return kill_at(Point(name))
+    except ValueError:
+        known = ", ".join(point.value for point in Point)
+        raise UsageError(f"TWICE_FAILPOINT={name!r} is no failpoint", fix=f"Known: {known}.") from None

@@ -1,0 +1,129 @@
+"""status and history: what the ledger remembers. No Spark is started for them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
+from twice.core.run import AttemptState
+
+if TYPE_CHECKING:
+    from twice.core.record import AttemptRecord, RunRecord
+
+Limit = Annotated[int, typer.Option("--limit", help="How many at most.", min=1)]
+_BAD = (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.ABANDONED)
+
+
+@boundary
+def status(
+    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Only this task.")] = None,
+    limit: Limit = 50,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Every slice the ledger knows: what is published, what failed last. Exit 1 if a last attempt failed."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        runs = opened.status(task)
+    failed = [run for run in runs if run.last_state in _BAD]
+    if output is Format.json:
+        print_json({"runs": [_run_data(run) for run in runs]})
+    elif not runs:
+        print("nothing has run yet\nnext: twice run TASK --date DATE")
+    else:
+        shown = runs[-limit:]
+        _table(
+            ("slice", "published", "generation", "rows", "last attempt"),
+            [
+                (
+                    f"{run.task}[{run.label}]",
+                    _moment(run.published) if run.generation else "-",
+                    str(run.generation or "-"),
+                    "-" if run.rows is None else f"{run.rows:,}",
+                    run.last_state.value if run.last_state else "-",
+                )
+                for run in shown
+            ],
+        )
+        if len(shown) < len(runs):
+            print(f"({len(runs) - len(shown)} more; --limit shows them)")
+        if failed:
+            print(f"next: twice history {failed[-1].task} --date {failed[-1].label}")
+    return 1 if failed else 0
+
+
+@boundary
+def history(
+    task: TaskName,
+    date: Date = None,
+    limit: Limit = 20,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Every attempt at a task or a slice: rows, fingerprint, version, audits, why, and where the time went."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        attempts = opened.history(task, date, limit)
+    if output is Format.json:
+        print_json({"attempts": [_attempt_data(attempt) for attempt in attempts]})
+    elif not attempts:
+        print(f"{task}: no attempt yet\nnext: twice run {task} --date {date or 'DATE'}")
+    else:
+        for attempt in attempts:
+            _print_attempt(attempt)
+    return 0
+
+
+def _print_attempt(attempt: AttemptRecord) -> None:
+    labels = ", ".join(slice_.label for slice_ in attempt.slices)
+    print(f"{attempt.task}[{labels}]  attempt {attempt.id[:8]}  {attempt.kind}: {attempt.state.value}")
+    print(f"  {_moment(attempt.started)} to {_moment(attempt.finished)} by {attempt.holder}, fence {attempt.fence}")
+    for slice_ in attempt.slices:
+        if slice_.rows is not None:
+            generation = "" if slice_.expected is None else f" for generation {slice_.expected + 1}"
+            print(f"  {slice_.label}: {slice_.rows:,} rows, fingerprint {slice_.fingerprint}{generation}")
+    for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs):
+        print(f"  read {leaf[0]} {leaf[1]}" + ("" if leaf[2] is None else f" at version {leaf[2]}"))
+    if attempt.version is not None:
+        print(f"  table version {attempt.version}")
+    for line in _reasons(attempt):
+        print(f"  {line}")
+    if attempt.seconds:
+        print("  seconds: " + ", ".join(f"{step} {took:.2f}" for step, took in attempt.seconds.items()))
+
+
+def _reasons(attempt: AttemptRecord) -> list[str]:
+    lines = [f"why: {attempt.why}"] if attempt.why else []
+    lines += [f"audit {a.name}: {'passed' if a.passed else a.severity}, {a.message}" for a in attempt.audits]
+    lines += [f"note: {note}" for note in attempt.notes]
+    if attempt.error:
+        lines.append(f"error[{attempt.error.get('code')}]: {attempt.error.get('what')}")
+    return lines
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    for row in (head, *rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _moment(moment: Any) -> str:
+    return "-" if moment is None else str(moment.strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def _run_data(run: RunRecord) -> dict[str, Any]:
+    return {**asdict(run), "last_state": run.last_state.value if run.last_state else None}
+
+
+def _attempt_data(attempt: AttemptRecord) -> dict[str, Any]:
+    return {**asdict(attempt), "state": attempt.state.value}

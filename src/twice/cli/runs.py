@@ -1,0 +1,201 @@
+"""run, restate and plan."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, Wait, boundary, print_json, tell
+from twice.core.run import Outcome, RunResult
+from twice.errors import UsageError
+
+if TYPE_CHECKING:
+    from twice.core.token import Kind
+    from twice.runtime.forecast import Forecast
+    from twice.runtime.run_many import TaskEnd
+
+OptionalTask = Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task's name (or --all).")]
+Everything = Annotated[bool, typer.Option("--all", help="Every task of that date, in the order of their inputs.")]
+Start = Annotated[str | None, typer.Option("--start", help="With --end: a data interval, e.g. an orchestrator's.")]
+End = Annotated[str | None, typer.Option("--end", help="Where the data interval ends (not included).")]
+
+_SAID = {
+    Outcome.PUBLISHED: "published",
+    Outcome.ALREADY: "already published",
+    Outcome.IDENTICAL: "restated: IDENTICAL",
+    Outcome.CHANGED: "restated: CHANGED",
+    Outcome.UNKNOWN: "published (provenance unknown)",
+}
+
+
+@boundary
+def run(
+    task: OptionalTask = None,
+    everything: Everything = False,
+    date: Date = None,
+    start: Start = None,
+    end: End = None,
+    wait: Wait = None,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Make a slice right: publish it, unless the same code on the same inputs is published already."""
+    if everything:
+        if task is not None or start is not None or end is not None:
+            raise UsageError("--all takes a --date, no task and no interval", fix="twice run --all --date 2026-06-09")
+        return _run_all(date, _patience(wait), output, (project, profile))
+    if task is None:
+        raise UsageError("no task given", fix="Name one, or run them all with --all.")
+    return _run("run", task, date, (start, end), wait, output, (project, profile))
+
+
+@boundary
+def restate(
+    task: TaskName,
+    date: Date = None,
+    wait: Wait = None,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Compute a published slice again on purpose; says IDENTICAL or CHANGED."""
+    return _run("restate", task, date, (None, None), wait, output, (project, profile))
+
+
+@boundary
+def plan(
+    task: TaskName,
+    date: Date = None,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Say what a run would do, and why. Changes nothing."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        forecasts = opened.plan(task, date)
+    if output is Format.json:
+        print_json({"plan": [asdict(forecast) for forecast in forecasts]})
+    else:
+        for forecast in forecasts:
+            _print_forecast(forecast)
+    return 0
+
+
+def _run(
+    kind: Kind,
+    task: str,
+    date: str | None,
+    interval: tuple[str | None, str | None],
+    wait: float | None,
+    output: Format,
+    place: tuple[Path, str | None],
+) -> int:
+    from twice.wiring import open_project
+
+    with open_project(*place) as opened:
+        slices = opened.slices(task, date, _interval(interval, date))
+        results = opened.run(task, slices, kind, _patience(wait))
+    if output is Format.json:
+        print_json({"results": [_as_data(result) for result in results]})
+    else:
+        for result in results:
+            _print_result(result)
+        print(f"next: twice history {task} --date {results[-1].slices[-1].label}")
+    return 0
+
+
+def _run_all(date: str | None, wait: timedelta | None, output: Format, place: tuple[Path, str | None]) -> int:
+    from twice.wiring import open_project
+
+    with open_project(*place) as opened:
+        ends = opened.run_all(date, wait)
+    failed = [end for end in ends if end.error or end.waits_for]
+    if output is Format.json:
+        print_json({"tasks": [_end_data(end) for end in ends]})
+        return 1 if failed else 0
+    for end in ends:
+        for result in end.results:
+            _print_result(result)
+        if end.error:
+            tell(end.error, as_json=False, debug=False)
+        if end.waits_for:
+            print(f"{end.task}: not run, because {end.waits_for} did not succeed")
+    print(
+        f"{len(ends) - len(failed)} of {len(ends)} tasks are right"
+        + (", the others can be run again" if failed else "")
+    )
+    return 1 if failed else 0
+
+
+def _end_data(end: TaskEnd) -> dict[str, Any]:
+    return {
+        "task": end.task,
+        "results": [_as_data(result) for result in end.results],
+        "error": end.error.details() if end.error else None,
+        "waits_for": end.waits_for,
+    }
+
+
+def _patience(wait: float | None) -> timedelta | None:
+    return None if wait is None else timedelta(seconds=wait)
+
+
+def _interval(ends: tuple[str | None, str | None], date: str | None) -> tuple[datetime, datetime] | None:
+    start, end = ends
+    if start is None and end is None:
+        return None
+    if start is None or end is None or date is not None:
+        raise UsageError("--start and --end go together, and without --date", fix="Give both, or one --date.")
+    return _moment(start), _moment(end)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise UsageError(f"{text!r} is no date or time", fix="Write 2026-06-09 or 2026-06-09T00:00:00+00:00.") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _as_data(result: RunResult) -> dict[str, Any]:
+    return {**asdict(result), "outcome": result.outcome.value}
+
+
+def _print_result(result: RunResult) -> None:
+    for slice_ in result.slices:
+        parts = [f"generation {slice_.generation}"]
+        parts += [f"{slice_.rows:,} rows"] if slice_.rows is not None else []
+        parts += [f"version {result.version}"] if result.version is not None else []
+        print(f"{result.task}[{slice_.label}]: {_SAID[result.outcome]} ({', '.join(parts)})")
+        if slice_.fingerprint:
+            print(f"  fingerprint {slice_.fingerprint}")
+    print(f"  why: {result.why}")
+    if result.audits:
+        passed = sum(audit.passed for audit in result.audits)
+        print(f"  audits: {passed} of {len(result.audits)} passed")
+    for note in result.notes:
+        print(f"  note: {note}")
+    print(f"  took {sum(result.seconds.values()):.1f} s")
+
+
+def _print_forecast(forecast: Forecast) -> None:
+    verb = "would be computed" if forecast.compute else "would stay as it is"
+    print(f"{forecast.task}[{forecast.label}]: {verb} ({forecast.why})")
+    held = f"generation {forecast.generation}" if forecast.generation else "nothing of this slice"
+    version = "" if forecast.version is None else f", version {forecast.version}"
+    print(f"  target {forecast.target}: holds {held}{version}; written by {forecast.write}")
+    for leaf in forecast.leaves:
+        at = "" if leaf.version is None else f" at version {leaf.version}"
+        print(f"  reads {leaf.kind} {leaf.name}{at}" + ("" if leaf.identity else " (unversioned: always recomputed)"))
+    for suspicion in forecast.suspicions:
+        print(f"  would be refused: {suspicion.name} reaches {', '.join(suspicion.columns) or 'all rows'}")

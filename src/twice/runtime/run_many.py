@@ -1,0 +1,75 @@
+"""Several runs in one call: a slice with its lookback, or every task of a day in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from twice.core.project import Project
+from twice.core.run import RunResult
+from twice.core.scope import Whole, slice_named
+from twice.core.slice import Slice
+from twice.core.task import Task
+from twice.core.token import Kind
+from twice.errors import TwiceError
+from twice.runtime.run_task import run_task
+from twice.runtime.workshop import Workshop
+
+
+@dataclass(frozen=True)
+class TaskEnd:
+    """How one task of a chain ended: its results, or its error, or the failed task that it waits for."""
+
+    task: str
+    results: tuple[RunResult, ...] = ()
+    error: TwiceError | None = None
+    waits_for: str | None = None
+
+
+def run_slices(
+    shop: Workshop, task: Task, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None
+) -> tuple[RunResult, ...]:
+    """Each slice in its own run, with the earlier ones its scope looks back to, oldest first.
+
+    A failed slice does not stop the later ones; the first failure is raised when all were tried.
+    """
+    results: list[RunResult] = []
+    failed: TwiceError | None = None
+    for slice_ in _with_lookback(task, slices, kind):
+        try:
+            results.append(run_task(shop, task, (slice_,), kind, wait))
+        except TwiceError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    return tuple(results)
+
+
+def run_in_order(project: Project, run: Callable[[Task], tuple[RunResult, ...]]) -> tuple[TaskEnd, ...]:
+    """Every task after the tasks it reads from. A failure stops only what depends on it."""
+    ends: dict[str, TaskEnd] = {}
+    for task in project.in_order():
+        broken = [up.name for up in project.upstream(task) if ends[up.name].error or ends[up.name].waits_for]
+        if broken:
+            ends[task.name] = TaskEnd(task.name, waits_for=broken[0])
+            continue
+        try:
+            ends[task.name] = TaskEnd(task.name, run(task))
+        except TwiceError as error:
+            ends[task.name] = TaskEnd(task.name, error=error.at(task.name))
+    return tuple(ends.values())
+
+
+def slice_of_day(task: Task, date: str | None) -> Slice:
+    """The slice of a chain's date for one task: a task that owns its whole table needs none."""
+    return slice_named(task.scope, None if isinstance(task.scope, Whole) else date)
+
+
+def _with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:
+    if isinstance(task.scope, Whole) or not task.scope.lookback or kind == "restate":
+        return slices
+    wanted = {slice_.label: slice_ for slice_ in slices}
+    for slice_ in slices:
+        wanted.update({early.label: early for early in task.scope.earlier(slice_, task.scope.lookback)})
+    return tuple(sorted(wanted.values()))

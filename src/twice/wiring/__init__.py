@@ -1,0 +1,171 @@
+"""Settings in, a working project out: the only place that picks implementations.
+
+Nothing heavy is imported before it is needed: `status` and `history` never start Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twice.config import Settings, load
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.project import Project
+from twice.core.record import AttemptRecord, RunRecord
+from twice.core.run import RunResult
+from twice.core.scope import Whole, slice_named
+from twice.core.slice import Slice
+from twice.core.task import TableName, Task
+from twice.core.token import Kind
+from twice.errors import DeclarationError, UsageError
+from twice.ledgers.store import Ledger
+from twice.wiring.discover import discover
+
+if TYPE_CHECKING:
+    from twice.core.ports import Frame, Target
+    from twice.engine.doctor import Check
+    from twice.runtime.collect import Collected
+    from twice.runtime.forecast import Forecast
+    from twice.runtime.recover import Recovered
+    from twice.runtime.run_many import TaskEnd
+    from twice.runtime.workshop import Workshop
+
+
+class OpenProject:
+    """A project with its ledger and, once it is needed, its Spark session. Close it, or use `open_project`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def project(self) -> Project:
+        return discover(self.settings.project, self.settings.root, self.settings.pipelines)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        ledger = Ledger.open(self.settings.ledger_url)
+        for task in self.project.tasks.values():
+            for old in task.formerly:
+                ledger.rename(old, task.name)
+        return ledger
+
+    @cached_property
+    def spark(self) -> Any:
+        from twice.engine.session import base
+
+        return base(_session_settings(self.settings))
+
+    @cached_property
+    def shop(self) -> Workshop:
+        from twice.engine.code import code_hash
+        from twice.engine.spark import SparkEngine
+        from twice.runtime.workshop import Workshop
+
+        return Workshop(
+            project=self.project,
+            ledger=self.ledger,
+            engine=SparkEngine(self.spark),
+            target_of=self._target_of,
+            code_hash=code_hash,
+            clock=SYSTEM_CLOCK,
+            holder=f"{socket.gethostname()}:{os.getpid()}",
+            root=self.settings.root,
+            lease=timedelta(seconds=self.settings.lease_seconds),
+        )
+
+    def slices(
+        self, task: str, date: str | None, interval: tuple[datetime, datetime] | None = None
+    ) -> tuple[Slice, ...]:
+        """What the caller asked for, checked before any session is started."""
+        scope = self.project.task(task).scope
+        if interval is None:
+            return (slice_named(scope, date),)
+        if isinstance(scope, Whole):
+            raise UsageError("this task owns its whole table; it has no interval", where=task, fix="Leave it out.")
+        return tuple(scope.between(*interval))
+
+    def run(self, task: str, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None) -> tuple[RunResult, ...]:
+        from twice.runtime.run_many import run_slices
+
+        return run_slices(self.shop, self.project.task(task), slices, kind, wait)
+
+    def run_all(self, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
+        from twice.runtime.run_many import run_in_order, run_slices, slice_of_day
+
+        slices = {name: (slice_of_day(task, date),) for name, task in self.project.tasks.items()}
+        return run_in_order(self.project, lambda task: run_slices(self.shop, task, slices[task.name], "run", wait))
+
+    def plan(self, task: str, date: str | None) -> tuple[Forecast, ...]:
+        from twice.runtime.forecast import forecast
+
+        declared = self.project.task(task)
+        return (forecast(self.shop, declared, slice_named(declared.scope, date)),)
+
+    def preview(self, task: Task, date: str | None) -> Frame:
+        from twice.runtime.compute import result_frame
+
+        slice_ = slice_named(task.scope, date)
+        return result_frame(self.shop, task, (slice_,), self.shop.engine.fresh())
+
+    def status(self, task: str | None) -> tuple[RunRecord, ...]:
+        return self.ledger.runs(self.project.task(task).name if task else None)
+
+    def history(self, task: str, date: str | None, limit: int) -> tuple[AttemptRecord, ...]:
+        declared = self.project.task(task)
+        label = slice_named(declared.scope, date).label if date is not None else None
+        return self.ledger.attempts(declared.name, label, limit)
+
+    def recover(self) -> tuple[Recovered, ...]:
+        from twice.runtime.recover import recover
+
+        return recover(self.shop, self.shop.engine.fresh())
+
+    def gc(self) -> tuple[Collected, ...]:
+        from twice.runtime.collect import collect_all
+
+        return collect_all(self.shop, self.shop.engine.fresh())
+
+    def close(self) -> None:
+        if "ledger" in self.__dict__:
+            self.ledger.close()
+
+    def _target_of(self, table: TableName, session: Any) -> Target:
+        format_ = table.format or self.settings.format
+        if format_ != "delta":
+            raise DeclarationError(
+                f"{table}: there is no table system {format_!r}", fix="Leave it out, or write delta: before the name."
+            )
+        from twice.targets.delta import DeltaTarget
+
+        return DeltaTarget(session, self._locate)
+
+    def _locate(self, table: TableName) -> str:
+        return str(self.settings.warehouse.joinpath(*table.name.split(".")))
+
+
+@contextmanager
+def open_project(folder: Path = Path(), profile: str | None = None) -> Iterator[OpenProject]:
+    """The project that `folder` lies in. Its Spark session lives as long as this process."""
+    opened = OpenProject(load(folder, profile))
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def session(folder: Path = Path(), profile: str | None = None) -> Any:
+    """The project's Spark session, for tests and notebooks; the one already running, if there is one."""
+    return OpenProject(load(folder, profile)).spark
+
+
+def check_machine(folder: Path, profile: str | None) -> tuple[Check, ...]:
+    """`twice doctor`, inside a project or anywhere else."""
+    from twice.engine.doctor import checks
+
+    return checks()

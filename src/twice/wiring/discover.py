@@ -1,0 +1,75 @@
+"""Finding the tasks of a project: its pipeline files are imported, and every task they define is taken."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from twice.core.project import Project, assemble
+from twice.core.task import Task
+from twice.errors import DeclarationError, TwiceError
+
+
+def discover(project_id: str, root: Path, folders: Sequence[Path]) -> Project:
+    """Import each file under the pipeline folders as a module of the project, in the order of their names."""
+    tasks: dict[int, Task] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise DeclarationError(
+                f"there is no folder {_shown(folder, root)} with pipelines",
+                fix="Create it, or name another one with pipelines = […] in twice.toml.",
+            )
+        _forget_other_projects(folder, root)
+        for file in sorted(folder.rglob("*.py")):
+            if not any(part.startswith(("_", ".")) for part in file.relative_to(folder).parts):
+                tasks.update({id(task): task for task in _tasks_in(file, root)})
+    return assemble(project_id, tasks.values())
+
+
+def _tasks_in(file: Path, root: Path) -> list[Task]:
+    parts = file.relative_to(root).with_suffix("").parts
+    name = ".".join(parts)
+    if not all(part.isidentifier() for part in parts):
+        raise DeclarationError(
+            f"{_shown(file, root)} cannot be imported: its path is no Python module name",
+            fix="Rename it with letters, digits and _.",
+        )
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    importlib.invalidate_caches()
+    try:
+        module = importlib.import_module(name)
+    except TwiceError as error:
+        error.at(_shown(file, root))
+        raise
+    except (Exception, SystemExit) as error:
+        raise DeclarationError(
+            f"{_shown(file, root)}{_line(error, file)} cannot be imported: {type(error).__name__}: {error}",
+            now="No task was run.",
+            fix="Correct the file; a pipeline file only declares, so importing it must not fail.",
+        ) from error
+    return [value for value in vars(module).values() if isinstance(value, Task)]
+
+
+def _line(error: BaseException, file: Path) -> str:
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return f":{error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f":{lines[-1]}" if lines else ""
+
+
+def _forget_other_projects(folder: Path, root: Path) -> None:
+    """Two projects opened in one process may both have a module `pipelines.revenue`."""
+    top = folder.relative_to(root).parts[0]
+    for name, module in list(sys.modules.items()):
+        if name == top or name.startswith(f"{top}."):
+            paths = [getattr(module, "__file__", None), *getattr(module, "__path__", [])]
+            if not any(path and Path(path).is_relative_to(root) for path in paths):
+                del sys.modules[name]
+
+
+def _shown(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

@@ -1,0 +1,88 @@
+"""Two real processes at once: one commit, nobody lies about it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Worker, until
+from .tables import commits, rows, tokens
+
+pytestmark = pytest.mark.kill
+
+
+def test_with_the_lease_in_force_the_second_is_busy_or_waits(two_workers: tuple[Worker, Worker], project: Path) -> None:
+    first, second = two_workers
+    first.tell(do="run", task="revenue", dates=["2026-06-09"], pause="after_audit")
+    assert first.hear() == {"paused": "after_audit"}
+    (busy,) = second.run("revenue", "2026-06-09")
+    assert busy["exit"] == 3
+    assert "is at work on this slice" in busy["error"]
+    second.tell(do="run", task="revenue", dates=["2026-06-09"], wait=60)
+    first.tell(go=True)
+    (won,) = first.hear()["ends"]
+    (waited,) = second.hear()["ends"]
+    assert (won["outcome"], waited["outcome"]) == ("published", "already published")
+    assert tokens(project / "warehouse/shop/revenue") == [("twice/proof/revenue/2026-06-09", 1)]
+
+
+@pytest.mark.timeout(240)
+def test_with_the_lease_lost_one_commit_lands_and_the_loser_says_who_won(
+    two_workers: tuple[Worker, Worker], project: Path
+) -> None:
+    first, second = two_workers
+    dates = ["2026-06-01", "2026-06-02", "2026-06-03"]
+    for date in dates:
+        first.tell(do="run", task="revenue", dates=[date], pause="publishing", heartbeat=False)
+        assert first.hear() == {"paused": "publishing"}
+        second.tell(do="run", task="revenue", dates=[date], pause="publishing", wait=60)  # until the lease runs out
+        assert second.hear() == {"paused": "publishing"}
+        first.tell(go=True)
+        second.tell(go=True)
+        (one,), (two,) = first.hear()["ends"], second.hear()["ends"]
+        assert sorted(end["outcome"] for end in (one, two)) == ["already published", "published"]
+        winner, loser = (one, two) if one["outcome"] == "published" else (two, one)
+        assert loser["why"] == f"published by {winner['attempt'][:8]}"
+        assert (one["exit"], two["exit"]) == (0, 0)
+    assert tokens(project / "warehouse/shop/revenue") == [(f"twice/proof/revenue/{date}", 1) for date in dates]
+
+
+@pytest.mark.timeout(300)
+def test_two_processes_on_other_slices_of_one_table_lose_no_commit(
+    two_workers: tuple[Worker, Worker], project: Path, spark: Any
+) -> None:
+    first, second = two_workers
+    days = [f"2026-06-{day:02d}" for day in range(1, 31)] + [f"2026-07-{day:02d}" for day in range(1, 11)]
+    first.tell(do="run", task="revenue", dates=days[0::2])
+    second.tell(do="run", task="revenue", dates=days[1::2])
+    ends = first.hear()["ends"] + second.hear()["ends"]
+    assert [end.get("outcome") for end in ends] == ["published"] * 40, ends
+    table = project / "warehouse/shop/revenue"
+    assert sorted(tokens(table)) == sorted((f"twice/proof/revenue/{day}", 1) for day in days)
+    assert len(rows(spark, table)) == 120
+    assert len([c for c in commits(table) if any("txn" in action for action in c)]) == 40
+
+
+@pytest.mark.timeout(240)
+def test_a_jvm_that_outlives_its_python_and_commits_late_neither_loses_nor_doubles(
+    two_workers: tuple[Worker, Worker], project: Path, spark: Any
+) -> None:
+    zombie, rerun = two_workers
+    zombie.tell(do="run", task="revenue", dates=["2026-06-09"], stop_jvm=True)
+    told = zombie.hear()
+    os.kill(zombie.process.pid, signal.SIGKILL)
+    zombie.process.wait(30)
+    rerun.tell(do="run", task="revenue", dates=["2026-06-09"], wait=60)
+    table = project / "warehouse/shop/revenue"
+    assert tokens(table) == []
+    os.kill(told["jvm"], signal.SIGCONT)
+    until(lambda: tokens(table), "the orphan's commit")
+    os.kill(told["child"], signal.SIGKILL)  # now the orphan may leave, and its lock with it
+    (end,) = rerun.hear()["ends"]
+    assert end["outcome"] == "already published"
+    assert tokens(table) == [("twice/proof/revenue/2026-06-09", 1)]
+    assert len(rows(spark, table)) == 3

@@ -1,0 +1,90 @@
+"""A warm process that runs tasks on command, and can be paused, stopped and killed by a test.
+
+It reads one JSON command per line and answers with one JSON line each:
+    {"do": "run", "task": …, "dates": […], "wait": seconds, "pause": failpoint, "heartbeat": bool}
+At a pause it says {"paused": failpoint} and waits for any line. `stop_jvm` stops its own JVM at that point instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from twice.config import load
+
+from twice.core.failpoints import Point, armed
+from twice.errors import TwiceError
+from twice.runtime.lease import Heartbeat
+from twice.wiring import OpenProject
+
+
+def say(**answer: Any) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+def pausing(point: str | None) -> AbstractContextManager[None]:
+    if point is None:
+        return nullcontext()
+
+    def pause(passed: Point) -> None:
+        if passed.value == point:
+            say(paused=point)
+            sys.stdin.readline()
+
+    return armed(pause)
+
+
+def stopping_jvm(opened: OpenProject) -> AbstractContextManager[None]:
+    """Stop the JVM just before the commit reaches it, and leave a child that keeps it alive when we are killed."""
+
+    def stop(passed: Point) -> None:
+        if passed is Point.BEFORE_COMMIT:
+            jvm = opened.spark.sparkContext._gateway.proc.pid
+            child = os.fork()
+            if child == 0:
+                time.sleep(60)  # holds the pipe whose end would tell the JVM to leave
+                os._exit(0)
+            os.kill(jvm, signal.SIGSTOP)
+            say(jvm=jvm, child=child)
+
+    return armed(stop)
+
+
+def run(opened: OpenProject, command: dict[str, Any]) -> None:
+    if not command.get("heartbeat", True):
+        Heartbeat._beat = lambda self: None  # type: ignore[method-assign]
+    wait = None if command.get("wait") is None else timedelta(seconds=command["wait"])
+    ends = []
+    with stopping_jvm(opened) if command.get("stop_jvm") else pausing(command.get("pause")):
+        for date in command["dates"]:
+            slices = opened.slices(command["task"], date)
+            try:
+                (result,) = opened.run(command["task"], slices, command.get("kind", "run"), wait)
+                ends.append({"outcome": result.outcome.value, "why": result.why, "attempt": result.attempt, "exit": 0})
+            except TwiceError as error:
+                ends.append({"error": str(error), "exit": error.exit_code})
+    say(ends=ends)
+
+
+def main() -> None:
+    opened = OpenProject(load(Path(sys.argv[1]), None))
+    opened.shop.engine.fresh().range(1).count()
+    say(ready=True)
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command["do"] == "run":
+            run(opened, command)
+        else:
+            break
+    opened.close()
+
+
+if __name__ == "__main__":
+    main()

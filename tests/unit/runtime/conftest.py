@@ -1,0 +1,130 @@
+"""A whole workshop without a JVM: the memory target, the plain engine and a SQLite ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twice.engine.plain import PlainEngine
+
+from twice import Daily, audit, read, task
+from twice import replace as replace_rows
+from twice.core.audit import Audit
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.ports import Column, Shape
+from twice.core.project import assemble
+from twice.core.run import RunResult
+from twice.core.slice import WHOLE
+from twice.core.task import Policy, TableName, Task
+from twice.core.token import Note
+from twice.core.write import Plan, ReplaceRows
+from twice.ledgers.store import Ledger
+from twice.runtime.run_task import run_task
+from twice.runtime.workshop import Workshop
+from twice.targets.memory import MemoryTarget, Rows
+
+COLUMNS = (Column("order_id", "bigint"), Column("order_date", "date"), Column("amount", "bigint"))
+ORDERS = TableName("shop.orders")
+REVENUE = TableName("shop.revenue")
+DAY, NEXT = date(2026, 6, 9), date(2026, 6, 10)
+UTC = timezone.utc
+
+
+@dataclass
+class ShiftedClock:
+    """The ledger's clock, which a test may move."""
+
+    ahead: timedelta = timedelta(0)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def monotonic(self) -> float:
+        return SYSTEM_CLOCK.monotonic()
+
+
+def summed(orders: Rows) -> Rows:
+    """Revenue by day: the job all these tests run."""
+    totals: dict[date, int] = {}
+    for _, day, amount in orders.rows:
+        totals[day] = totals.get(day, 0) + amount
+    return Rows((Column("order_date", "date"), Column("revenue", "bigint")), tuple(sorted(totals.items())))
+
+
+def revenue_task(
+    function: Callable[..., Any] = summed,
+    audits: tuple[Audit, ...] = (audit.not_null("revenue"),),
+    policy: Policy | None = None,
+    lookback: int = 0,
+) -> Task:
+    scope = Daily("order_date", start="2026-01-01", lookback=lookback)
+    inputs = {"orders": read("shop.orders", by="order_date")}
+    declare = task(
+        "shop.revenue", scope=scope, inputs=inputs, write=replace_rows(), audits=audits, policy=policy, name="revenue"
+    )
+    return declare(function)
+
+
+@dataclass
+class Bench:
+    """A workshop, and the handles a test turns."""
+
+    shop: Workshop
+    target: MemoryTarget
+    clock: ShiftedClock
+    code: list[str] = field(default_factory=lambda: ["v1"])
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.shop.ledger
+
+    def declare(self, declared: Task) -> Task:
+        self.shop = replace(self.shop, project=assemble("p", [declared]))
+        return declared
+
+    def run(self, declared: Task, day: str = "2026-06-09", kind: Any = "run", wait: Any = None) -> RunResult:
+        assert not isinstance(declared.scope, type(None))
+        return run_task(self.shop, declared, (declared.scope.slice_of(day),), kind, wait)  # type: ignore[union-attr]
+
+    def put_orders(self, *rows: tuple[int, date, int | None]) -> None:
+        """The whole table of orders, as another system would write it."""
+        self.target.prepare(ORDERS, Shape(COLUMNS), None, False)
+        app = "other/orders"
+        expected = self.target.published(ORDERS, [app]).generations
+        plan = Plan(ReplaceRows((WHOLE,)), (WHOLE,), (app,))
+        staged = self.target.stage(ORDERS, Rows(COLUMNS, tuple(rows)), plan, f"orders-{expected[app]}")
+        self.target.commit(staged, expected, Note("orders", "run", {app: expected[app] + 1}))
+
+    @property
+    def revenue(self) -> list[tuple[Any, ...]]:
+        return sorted(self.target.read(REVENUE).rows)
+
+    @property
+    def version(self) -> int | None:
+        return self.target.published(REVENUE, ()).version
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    clock = ShiftedClock()
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock)
+    target = MemoryTarget()
+    code = ["v1"]
+    shop = Workshop(
+        project=assemble("p", []),
+        ledger=ledger,
+        engine=PlainEngine(),
+        target_of=lambda table, session: target,
+        code_hash=lambda declared: code[0],
+        clock=clock,
+        holder="test",
+        root=tmp_path,
+    )
+    bench = Bench(shop, target, clock, code)
+    bench.put_orders((1, DAY, 10), (2, DAY, 5), (3, NEXT, 7))
+    yield bench
+    bench.ledger.close()

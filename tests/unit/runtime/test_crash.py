@@ -1,0 +1,223 @@
+"""Crash anywhere, run again: the same table, one commit per generation, nothing left behind. No JVM here."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import Context
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from twice import Outcome
+from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.ports import Landed
+from twice.core.run import AttemptState, RunResult
+from twice.errors import OutcomeUnknown, Superseded
+from twice.ledgers.store import Ledger
+from twice.runtime.collect import collect_all
+from twice.runtime.recover import recover
+
+from .conftest import DAY, REVENUE, Bench, revenue_task, summed
+
+
+def crash(bench: Bench, declared: Any, point: Point) -> None:
+    with pytest.raises(Crash), armed(crash_at(point)):
+        bench.run(declared)
+
+
+def wake_later(bench: Bench) -> None:
+    """Time passes; the dead attempt's lease runs out."""
+    bench.clock.ahead += timedelta(hours=1)
+
+
+@pytest.mark.parametrize("point", Point)
+def test_after_a_crash_anywhere_a_plain_rerun_gives_the_clean_table(bench: Bench, point: Point) -> None:
+    declared = bench.declare(revenue_task())
+    crash(bench, declared, point)
+    wake_later(bench)
+    result = bench.run(declared)
+    assert result.slices[0].generation == 1
+    assert bench.revenue == [(DAY, 15)]
+    assert bench.version == 1, "one commit per generation"
+    landed = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
+    assert result.outcome is (Outcome.ALREADY if landed else Outcome.PUBLISHED)
+    assert not bench.target._tables[REVENUE.name].staged
+    run = bench.ledger.run("revenue", "2026-06-09")
+    assert run is not None
+    assert (run.generation, run.rows) == (1, 1)
+
+
+@pytest.mark.parametrize("point", Point)
+def test_recover_settles_a_crash_and_a_second_recover_finds_nothing(bench: Bench, point: Point) -> None:
+    declared = bench.declare(revenue_task())
+    crash(bench, declared, point)
+    wake_later(bench)
+    first = recover(bench.shop, None)
+    again = recover(bench.shop, None)
+    assert again == ()
+    assert not bench.ledger.open_attempts()
+    landed = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH)
+    quiet = point in (Point.AFTER_PLAN, Point.AFTER_FINISH)
+    assert [one.state for one in first] == (
+        [] if quiet else [AttemptState.PUBLISHED if landed else AttemptState.ABANDONED]
+    )
+    bench.run(declared)
+    assert bench.revenue == [(DAY, 15)]
+    assert bench.version == 1
+
+
+def test_every_failpoint_is_met_by_a_run_that_publishes(bench: Bench) -> None:
+    met: list[Point] = []
+    with armed(met.append):
+        bench.run(bench.declare(revenue_task()))
+    assert met == list(Point)
+
+
+def test_recover_leaves_a_living_attempt_alone(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    crash(bench, declared, Point.AFTER_STAGE)
+    assert recover(bench.shop, None) == ()
+    assert len(bench.ledger.open_attempts()) == 1
+
+
+def test_staged_rows_of_an_attempt_that_may_still_publish_are_never_collected(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    crash(bench, declared, Point.AFTER_AUDIT)
+    wake_later(bench)
+    recover(bench.shop, None)
+    kept = collect_all(bench.shop, None)
+    assert kept[0].files == 0
+    assert len(kept[0].kept) == 1
+    assert bench.target._tables[REVENUE.name].staged
+    bench.run(declared)
+    assert not bench.target._tables[REVENUE.name].staged
+
+
+def test_a_zombie_that_wakes_after_the_rerun_loses_and_names_the_winner(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    zombie = _Paused(bench, declared, Point.PUBLISHING)
+    wake_later(bench)
+    winner = zombie.while_paused(lambda: bench.run(declared))
+    assert winner.outcome is Outcome.PUBLISHED
+    loser = zombie.result()
+    assert loser.outcome is Outcome.ALREADY
+    assert loser.why == f"published by {winner.attempt[:8]}"
+    assert bench.revenue == [(DAY, 15)]
+    assert bench.version == 1
+    assert not bench.target._tables[REVENUE.name].staged
+
+
+def test_a_zombie_with_another_intention_is_superseded(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    zombie = _Paused(bench, declared, Point.PUBLISHING)
+    wake_later(bench)
+    bench.code[0] = "v2"
+    zombie.while_paused(lambda: bench.run(declared))
+    with pytest.raises(Superseded, match="The table holds the other attempt's rows"):
+        zombie.result()
+    assert bench.version == 1
+
+
+def test_a_lost_reply_is_settled_by_asking_the_target(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = bench.declare(revenue_task())
+    commit = bench.target.commit
+
+    def lands_then_breaks(*args: Any) -> Landed:
+        commit(*args)
+        raise OutcomeUnknown("the commit's reply was lost", now="The table may hold the rows.")
+
+    monkeypatch.setattr(bench.target, "commit", lands_then_breaks)
+    with pytest.raises(OutcomeUnknown, match=r"revenue\[2026-06-09\]: the commit's reply was lost. The table may hold"):
+        bench.run(declared)
+    assert bench.ledger.attempts("revenue")[0].state is AttemptState.PUBLISHING
+    monkeypatch.undo()
+    wake_later(bench)
+    result = bench.run(declared)
+    assert result.outcome is Outcome.ALREADY
+    assert "had published without reporting back" in result.notes[0]
+    assert bench.version == 1
+
+
+def test_a_lost_ledger_is_learnt_again_from_the_table(bench: Bench, tmp_path: Any) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    from dataclasses import replace
+
+    fresh = Ledger.open(f"sqlite:///{tmp_path}/fresh.db", bench.clock)
+    bench.ledger.close()
+    bench.shop = replace(bench.shop, ledger=fresh)
+    assert bench.run(declared).outcome is Outcome.ALREADY
+    known = fresh.run("revenue", "2026-06-09")
+    assert known is not None
+    assert known.generation == 1
+
+
+def test_a_recreated_table_is_published_again_and_noted(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.run(declared, kind="restate")
+    del bench.target._tables[REVENUE.name]
+    result = bench.run(declared)
+    assert result.outcome is Outcome.PUBLISHED
+    assert result.slices[0].generation == 1
+    assert "it was recreated" in result.notes[0]
+    assert bench.run(declared).notes == ()
+
+
+def test_a_ledger_that_cannot_record_the_intent_publishes_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = bench.declare(revenue_task())
+    advance = bench.ledger.advance
+
+    def full(claim: Any, before: AttemptState, after: AttemptState, *rest: Any) -> None:
+        if after is AttemptState.PUBLISHING:
+            raise OSError("database or disk is full")
+        advance(claim, before, after, *rest)
+
+    monkeypatch.setattr(bench.ledger, "advance", full)
+    with pytest.raises(Exception, match="disk is full"):
+        bench.run(declared)
+    assert bench.revenue == []
+
+
+class _Paused:
+    """A run in its own thread, stopped at a failpoint until told to go on."""
+
+    def __init__(self, bench: Bench, declared: Any, point: Point) -> None:
+        self._reached, self._go = threading.Event(), threading.Event()
+        self._ended: list[RunResult | BaseException] = []
+        self._thread = threading.Thread(target=Context().run, args=(self._run, bench, declared, point))
+        self._thread.start()
+        assert self._reached.wait(10)
+
+    def _run(self, bench: Bench, declared: Any, point: Point) -> None:
+        def pause(passed: Point) -> None:
+            if passed is point:
+                self._reached.set()
+                assert self._go.wait(10)
+
+        try:
+            with armed(pause):
+                self._ended.append(bench.run(declared))
+        except BaseException as error:  # noqa: BLE001 - handed to the test
+            self._ended.append(error)
+
+    def while_paused(self, act: Any) -> RunResult:
+        try:
+            result: RunResult = act()
+            return result
+        finally:
+            self._go.set()
+            self._thread.join(10)
+
+    def result(self) -> RunResult:
+        (end,) = self._ended
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+
+def test_summed_adds_up_each_day(bench: Bench) -> None:
+    assert summed(bench.target.read(REVENUE.__class__("shop.orders"))).rows[0] == (DAY, 15)

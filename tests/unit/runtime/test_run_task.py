@@ -1,0 +1,256 @@
+"""One run on the memory target: what is published, when not, and what a failure leaves behind."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from twice import Outcome, Policy, audit
+from twice.core.run import AttemptState
+from twice.errors import (
+    AuditFailed,
+    EmptyRefused,
+    InputMissing,
+    LeaseLost,
+    Nondeterministic,
+    RowsOutsideSlice,
+    RunError,
+    SchemaDrift,
+    SliceBusy,
+    UserCodeError,
+)
+from twice.targets.memory import Rows
+
+from .conftest import DAY, NEXT, Bench, revenue_task, summed
+
+
+def states(bench: Bench) -> list[str]:
+    return [attempt.state.value for attempt in reversed(bench.ledger.attempts("revenue"))]
+
+
+def test_the_first_run_publishes_the_slice(bench: Bench) -> None:
+    result = bench.run(bench.declare(revenue_task()))
+    assert result.outcome is Outcome.PUBLISHED
+    assert (result.slices[0].generation, result.slices[0].rows) == (1, 1)
+    assert bench.revenue == [(DAY, 15)]
+
+
+def test_a_second_run_finds_it_published_and_commits_nothing(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    first = bench.run(declared)
+    version = bench.version
+    again = bench.run(declared)
+    assert again.outcome is Outcome.ALREADY
+    assert again.why == "same code, same inputs"
+    assert again.slices == first.slices
+    assert bench.version == version
+    assert states(bench) == ["published", "unchanged"]
+
+
+def test_changed_inputs_are_published_as_the_next_generation(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.put_orders((1, DAY, 10), (2, DAY, 6), (3, NEXT, 7))
+    result = bench.run(declared)
+    assert (result.outcome, result.why) == (Outcome.PUBLISHED, "its inputs changed")
+    assert result.slices[0].generation == 2
+    assert bench.revenue == [(DAY, 16)]
+
+
+def test_a_new_day_in_the_input_does_not_make_another_day_stale(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.put_orders((1, DAY, 10), (2, DAY, 5), (3, NEXT, 700))
+    assert bench.run(declared).outcome is Outcome.ALREADY
+
+
+def test_changed_code_is_published_again(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.code[0] = "v2"
+    assert bench.run(declared).why == "the code or its options changed"
+
+
+@pytest.mark.parametrize(("rerun", "outcome"), [("never", Outcome.ALREADY), ("always", Outcome.PUBLISHED)])
+def test_the_policy_says_when_a_published_slice_is_computed_again(bench: Bench, rerun: Any, outcome: Outcome) -> None:
+    declared = bench.declare(revenue_task(policy=Policy(rerun=rerun)))
+    bench.run(declared)
+    bench.code[0] = "v2"
+    assert bench.run(declared).outcome is outcome
+
+
+def test_restate_says_identical_or_changed(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    assert bench.run(declared, kind="restate").outcome is Outcome.IDENTICAL
+    bench.put_orders((1, DAY, 99))
+    assert bench.run(declared, kind="restate").outcome is Outcome.CHANGED
+    assert bench.run(declared).outcome is Outcome.ALREADY
+    assert bench.ledger.run("revenue", "2026-06-09").generation == 3  # type: ignore[union-attr]
+
+
+def test_other_slices_are_not_touched(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.run(declared, "2026-06-10")
+    bench.put_orders((1, DAY, 1))
+    bench.run(declared)
+    assert bench.revenue == [(DAY, 1), (NEXT, 7)]
+
+
+def test_an_empty_result_empties_the_slice(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.put_orders((3, NEXT, 7))
+    result = bench.run(declared)
+    assert (result.outcome, result.slices[0].rows) == (Outcome.PUBLISHED, 0)
+    assert bench.revenue == []
+
+
+def test_an_empty_result_is_refused_where_the_task_says_so(bench: Bench) -> None:
+    declared = bench.declare(revenue_task(policy=Policy(empty="refuse")))
+    bench.run(declared)
+    bench.put_orders((3, NEXT, 7))
+    with pytest.raises(EmptyRefused, match=r"revenue\[2026-06-09\]: the result is empty.*The table is unchanged"):
+        bench.run(declared)
+    assert bench.revenue == [(DAY, 15)]
+
+
+def test_a_failed_audit_is_never_visible_and_leaves_no_staged_row(bench: Bench) -> None:
+    declared = bench.declare(revenue_task(audits=(audit.expression("revenue < 15"), audit.rows(at_most=0))))
+    with pytest.raises(AuditFailed, match=r"audit rows\(at_most=0\) failed: 1 rows.*never visible; the table is unch"):
+        bench.run(declared)
+    assert bench.revenue == []
+    attempt = bench.ledger.attempts("revenue")[0]
+    assert attempt.state is AttemptState.REJECTED
+    assert attempt.discarded
+    assert not bench.target._tables["shop.revenue"].staged
+
+
+def test_a_warning_audit_publishes_and_is_noted(bench: Bench) -> None:
+    declared = bench.declare(revenue_task(audits=(audit.rows(at_least=5, severity="warn"),)))
+    result = bench.run(declared)
+    assert result.outcome is Outcome.PUBLISHED
+    assert result.notes == ("audit rows(at_least=5) warns: 1 rows",)
+
+
+def test_unique_and_custom_audits_read_the_stage(bench: Bench) -> None:
+    def doubled(orders: Rows) -> Rows:
+        found = summed(orders)
+        return Rows(found.columns, found.rows * 2)
+
+    twin = bench.declare(revenue_task(doubled, audits=(audit.unique("order_date"),)))
+    with pytest.raises(AuditFailed, match="1 of 2 rows repeat another's order_date"):
+        bench.run(twin)
+    custom = audit.custom(lambda stage: f"saw {len(stage.rows)} rows", name="seen")
+    with pytest.raises(AuditFailed, match="audit seen failed: saw 1 rows"):
+        bench.run(bench.declare(revenue_task(audits=(custom,))))
+    raising = audit.custom(lambda stage: 1 / 0, name="broken")
+    with pytest.raises(UserCodeError, match="the audit broken raised ZeroDivisionError"):
+        bench.run(bench.declare(revenue_task(audits=(raising,))))
+
+
+def test_not_shrunk_compares_with_the_last_publish(bench: Bench) -> None:
+    def each(orders: Rows) -> Rows:
+        return orders
+
+    declared = bench.declare(revenue_task(each, audits=(audit.not_shrunk(to=0.6),)))
+    bench.run(declared)
+    bench.put_orders((1, DAY, 10))
+    with pytest.raises(AuditFailed, match="1 rows, 2 before"):
+        bench.run(declared)
+
+
+def test_user_code_that_raises_is_told_with_its_place(bench: Bench) -> None:
+    def broken(orders: Rows) -> Rows:
+        raise ValueError("no rate for EUR")
+
+    with pytest.raises(UserCodeError) as told:
+        bench.run(bench.declare(revenue_task(broken)))
+    assert "revenue[2026-06-09]: the task's own code raised ValueError: no rate for EUR" in str(told.value)
+    assert "test_run_task.py:" in str(told.value)
+    assert isinstance(told.value.__cause__, ValueError)
+    assert states(bench) == ["failed"]
+
+
+def test_rows_outside_the_slice_are_refused(bench: Bench) -> None:
+    def stray(orders: Rows) -> Rows:
+        found = summed(orders)
+        return Rows(found.columns, (*found.rows, (NEXT, 1)))
+
+    with pytest.raises(RowsOutsideSlice, match="The table is unchanged"):
+        bench.run(bench.declare(revenue_task(stray)))
+    assert bench.revenue == []
+
+
+def test_a_missing_input_table_is_told_before_anything_runs(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.target._tables.clear()
+    with pytest.raises(InputMissing, match="the input table shop.orders does not exist"):
+        bench.run(declared)
+    assert bench.version is None
+
+
+def test_schema_drift_is_refused_unless_the_task_may_evolve(bench: Bench) -> None:
+    def wider(orders: Rows) -> Rows:
+        found = summed(orders)
+        from twice.core.ports import Column
+
+        return Rows((*found.columns, Column("extra", "bigint")), tuple((*row, 1) for row in found.rows))
+
+    bench.run(bench.declare(revenue_task()))
+    with pytest.raises(SchemaDrift, match="extra"):
+        bench.run(bench.declare(revenue_task(wider)), kind="restate")
+    assert bench.revenue == [(DAY, 15)]
+    bench.run(bench.declare(revenue_task(wider, policy=Policy(evolve=True))), kind="restate")
+    assert bench.revenue == [(DAY, 15, 1)]
+
+
+def test_a_slice_held_by_another_attempt_is_busy(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    held = bench.ledger.claim(
+        "revenue", ["2026-06-09"], attempt="other", kind="run", holder="host:1", lease=timedelta(minutes=5)
+    )
+    with pytest.raises(SliceBusy, match=r"another attempt \(other, host:1\) is at work.*--wait"):
+        bench.run(declared)
+    with pytest.raises(SliceBusy, match="still"):
+        bench.run(declared, wait=timedelta(seconds=0.3))
+    bench.ledger.close_attempt(held.attempt, AttemptState.FAILED)
+    assert bench.run(declared).outcome is Outcome.PUBLISHED
+
+
+def test_a_lease_taken_over_stops_the_slow_attempt_before_it_publishes(bench: Bench) -> None:
+    def slow(orders: Rows) -> Rows:
+        bench.clock.ahead = timedelta(hours=1)
+        taken = bench.ledger.claim(
+            "revenue", ["2026-06-09"], attempt="other", kind="run", holder="host:1", lease=timedelta(hours=3)
+        )
+        assert taken.attempt == "other"
+        bench.shop.ledger.close_attempt(bench.ledger.attempts("revenue")[1].id, AttemptState.ABANDONED)
+        return summed(orders)
+
+    with pytest.raises(LeaseLost):
+        bench.run(bench.declare(revenue_task(slow)))
+    assert bench.revenue == []
+
+
+def test_an_unexpected_error_is_a_run_error_with_its_cause(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(*_: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(bench.target, "stage", no_space)
+    with pytest.raises(RunError, match=r"revenue\[2026-06-09\]: OSError: No space left.*The table is unchanged"):
+        bench.run(bench.declare(revenue_task()))
+    assert states(bench) == ["failed"]
+
+
+def test_a_suspicious_plan_is_refused_unless_allowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    from twice.core.ports import Suspicion
+
+    seen = (Suspicion("rand", ("revenue",), "another number on every run", "Derive it from the keys."),)
+    monkeypatch.setattr(type(bench.shop.engine), "suspicions", lambda self, frame: seen)
+    with pytest.raises(Nondeterministic, match=r"rand reaches column revenue: another number.*allow=\(\"rand\",\)"):
+        bench.run(bench.declare(revenue_task()))
+    assert bench.run(bench.declare(revenue_task(policy=Policy(allow=("rand",))))).outcome is Outcome.PUBLISHED
