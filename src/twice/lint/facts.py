@@ -96,6 +96,8 @@ class ClockFact:
     name: str = ""
     """The column, parameter or argument that receives it."""
     at_import: bool = False
+    reaches: Span | None = None
+    """Where the value is used, when that is another place than the clock's call."""
 
 
 @dataclass(frozen=True)

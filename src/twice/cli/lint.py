@@ -1,0 +1,147 @@
+"""`twice lint`: parse the options, call one function, render."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class LintOutput(str, Enum):
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+
+
+class LintSeverity(str, Enum):
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
+def lint(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Files and folders to read; the current folder by default.")
+    ] = None,
+    output: Annotated[LintOutput, typer.Option("--output", "-o", help="How to report.")] = LintOutput.text,
+    select: Annotated[
+        list[str] | None, typer.Option(help="Codes or prefixes to run: TW3, TW301. May be repeated.")
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Codes or prefixes to leave out.")] = None,
+    preview: Annotated[bool, typer.Option("--preview", help="Also run the rules in preview.")] = False,
+    min_severity: Annotated[LintSeverity | None, typer.Option(help="Leave out what is less severe.")] = None,
+    baseline: Annotated[Path | None, typer.Option(help="Accepted findings; only others are reported.")] = None,
+    write_baseline: Annotated[bool, typer.Option("--write-baseline", help="Accept all findings of now.")] = False,
+    explain: Annotated[str | None, typer.Option(help="Explain a rule, by code or name, and stop.")] = None,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Count findings by rule instead of listing them.")
+    ] = False,
+    dialect: Annotated[str | None, typer.Option(help="SQL dialect; guessed for each file by default.")] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Read every file anew.")] = False,
+) -> None:
+    """Find what breaks on the second run, in code that never heard of twice.
+
+    Exit code 0: nothing of severity warning or error; 1: findings; 2: the command or a setting is wrong.
+    """
+    # Parsers and rules load here, so that `twice --help` stays light.
+    from twice.errors import TwiceError, UsageError
+
+    try:
+        if explain is not None:
+            typer.echo(_explained(explain))
+            return
+        code = _run(
+            paths or [Path()],
+            output.value,
+            {
+                "select": tuple(_codes(select)),
+                "ignore": tuple(_codes(ignore)),
+                "preview": preview or None,
+                "min_severity": min_severity.value if min_severity is not None else None,
+                "dialect": dialect,
+                "cache": False if no_cache else None,
+            },
+            baseline,
+            write_baseline=write_baseline,
+            statistics=statistics,
+        )
+    except UsageError as error:
+        typer.echo(f"twice lint: {error}", err=True)
+        raise typer.Exit(2) from error
+    except TwiceError as error:
+        typer.echo(f"twice lint: {error}", err=True)
+        raise typer.Exit(error.exit_code) from error
+    if code:
+        raise typer.Exit(code)
+
+
+def _codes(given: list[str] | None) -> list[str]:
+    return [code.strip().upper() for item in given or () for code in item.split(",") if code.strip()]
+
+
+def _explained(code: str) -> str:
+    from twice.errors import UsageError
+    from twice.lint.rules import find
+    from twice.lint.rules.page import page
+
+    rule = find(code)
+    if rule is None:
+        raise UsageError(
+            f"no rule {code!r}", fix="Rules are named TW101 … TW904; `twice lint --statistics` counts what was found."
+        )
+    return page(rule)
+
+
+def _run(
+    paths: list[Path],
+    output: str,
+    given: dict[str, object],
+    baseline: Path | None,
+    *,
+    write_baseline: bool,
+    statistics: bool,
+) -> int:
+    from dataclasses import replace
+
+    from twice.errors import UsageError
+    from twice.lint import baseline as baselines
+    from twice.lint.report import render
+    from twice.lint.rules import all_rules
+    from twice.lint.run import lint_paths
+    from twice.lint.settings import from_pyproject
+
+    for code in (*given["select"], *given["ignore"]):  # type: ignore[misc]
+        if not any(rule.code.startswith(code) for rule in all_rules()) and not "TW001".startswith(code):
+            raise UsageError(f"no rule begins with {code!r}", fix="Codes look like TW, TW3 or TW301.")
+    start = paths[0] if paths[0].is_dir() else paths[0].parent
+    settings = from_pyproject(start)
+    settings = replace(settings, **{name: value for name, value in given.items() if value})
+    if given["cache"] is False:
+        settings = replace(settings, cache=False)
+    if write_baseline:
+        target = baseline or Path("twice-lint-baseline.json")
+        count = baselines.write(target, lint_paths(paths, settings).findings)
+        typer.echo(f"Accepted {count} findings in {target}. Report only new ones with: twice lint --baseline {target}")
+        return 0
+    result = lint_paths(paths, settings, baseline)
+    if statistics and output == "text":
+        typer.echo(_counted(result))
+    else:
+        typer.echo(render(result, output))
+    return result.exit_code
+
+
+def _counted(result: object) -> str:
+    from collections import Counter
+
+    from twice.lint.finding import LintResult
+
+    assert isinstance(result, LintResult)
+    counts = Counter((finding.code, finding.name, finding.severity) for finding in result.findings)
+    rows = [f"{count:6}  {code}  {severity:8} {name}" for (code, name, severity), count in counts.most_common()]
+    families = ", ".join(f"{family} {count}" for family, count in result.by_family.items())
+    end = f"{len(result.findings)} findings in {result.files} files ({result.seconds:.1f} s)"
+    return "\n".join([*rows, f"{end}: {families}" if families else end])

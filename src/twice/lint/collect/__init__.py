@@ -1,0 +1,1 @@
+"""Facts from Python source: each module here looks for one kind of thing in a `Scene`."""

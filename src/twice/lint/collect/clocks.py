@@ -1,0 +1,303 @@
+"""Clocks read by Python code, and what their value decides."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from twice.lint.collect.scene import Scene, is_operator
+from twice.lint.facts import ClockFact, ClockUse
+from twice.lint.resolve.flow import Flow, Source
+from twice.lint.resolve.folding import fold
+from twice.lint.resolve.module import MODULE, Module, literal, method
+from twice.lint.vocabulary import is_audit_column
+
+Facts = Iterator[tuple[ClockFact, Source]]
+_CLOCK = re.compile(
+    r"(^|\.)(datetime\.(now|utcnow|today)|date\.today|time\.time|time\.time_ns|time\.localtime|time\.gmtime|pendulum\.(now|today|yesterday|tomorrow)"
+    r"|arrow\.(now|utcnow)|Timestamp\.(now|today|utcnow)|timezone\.(now|utcnow)|dates\.days_ago|days_ago|Timestamp\.utcnow"
+    r"|functions\.(current_date|current_timestamp|now|curdate|unix_timestamp|localtimestamp))$"
+)  # fmt: skip
+_BARE = {"now", "utcnow", "today"}
+_FILTERS = {"filter", "where", "query", "having", "filter_by"}
+_READS = re.compile(r"^(read_\w+|load|parquet|csv|json|orc|textFile|table|open|glob|iglob|listdir|scandir|get_object|download_\w+|list_objects\w*|list_blobs|rglob|wholeTextFiles|get_key|read_key|urlretrieve|FTP|retrbinary)$")  # fmt: skip
+_WRITES = re.compile(r"^(to_(csv|parquet|json|excel|pickle|feather|sql|gbq|orc)|save|saveAsTable|insertInto|put_object|upload_\w+|put_file|load_file|load_string|load_bytes|blob|copy_object|write_(csv|parquet|json|text|bytes|table)|dump|copyfile|move|export\w*|create_table|load_table_from_\w+|key|makedirs|mkdir)$")  # fmt: skip
+_WINDOW = re.compile(r"^(start|end|since|until|from_?|to|date|start_?date|end_?date|from_?date|to_?date|date_?from|date_?to|start_?time|end_?time|updated_?(since|after)|created_?(after|before)|begin|after|before|day|ds|dt|min_?date|max_?date|startDate|endDate|time_?min|time_?max|period\w*|run_date|params)$", re.I)  # fmt: skip
+_HTTP = {"get", "post", "put", "patch", "request", "urlopen"}
+_DATE_WORD = re.compile(
+    r"(date|day|dt|ds|time|start|end|since|until|ts|month|year|hour|as_?of|snapshot|today|yesterday|period|partition|window)",
+    re.I,
+)
+_SPARK_COLUMN = {"withColumn", "withColumns", "assign", "insert", "lit"}
+_RANK: dict[str, int] = {
+    "dag": 6,
+    "default": 5,
+    "filter": 4,
+    "path": 3,
+    "window": 2,
+    "key_column": 1,
+    "audit_column": 0,
+}
+
+
+def is_clock_call(module: Module, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    dotted = module.dotted(node.func)
+    if _CLOCK.search(dotted):
+        last = dotted.rsplit(".", 1)[-1]
+        # unix_timestamp(column), time.localtime(stamp): these convert, they do not read the clock.
+        return not (last in ("unix_timestamp", "localtime", "gmtime") and node.args)
+    if dotted == "time.strftime":
+        return len(node.args) == 1
+    if dotted in ("pandas.to_datetime", "pandas.Timestamp", "numpy.datetime64") and node.args:
+        return literal(node.args[0]) in ("now", "today")
+    if method(node) == "expr" and node.args and isinstance(literal(node.args[0]), str):
+        return bool(re.search(r"current_(date|timestamp)|\bnow\(\)", str(literal(node.args[0])), re.I))
+    return False
+
+
+def clock_flow(module: Module) -> Flow:
+    return Flow(module, lambda node: is_clock_call(module, node))
+
+
+def collect_clocks(scene: Scene, flow: Flow) -> None:
+    best: dict[ast.AST, tuple[int, ClockFact]] = {}
+    for fact, source in _facts(scene, flow):
+        rank = _RANK[fact.use]
+        if source.node not in best or best[source.node][0] < rank:
+            best[source.node] = (rank, fact)
+    for _, fact in best.values():
+        scene.gathering.add(fact)
+
+
+def _facts(scene: Scene, flow: Flow) -> Facts:
+    for node in scene.module.nodes:
+        if isinstance(node, ast.Call):
+            yield from _call(scene, flow, node)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from _defaults(scene, flow, node)
+        elif isinstance(node, ast.Assign):
+            yield from _assign(scene, flow, node)
+        elif isinstance(node, ast.Subscript) and any(isinstance(part, ast.Compare) for part in ast.walk(node.slice)):
+            yield from _use(scene, flow.source(node.slice), "filter", node, "")
+        elif isinstance(node, ast.Dict):
+            yield from _dictionary(scene, flow, node)
+
+
+def _use(scene: Scene, source: Source | None, use: ClockUse, at: ast.AST, name: str) -> Facts:
+    if source is None:
+        return
+    if source.optional:
+        if use in ("filter", "path", "window", "dag") or (name and _DATE_WORD.search(name)):
+            use = "default"
+        else:
+            return
+    reaches = scene.module.span(at)
+    place = scene.place(source.node)
+    at_import = scene.module.unit(source.node) == MODULE
+    call = scene.module.source(source.node, 40)
+    yield ClockFact(place, call, use, name, at_import, reaches), source
+
+
+def _call(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
+    name = method(call)
+    attribute = isinstance(call.func, ast.Attribute)
+    if name in ("DAG", "dag") or is_operator(name):
+        yield from _dag(scene, flow, call, name)
+        return
+    if name in _FILTERS and attribute and call.args:
+        for value in call.args:
+            yield from _use(scene, flow.source(value), "filter", call, "")
+        return
+    if name == "add_argument" or name in ("Option", "option", "Argument"):
+        for item in call.keywords:
+            if item.arg == "default":
+                source = flow.source(item.value)
+                if source is not None:
+                    yield from _use(scene, Source(source.node, True), "default", call, "default date")
+        return
+    if name in _SPARK_COLUMN and attribute:
+        yield from _columns(scene, flow, call, name)
+        return
+    yield from _paths(scene, flow, call, name)
+    yield from _window(scene, flow, call, name)
+    if name in ("getenv", "get") and len(call.args) == 2 and isinstance(literal(call.args[0]), str):
+        source = flow.source(call.args[1])
+        if source is not None:
+            yield from _use(scene, Source(source.node, True), "default", call, str(literal(call.args[0])))
+
+
+def _paths(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
+    if not (_READS.match(name) or _WRITES.match(name)):
+        return
+    for value in [*call.args, *(item.value for item in call.keywords if item.arg)]:
+        if not _is_text(value):
+            continue
+        source = flow.source(value)
+        if source is None:
+            continue
+        text = fold(scene.module, value)
+        if text is not None and re.search(r"\blogs?/|\.log$|\blog_|backup|/tmp/|error", text.value, re.I):
+            continue
+        yield from _use(scene, source, "path", call, name)
+
+
+def _is_text(value: ast.expr) -> bool:
+    return isinstance(value, (ast.JoinedStr, ast.BinOp, ast.Name, ast.Attribute)) or (
+        isinstance(value, ast.Call) and method(value) in ("format", "join", "str", "strftime", "Path")
+    )
+
+
+def _window(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
+    receiver = scene.module.dotted(call.func)
+    if name in _HTTP and re.search(r"requests|httpx|session|http|urllib|client|aiohttp", receiver, re.I):
+        for value in [
+            *call.args,
+            *(item.value for item in call.keywords if item.arg in ("params", "json", "data", "url")),
+        ]:
+            source = flow.source(value) or _in_dictionary(scene, flow, value)
+            if source is not None and not (isinstance(value, ast.Name) and "payload" in value.id and name == "post"):
+                yield from _use(scene, source, "window", call, name)
+        return
+    if re.search(
+        r"log|print|timedelta|datetime|relativedelta|sleep|metric|span|assert|DAG|Interval|date_range", receiver, re.I
+    ):
+        return
+    for item in call.keywords:
+        if item.arg and _WINDOW.match(item.arg):
+            yield from _use(scene, flow.source(item.value), "window", call, item.arg)
+
+
+def _in_dictionary(scene: Scene, flow: Flow, value: ast.expr) -> Source | None:
+    if isinstance(value, ast.Name):
+        value = scene.module.value(value) or value
+    if isinstance(value, ast.Dict):
+        for key, item in zip(value.keys, value.values, strict=False):
+            if isinstance(literal(key), str) and _DATE_WORD.search(str(literal(key))):
+                found = flow.source(item)
+                if found is not None:
+                    return found
+    return None
+
+
+def _dag(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
+    for item in call.keywords:
+        if item.arg in ("on_failure_callback", "end_date", "schedule", "schedule_interval", None):
+            continue
+        yield from _use(scene, flow.source(item.value), "dag", call, item.arg or "")
+
+
+def _columns(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
+    if name == "withColumn" and len(call.args) > 1:
+        column = str(literal(call.args[0]) or "")
+        yield from _stored(scene, flow, call.args[1], column, call)
+    elif name in ("withColumns", "assign"):
+        for item in call.keywords:
+            yield from _stored(scene, flow, item.value, item.arg or "", call)
+    elif name == "insert" and len(call.args) == 3:
+        yield from _stored(scene, flow, call.args[2], str(literal(call.args[1]) or ""), call)
+
+
+def _stored(scene: Scene, flow: Flow, value: ast.expr, column: str, at: ast.AST) -> Facts:
+    source = flow.source(value)
+    if source is None or source.optional or not column:
+        return
+    audit = is_audit_column(column) and column.lower() not in _ordered_by(scene)
+    if not audit and any(
+        isinstance(part, ast.Call) and method(part) in ("datediff", "months_between") for part in ast.walk(value)
+    ):
+        audit = False
+    yield from _use(scene, source, "audit_column" if audit else "key_column", at, column)
+
+
+def _ordered_by(scene: Scene) -> frozenset[str]:
+    """Columns that partition or order something in this file: a clock there is more than a note."""
+    found = set()
+    for call in scene.module.calls:
+        if method(call) in ("partitionBy", "orderBy", "sort_values", "dropDuplicates", "drop_duplicates"):
+            for part in ast.walk(call):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    found.add(part.value.lower())
+    return frozenset(found)
+
+
+def _assign(scene: Scene, flow: Flow, node: ast.Assign) -> Facts:
+    target = node.targets[0]
+    if isinstance(target, ast.Subscript) and isinstance(literal(target.slice), str):
+        name = str(literal(target.slice))
+        frame = isinstance(target.value, ast.Name) and re.search(
+            r"df|frame|data|table|row|record|item|doc|out", target.value.id, re.I
+        )
+        if frame:
+            yield from _stored(scene, flow, node.value, name, node)
+    elif isinstance(target, ast.Name):
+        source = flow.source(node.value)
+        if source is None:
+            return
+        if scene.is_dag and scene.module.unit(node) == MODULE and not source.optional and _used(scene, target.id):
+            yield from _use(scene, source, "dag", node, target.id)
+        elif _DATE_WORD.search(target.id) and (
+            isinstance(node.value, (ast.IfExp, ast.BoolOp)) or _fills_in(scene, node, target.id)
+        ):
+            yield from _use(scene, Source(source.node, True), "default", node, target.id)
+
+
+def _used(scene: Scene, name: str) -> bool:
+    return any(isinstance(use, ast.Name) for use in scene.module.uses(name))
+
+
+def _fills_in(scene: Scene, node: ast.Assign, name: str) -> bool:
+    """``if day is None: day = date.today()``, and the else branch of a check for an argument."""
+    for parent in scene.module.ancestors(node):
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(parent, ast.If):
+            mentioned = {part.id for part in ast.walk(parent.test) if isinstance(part, ast.Name)}
+            if name in mentioned or "sys" in mentioned or "args" in mentioned or "argv" in mentioned:
+                return True
+    return False
+
+
+def _defaults(scene: Scene, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Facts:
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = list(zip(reversed(positional), reversed(arguments.defaults), strict=False))
+    pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=False) if d is not None]
+    for argument, default in pairs:
+        source = flow.source(default)
+        if source is not None:
+            fact = ClockFact(
+                scene.place(source.node), scene.module.source(source.node, 40), "default", argument.arg, at_import=True,
+                reaches=scene.module.span(default),
+            )  # fmt: skip
+            yield fact, source
+
+
+def _dictionary(scene: Scene, flow: Flow, node: ast.Dict) -> Facts:
+    """default_args of a DAG, and rows written as dictionaries."""
+    pairs = [
+        (str(literal(key)), value)
+        for key, value in zip(node.keys, node.values, strict=False)
+        if isinstance(literal(key), str)
+    ]
+    if scene.is_dag and any(key in ("owner", "retries", "depends_on_past") for key, _ in pairs):
+        for key, value in pairs:
+            if key == "start_date":
+                yield from _use(scene, flow.source(value), "dag", node, key)
+        return
+    parent = scene.module.parent.get(node)
+    parent = scene.module.parent.get(parent) if isinstance(parent, ast.List) else parent
+    if isinstance(parent, ast.Call) and method(parent) in (
+        "insert_one",
+        "insert_many",
+        "DataFrame",
+        "Row",
+        "append",
+        "put_item",
+        "insert_rows_json",
+        "index",
+    ):
+        for key, value in pairs:
+            yield from _stored(scene, flow, value, key, node)

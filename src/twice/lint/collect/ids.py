@@ -1,0 +1,190 @@
+"""Identifiers and samples that come out differently each time."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from twice.lint.collect.scene import Scene
+from twice.lint.facts import IdFact
+from twice.lint.resolve.flow import Flow
+from twice.lint.resolve.module import Module, keyword, literal, method
+
+_RANDOM = re.compile(r"(^|\.)(uuid\.uuid[14]|uuid[14]|secrets\.\w+|shortuuid\.\w+|ulid\.\w+|nanoid\.generate|random\.(randint|random|choice|choices|getrandbits|randrange|uniform|sample)|numpy\.random\.\w+|functions\.uuid|bson\.ObjectId)(\(\))?$")  # fmt: skip
+_ENGINE = {"monotonically_increasing_id", "zipWithIndex", "zipWithUniqueId", "monotonicallyIncreasingId"}
+_NOT_STORED = re.compile(
+    r"tmp|temp|trace|span|request|correlation|session|consumer|group|client|app|query_?id|job|nonce|token|secret|password|lock|"
+    r"salt|state|seed|boundary|proxy|agent|sleep|delay|jitter|wait|worker|thread|container|cluster|pod|file_?name|path|dir|prefix|"
+    r"suffix|port|bucket_name|color|test|dag_id|task_id|key_?pair|state_machine|execution_name|cache|checkpoint_?(dir|loc\w*)?$|"
+    r"stage_name|view|table_?name|staging|name$|conn",
+    re.IGNORECASE,
+)  # fmt: skip
+_ID_NAME = re.compile(
+    r"(^|_)(id|ids|key|sk|pk|uuid|guid|uid|hash|identifier|batch|ref|code|number|surrogate)(_|$)|id$|uuid|batch", re.I
+)
+_STORING = {"withColumn", "assign", "insert", "lit", "execute", "executemany", "append", "insert_one", "insert_many", "DataFrame", "Row",
+            "to_sql", "put_item", "insert_rows_json", "send", "publish", "produce", "run", "add", "execute_values", "writerow", "createDataFrame",
+            "insert_rows", "index", "save", "create", "update", "extend", "upsert", "merge"}  # fmt: skip
+_SAMPLES = {"sample", "randomSplit", "train_test_split", "sampleBy", "takeSample", "shuffle"}
+_SEEDS = ("seed", "random_state", "withReplacement_seed")
+
+
+def is_random_call(module: Module, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    if _RANDOM.search(module.dotted(node.func)):
+        return True
+    if method(node) in ("expr", "selectExpr") and node.args:
+        return any(
+            isinstance(literal(item), str) and re.search(r"\buuid\(\)", str(literal(item)), re.I) for item in node.args
+        )
+    return False
+
+
+def random_flow(module: Module) -> Flow:
+    return Flow(module, lambda node: is_random_call(module, node))
+
+
+def collect_ids(scene: Scene) -> None:
+    seeded = any(method(call) == "seed" for call in scene.module.calls)
+    for call in scene.module.calls:
+        name = method(call)
+        if is_random_call(scene.module, call):
+            _random(scene, call, seeded)
+        elif name in _ENGINE:
+            scene.gathering.add(IdFact(scene.place(call), f"{name}()", "engine_row", _column(scene, call)))
+        elif name in _SAMPLES and not seeded and isinstance(call.func, (ast.Attribute, ast.Name)):
+            _sample(scene, call, name)
+        elif isinstance(call.func, ast.Name) and call.func.id == "hash" and "hash" not in scene.module.functions:
+            _hash(scene, call)
+
+
+def _random(scene: Scene, call: ast.Call, seeded: bool) -> None:
+    dotted = scene.module.dotted(call.func)
+    plain = "random." in dotted and "uuid" not in dotted
+    column = _column(scene, call)
+    if plain and (seeded or not (column and _ID_NAME.search(column))):
+        return
+    if not column or _NOT_STORED.search(column):
+        return
+    if method(call) in ("expr", "selectExpr") and method(call) == "selectExpr":
+        column = column or "id"
+    holder = scene.module.parent.get(call)
+    if _is_plain_name(scene, call) and not _is_stored(scene, call, column):
+        return
+    if isinstance(holder, ast.keyword) and not _ID_NAME.search(column):
+        return
+    scene.gathering.add(IdFact(scene.place(call), scene.module.source(call, 40), "random", column))
+
+
+def _column(scene: Scene, call: ast.AST) -> str:
+    """The name of the column, key or variable the value ends in, going outwards from the call."""
+    child: ast.AST = call
+    for parent in scene.module.ancestors(call):
+        if isinstance(parent, ast.Call):
+            name = method(parent)
+            if (
+                child is not parent.func
+                and name in ("withColumn", "insert")
+                and parent.args
+                and parent.args[0] is not child
+            ):
+                return str(literal(parent.args[-2]) or "id")
+            if child is not parent.func and name in ("execute", "executemany", "run", "writerow", "append"):
+                return "id"
+            if name in ("alias", "name") and child is parent.func and parent.args:
+                return str(literal(parent.args[0]) or "id")
+            if name in ("format",) and child is not parent.func:
+                return ""
+            if name in ("selectExpr",):
+                return "id"
+        elif isinstance(parent, ast.keyword):
+            call_parent = scene.module.parent.get(parent)
+            if parent.arg == "default_factory":
+                child = parent
+                continue
+            if isinstance(call_parent, ast.Call) and method(call_parent) in ("sample", "sleep"):
+                return ""
+            return parent.arg or ""
+        elif isinstance(parent, ast.Dict):
+            keys = [key for key, value in zip(parent.keys, parent.values, strict=False) if value is child]
+            return str(literal(keys[0]) or "") if keys else ""
+        elif isinstance(parent, (ast.Assign, ast.AnnAssign)):
+            target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
+            return _target_name(target)
+        elif isinstance(parent, ast.Return):
+            function = scene.module.owner(parent)
+            return function.name if function and _ID_NAME.search(function.name) else ""
+        elif isinstance(parent, (ast.FormattedValue, ast.JoinedStr)):
+            pass
+        elif isinstance(parent, ast.stmt):
+            return ""
+        child = parent
+    return ""
+
+
+def _target_name(target: ast.expr) -> str:
+    if isinstance(target, ast.Name):
+        return target.id
+    if isinstance(target, ast.Attribute):
+        return target.attr
+    if isinstance(target, ast.Subscript):
+        return str(literal(target.slice) or "")
+    return ""
+
+
+def _is_plain_name(scene: Scene, call: ast.Call) -> bool:
+    for parent in scene.module.ancestors(call):
+        if isinstance(parent, ast.Assign):
+            return isinstance(parent.targets[0], ast.Name)
+        if isinstance(parent, (ast.Dict, ast.keyword)):
+            return False
+        if isinstance(parent, ast.stmt):
+            return False
+    return False
+
+
+def _is_stored(scene: Scene, call: ast.Call, name: str) -> bool:
+    """A variable that ends in something stored: a row, a column, a parameter of a statement."""
+    if not _ID_NAME.search(name):
+        return False
+    unit = scene.module.unit(call)
+    for use in scene.module.uses(name, unit if unit != "<module>" else None):
+        for parent in scene.module.ancestors(use):
+            if isinstance(parent, ast.Call):
+                word = method(parent)
+                if word in _STORING:
+                    return True
+                if word in scene.module.functions or word[:1].isupper():
+                    return True
+                if word in ("info", "debug", "print", "warning", "error"):
+                    break
+            elif isinstance(parent, (ast.Dict, ast.Return)):
+                return True
+            elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Subscript):
+                return True
+            elif isinstance(parent, ast.stmt):
+                break
+    return False
+
+
+def _sample(scene: Scene, call: ast.Call, name: str) -> None:
+    if keyword(call, *_SEEDS) is not None or literal(keyword(call, "shuffle")) is False:
+        return
+    receiver = scene.module.dotted(call.func)
+    if name == "shuffle" and "random" not in receiver:
+        return
+    if name == "sample" and (receiver.startswith("random") or len(call.args) > 2):
+        return
+    if name == "randomSplit" and len(call.args) > 1:
+        return
+    if literal(keyword(call, "frac")) == 1:
+        return
+    scene.gathering.add(IdFact(scene.place(call), f"{name}()", "sample", name))
+
+
+def _hash(scene: Scene, call: ast.Call) -> None:
+    function = scene.module.owner(call)
+    if function is not None and function.name in ("__hash__", "__eq__"):
+        return
+    scene.gathering.add(IdFact(scene.place(call), scene.module.source(call, 40), "hash", _column(scene, call)))

@@ -1,0 +1,102 @@
+"""Watermarks and offsets: what a job remembers about how far it got."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from twice.lint.collect.scene import Scene
+from twice.lint.facts import MarkFact, ReadFact
+from twice.lint.resolve.folding import constant
+from twice.lint.resolve.module import argument, keyword, literal, method
+from twice.lint.vocabulary import is_mark
+
+_SETS = re.compile(r"^(set|save|update|store|write|put|record|mark|persist|commit|bump|advance)_?\w*", re.I)
+_NEWEST = {"max", "sorted"}
+
+
+def collect_marks(scene: Scene) -> None:
+    for call in scene.module.calls:
+        name = method(call)
+        dotted = scene.module.dotted(call.func)
+        if dotted.endswith("Variable.set") and call.args:
+            scene.gathering.add(
+                MarkFact(
+                    scene.place(call, transaction=f"call:{call.lineno}"),
+                    constant(scene.module, call.args[0]) or "Variable",
+                    "mark",
+                )
+            )
+        elif _SETS.match(name) and is_mark(name):
+            scene.gathering.add(MarkFact(scene.place(call), name, "mark"))
+        elif name in (
+            "dump",
+            "write",
+            "write_text",
+            "put_object",
+            "put_item",
+            "set",
+            "hset",
+            "put_parameter",
+        ) and _names_a_mark(scene, call):
+            scene.gathering.add(MarkFact(scene.place(call, transaction=f"call:{call.lineno}"), name, "mark"))
+        elif name in ("KafkaConsumer", "Consumer"):
+            _consumer(scene, call)
+        elif (
+            name == "commit"
+            and isinstance(call.func, ast.Attribute)
+            and "consumer" in scene.module.source(call.func.value).lower()
+        ):
+            scene.gathering.add(MarkFact(scene.place(call), "offset", "offset"))
+        elif name in _NEWEST or name == "glob":
+            _newest(scene, call, name)
+
+
+def _names_a_mark(scene: Scene, call: ast.Call) -> bool:
+    values = [*call.args, *(item.value for item in call.keywords), call.func]
+    for value in values:
+        text = constant(scene.module, value) if not isinstance(value, ast.Attribute) else ""
+        if text and len(text) < 120 and is_mark(text):
+            return True
+        if isinstance(value, (ast.Name, ast.Attribute)) and is_mark(scene.module.source(value, 80)):
+            return True
+    for parent in scene.module.ancestors(call):
+        if isinstance(parent, ast.With):
+            return any(
+                is_mark(scene.module.source(item.context_expr, 200))
+                and re.search(r"['\"][wa]", scene.module.source(item.context_expr, 200))
+                for item in parent.items
+            )
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+    return False
+
+
+def _consumer(scene: Scene, call: ast.Call) -> None:
+    auto = keyword(call, "enable_auto_commit")
+    settings = call.args[0] if call.args else None
+    if isinstance(settings, ast.Name):
+        settings = scene.module.value(settings)
+    if auto is None and isinstance(settings, ast.Dict):
+        for key, value in zip(settings.keys, settings.values, strict=False):
+            if literal(key) == "enable.auto.commit":
+                auto = value
+    value = literal(auto)
+    if auto is None or value is True or str(value).lower() == "true":
+        if method(call) == "KafkaConsumer" or isinstance(settings, ast.Dict):
+            scene.gathering.add(MarkFact(scene.place(call), "enable.auto.commit", "auto_offset"))
+
+
+def _newest(scene: Scene, call: ast.Call, name: str) -> None:
+    """``max(glob(…), key=getctime)``, ``sorted(listdir(…))[-1]``: whatever file is newest."""
+    if not call.args:
+        return
+    inside = scene.module.source(call.args[0], 200)
+    lists = re.search(r"glob|listdir|list_objects|list_blobs|iterdir|files", inside)
+    parent = scene.module.parent.get(call)
+    picked = name == "max" or (isinstance(parent, ast.Subscript) and literal(parent.slice) in (-1, 0))
+    if lists and picked and (name != "max" or keyword(call, "key") is not None or "glob" in inside):
+        scene.gathering.add(ReadFact(scene.place(call), "file", inside[:60], latest=True))
+
+
+__all__ = ["argument", "collect_marks"]

@@ -1,0 +1,60 @@
+"""Python source: parsed, never imported."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+from twice.lint.collect.clients import collect_clients
+from twice.lint.collect.clocks import clock_flow, collect_clocks
+from twice.lint.collect.effects import collect_effects
+from twice.lint.collect.frames import collect_frames
+from twice.lint.collect.ids import collect_ids, random_flow
+from twice.lint.collect.marks import collect_marks
+from twice.lint.collect.orders import collect_orders
+from twice.lint.collect.scene import Scene
+from twice.lint.collect.sqltext import collect_sql
+from twice.lint.collect.tasks import collect_tasks
+from twice.lint.collect.transactions import Transactions
+from twice.lint.facts import FileFacts, Notice
+from twice.lint.frontends import ReadContext
+from twice.lint.gather import Gathering
+from twice.lint.resolve.module import Module
+from twice.lint.source import suppressions
+
+
+def read(path: str, text: str, context: ReadContext) -> FileFacts:
+    gathering = Gathering()
+    tree = _parsed(path, text, gathering)
+    if tree is None:
+        return gathering.as_facts(path, "python", context.role, suppressions=suppressions(text))
+    module = Module(tree, text)
+    scene = Scene(module, gathering, context.settings)
+    clocks = clock_flow(module)
+    transactions = Transactions(scene)
+    collect_tasks(scene)
+    collect_sql(scene, transactions, clocks, random_flow(module))
+    collect_frames(scene)
+    collect_clients(scene)
+    collect_clocks(scene, clocks)
+    collect_ids(scene)
+    collect_orders(scene, clocks)
+    collect_effects(scene)
+    collect_marks(scene)
+    name = path.rsplit("/", 1)[-1].removesuffix(".py")
+    return gathering.as_facts(
+        path, "python", context.role, module=name, imports=tuple(sorted(scene.imports)), suppressions=suppressions(text)
+    )
+
+
+def _parsed(path: str, text: str, gathering: Gathering) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in other people's strings are not our news
+            return ast.parse(text)
+    except SyntaxError as error:
+        hint = " (Python 2?)" if "print" in str(error.msg) or "exec" in str(error.msg) else ""
+        gathering.add(Notice(path, error.lineno or 1, f"cannot be parsed as Python: {error.msg}{hint}"))
+    except (ValueError, RecursionError, MemoryError) as error:
+        gathering.add(Notice(path, 1, f"cannot be parsed as Python: {type(error).__name__}"))
+    return None

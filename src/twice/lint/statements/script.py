@@ -1,0 +1,59 @@
+"""Splits SQL text into statements. One bad statement must not hide the others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_STOP = re.compile(r"--|/\*|'|\"|`|;|\$\w{0,20}\$|^[ \t]*GO[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_LEADING = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|#[^\n]*\n)+", re.DOTALL)
+MOST = 2_000
+"""Statements of one text; a dump with more is data."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    text: str
+    offset: int
+
+
+def split(text: str) -> list[Statement]:
+    """Every statement with the offset of its first character; comments before it are left out."""
+    found: list[Statement] = []
+    start = 0
+    for semicolon, after in _ends(text):
+        _take(found, text, start, semicolon)
+        start = after
+        if len(found) >= MOST:
+            return found
+    _take(found, text, start, len(text))
+    return found
+
+
+def _ends(text: str) -> list[tuple[int, int]]:
+    """Where statements end and the next begins, quotes and comments skipped."""
+    ends: list[tuple[int, int]] = []
+    position = 0
+    while True:
+        stop = _STOP.search(text, position)
+        if stop is None:
+            return ends
+        mark = stop[0]
+        position = stop.end()
+        if mark == ";" or mark.strip().upper() == "GO":
+            ends.append((stop.start(), stop.end()))
+            continue
+        close = "\n" if mark == "--" else "*/" if mark == "/*" else mark
+        end = text.find(close, position)
+        # A quote that never closes is a stray character, not the end of all statements.
+        if end >= 0:
+            position = end + len(close)
+
+
+def _take(found: list[Statement], text: str, start: int, end: int) -> None:
+    leading = _LEADING.match(text, start, end)
+    if leading:
+        start = leading.end()
+    body = text[start:end].rstrip()
+    if body:
+        found.append(Statement(body, start))

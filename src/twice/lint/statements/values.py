@@ -1,0 +1,152 @@
+"""Clocks, random values and holes inside a statement, and where their value goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from twice.lint.facts import ClockFact, ClockUse, IdFact
+from twice.lint.gather import Fact
+from twice.lint.statements.site import Site
+from twice.lint.statements.tree import (
+    expression_holes,
+    in_filter,
+    is_clock,
+    is_engine_id,
+    is_random,
+    is_random_id,
+    name_of,
+    offset_of,
+)
+from twice.lint.vocabulary import is_audit_column
+
+
+_BARE = re.compile(
+    r"\b(current_(date|timestamp|time)|sysdate|systimestamp|localtime(stamp)?|now|getdate|curdate)\b", re.I
+)
+
+
+@dataclass(frozen=True)
+class HoleUse:
+    """Where a value from outside goes: into a filter, a target's name, or a column."""
+
+    name: str
+    use: ClockUse
+    column: str
+    offset: int
+
+
+def clocks_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
+    for node in tree.walk():
+        if not is_clock(node):
+            continue
+        use, column = destination(node, tree)
+        if use == "":
+            continue
+        start = _start(node, text)
+        call = text[start : start + 40].split("(")[0].split()[0].strip(",;)") if text[start:].split() else "now"
+        place = site.place(start, start + len(call))
+        yield ClockFact(place, call.upper() if len(call) < 30 else "now()", use, column)  # type: ignore[arg-type]
+
+
+def ids_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
+    stored = isinstance(tree, (exp.Insert, exp.Merge, exp.Update)) or (
+        isinstance(tree, exp.Create) and str(tree.kind).upper() == "TABLE"
+    )
+    for node in tree.walk():
+        random_id = is_random_id(node)
+        engine_id = is_engine_id(node)
+        if not (random_id or engine_id or is_random(node)):
+            continue
+        if node.find_ancestor(exp.Order) is not None:
+            continue
+        start = _start(node, text)
+        call = text[start : start + 40].split(")")[0].strip() + (")" if "(" in text[start : start + 40] else "")
+        place = site.place(start, start + len(call))
+        column = column_of(node, tree)
+        if node.find_ancestor(exp.ColumnDef) is not None:
+            column = node.find_ancestor(exp.ColumnDef).name  # type: ignore[union-attr]
+        if random_id and (stored or column) and not in_filter(node):
+            yield IdFact(place, call, "random", column)
+        elif engine_id and not in_filter(node):
+            yield IdFact(place, call, "engine_row", column)
+        elif is_random(node) and not random_id:
+            yield IdFact(place, call, "sample", column)
+
+
+def hole_uses(tree: exp.Expr) -> Iterator[HoleUse]:
+    target = tree.this if isinstance(tree, (exp.Insert, exp.Merge, exp.Create, exp.Delete, exp.Update)) else None
+    names = {id(part) for part in target.walk()} if isinstance(target, (exp.Table, exp.Schema)) else set()
+    for name, node in expression_holes(tree):
+        if id(node) in names or (node.parent is not None and node.find_ancestor(exp.Table)):
+            yield HoleUse(name, "path", "", offset_of(node) or 0)
+            continue
+        use, column = destination(node, tree)
+        if use:
+            yield HoleUse(name, use, column, offset_of(node) or 0)  # type: ignore[arg-type]
+
+
+def destination(node: exp.Expr, tree: exp.Expr) -> tuple[str, str]:
+    """Where a value goes: a use of `ClockUse` and the column, or ("", "") when it only takes part in a sum."""
+    if node.find_ancestor(exp.DefaultColumnConstraint):
+        definition = node.find_ancestor(exp.ColumnDef)
+        return "column_default", definition.name if definition else ""
+    if in_filter(node):
+        return "filter", _compared(node)
+    if node.find_ancestor(exp.Order, exp.Limit, exp.Group):
+        return "", ""
+    column = column_of(node, tree)
+    if not column and isinstance(tree, exp.Select):
+        return "", ""
+    if node.find_ancestor(exp.DateDiff, exp.TsOrDsDiff, exp.TimestampDiff, exp.DatetimeDiff):
+        return "key_column", column
+    return ("audit_column" if is_audit_column(column) else "key_column"), column
+
+
+def column_of(node: exp.Expr, tree: exp.Expr) -> str:
+    """The column of the result or of the target that receives the value."""
+    child: exp.Expr = node
+    parent = node.parent
+    while parent is not None:
+        if isinstance(parent, exp.Alias):
+            return parent.alias.lower()
+        if isinstance(parent, exp.EQ) and isinstance(parent.parent, (exp.Update, exp.OnConflict)):
+            return str(parent.this.name).lower()
+        if isinstance(parent, exp.Tuple) and isinstance(parent.parent, exp.Values):
+            return _by_position(tree, [id(item) for item in parent.expressions].index(id(child)))
+        if isinstance(parent, exp.Select):
+            ids = [id(item) for item in parent.expressions]
+            return _by_position(tree, ids.index(id(child))) if id(child) in ids else ""
+        if isinstance(parent, exp.When):
+            return ""
+        child, parent = parent, parent.parent
+    return ""
+
+
+def _by_position(tree: exp.Expr, index: int) -> str:
+    if isinstance(tree, exp.Insert) and isinstance(tree.this, exp.Schema):
+        columns = tree.this.expressions
+        return str(columns[index].name).lower() if index < len(columns) else ""
+    return ""
+
+
+def _compared(node: exp.Expr) -> str:
+    test = node.find_ancestor(exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.NEQ)
+    column = test.find(exp.Column) if test else None
+    return column.name.lower() if column else ""
+
+
+def _start(node: exp.Expr, text: str) -> int:
+    start = node.meta.get("start")
+    if isinstance(start, int):
+        return start
+    near = (offset_of(node.parent) if node.parent is not None else 0) or 0
+    # Clock words without parentheses carry no position of their own in the tree.
+    found = _BARE.search(text, near) or _BARE.search(text)
+    return found.start() if found else near
+
+
+__all__ = ["HoleUse", "clocks_in", "column_of", "destination", "hole_uses", "ids_in", "name_of"]
