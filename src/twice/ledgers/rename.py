@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Select, Table, delete, select, update
+from sqlalchemy import Connection, Select, Table, delete, or_, select, update
 
 from twice.ledgers.schema import attempts, leases, runs, slices
 from twice.ledgers.transitions import move_forward
@@ -26,9 +26,9 @@ def _settle_runs(connection: Connection, old: str, new: str) -> None:
     move_forward(connection, [{**row._mapping, "task": new} for row in both])
     for row in both:
         of_new = (runs.c.task == new, runs.c.label == row.label)
-        connection.execute(
-            update(runs).where(*of_new, runs.c.last_fence < row.last_fence).values(last_fence=row.last_fence)
-        )
+        if row.last_fence is not None:
+            older = or_(runs.c.last_fence.is_(None), runs.c.last_fence < row.last_fence)
+            connection.execute(update(runs).where(*of_new, older).values(last_fence=row.last_fence))
         connection.execute(delete(runs).where(runs.c.task == old, runs.c.label == row.label))
 
 
