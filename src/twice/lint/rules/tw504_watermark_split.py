@@ -92,7 +92,7 @@ def _severity(mark: MarkFact, load: WriteFact) -> Severity | None:
     if one.transaction == other.transaction and one.transaction not in ("", "?"):
         return None
     after = one.order >= other.order
-    if after and load.guards & _REPEATABLE or load.verb in ("merge", "overwrite") and after:
+    if (after and load.guards & _REPEATABLE) or (load.verb in ("merge", "overwrite") and after):
         return "info"
     if "?" in (one.transaction, other.transaction) and "" not in (one.transaction, other.transaction):
         return "warning"
