@@ -20,6 +20,7 @@ class History:
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
         self._jvm: Any = session._jvm
+        self._configuration = session._jsparkSession.sessionState().newHadoopConf()
         self._folder = f"{path.rstrip('/')}/_delta_log"
 
     def note_at(self, version: int) -> Note | None:
@@ -46,6 +47,21 @@ class History:
             wanted = wanted | lines["value"].contains(text)
         return bool(lines.where(wanted).take(1))
 
+    def tokens_at(self, version: int) -> dict[str, int] | None:
+        """Every token as of a version, from the checksum file Delta writes beside its commit; None if it does not say.
+
+        Delta's snapshot answers the same by a Spark job over the whole log (over a second for a small table, and again
+        after each commit). The file is believed only if it belongs to the very commit that is in the log.
+        """
+        text, line = self._text(f"{version:020d}.crc"), self._first_line(version)
+        try:
+            checksum, commit = json.loads(text or ""), json.loads(line or "")["commitInfo"]
+            if checksum["txnId"] != commit["txnId"]:
+                return None
+            return {token["appId"]: int(token["version"]) for token in checksum["setTransactions"]}
+        except (ValueError, KeyError, TypeError):
+            return None
+
     def _search(self, app_id: str, generation: int) -> tuple[int, Note] | None:
         lines = self._lines()
         inside = lines["value"].startswith('{"commitInfo"') & lines["value"].contains(json.dumps(app_id)[1:-1])
@@ -61,19 +77,32 @@ class History:
 
     def _first_line(self, version: int) -> str | None:
         """Delta writes the commit's own description first."""
-        path = self._jvm.org.apache.hadoop.fs.Path(f"{self._folder}/{version:020d}.json")
-        files = path.getFileSystem(self._session._jsparkSession.sessionState().newHadoopConf())
-        try:
-            stream = files.open(path)
-        except Py4JJavaError as error:
-            if "FileNotFoundException" in str(error.java_exception.getClass().getName()):
-                return None
-            raise
+        stream = self._open(f"{version:020d}.json")
+        if stream is None:
+            return None
         try:
             reader = self._jvm.java.io.InputStreamReader(stream, "UTF-8")
             return str(self._jvm.java.io.BufferedReader(reader).readLine())
         finally:
             stream.close()
+
+    def _text(self, name: str) -> str | None:
+        stream = self._open(name)
+        if stream is None:
+            return None
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def _open(self, name: str) -> Any:
+        path = self._jvm.org.apache.hadoop.fs.Path(f"{self._folder}/{name}")
+        try:
+            return path.getFileSystem(self._configuration).open(path)
+        except Py4JJavaError as error:
+            if "FileNotFoundException" in str(error.java_exception.getClass().getName()):
+                return None
+            raise
 
 
 def _note(line: str) -> Note | None:

@@ -8,7 +8,7 @@ commit is about to do is verified first (manifest.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from twice.targets.delta.condition import quoted
+from twice.targets.delta.history import History
 from twice.targets.delta.table import Table, table_of
 
 SLICE_CHECK = "twice slice"
@@ -74,6 +75,7 @@ class Log:
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
         self._jvm: Any = session._jvm
+        self._history = History(session, path)
         self._log = getattr(self._jvm, f"{_PACKAGE}.DeltaLog").forTable(session._jsparkSession, path)
 
     def table(self) -> Table | None:
@@ -85,9 +87,12 @@ class Log:
         snapshot = self._fresh()
         if snapshot.version() < 0:
             return None, dict.fromkeys(app_ids, 0)
-        recorded = snapshot.transactions() if app_ids else None
-        found = {app: recorded.get(app) for app in app_ids} if recorded is not None else {}
-        return snapshot.version(), {app: int(seen.get()) if seen.isDefined() else 0 for app, seen in found.items()}
+        version = int(snapshot.version())
+        recorded = self._history.tokens_at(version) if app_ids else {}
+        if recorded is None:
+            found = {app: snapshot.transactions().get(app) for app in app_ids}
+            recorded = {app: int(seen.get()) for app, seen in found.items() if seen.isDefined()}
+        return version, {app: recorded.get(app, 0) for app in app_ids}
 
     def begin(self, read_at: int | None = None) -> Transaction:
         """On the newest version, or on an older one whose rows the result was computed from."""
@@ -95,7 +100,8 @@ class Log:
         at = nothing
         if read_at is not None:
             at = self._jvm.scala.Option.apply(self._log.getSnapshotAt(read_at, nothing, nothing, False))
-        return Transaction(self._session, self._log, self._log.startTransaction(nothing, at))
+        transaction = self._log.startTransaction(nothing, at)
+        return Transaction(self._session, self._log, transaction, self._history)
 
     def partition_values(self, column: str) -> list[str | None]:
         """Every distinct value of the slice column, from the log alone."""
@@ -116,19 +122,27 @@ class Log:
 class Transaction:
     """One optimistic transaction. It is used to write files, or to commit, never for both."""
 
-    def __init__(self, session: SparkSession, log: Any, transaction: Any) -> None:
+    def __init__(self, session: SparkSession, log: Any, transaction: Any, history: History) -> None:
         self._session = session
         self._jvm: Any = session._jvm
         self._log = log
         self._transaction = transaction
+        self._history = history
 
     @property
     def table(self) -> Table | None:
         return _table(self._transaction.snapshot())
 
-    def generation(self, app_id: str) -> int:
-        """The recorded generation. Asking registers it: a commit that moves this token meanwhile is a conflict."""
-        return max(int(self._transaction.txnVersion(app_id)), 0)
+    def generations(self, app_ids: Iterable[str]) -> dict[str, int]:
+        """The recorded generations. Asking registers each: a commit that moves one meanwhile is a conflict."""
+        recorded = self._history.tokens_at(int(self._transaction.readVersion()))
+        if recorded is None:
+            return {app: max(int(self._transaction.txnVersion(app)), 0) for app in app_ids}
+        found = {}
+        for app in app_ids:
+            self._transaction.readTxn().addOne(app)  # the other half of what txnVersion does
+            found[app] = recorded.get(app, 0)
+        return found
 
     def read_whole_table(self) -> None:
         """Register that the result was computed from this table: any change meanwhile is a conflict."""

@@ -84,7 +84,7 @@ def publish(session: SparkSession, staged: Staged, expected: Mapping[str, int], 
 def _moved(transaction: Transaction, expected: Mapping[str, int]) -> Lost | None:
     """Compare, on the very transaction that commits and for every token: Delta then refuses to swap if one moves
     between this look and the commit."""
-    found = {app: transaction.generation(app) for app in expected}
+    found = transaction.generations(expected)
     if found == dict(expected):
         return None
     table = transaction.table

@@ -23,11 +23,13 @@ from twice.targets.delta.publish import Stage
 from twice.targets.delta.table import Table, why_public
 from twice.targets.schema import check_names, drift
 
-# What a run's own session must not do behind its back, and what the manifest needs.
+# What a run's own session must not do behind its back, and what the manifest and the look need.
 _CONF = {
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
     "spark.databricks.delta.stats.collect": "true",
+    # So many tokens are kept beside each commit, where a look finds them without a Spark job (decision 0002).
+    "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "5000",
 }
 _ATTEMPT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
