@@ -17,6 +17,7 @@ from twice.lint import cache
 from twice.lint.facts import FileFacts, Notice, ProjectFacts
 from twice.lint.finding import RANK, Finding, LintResult
 from twice.lint.frontends import SUFFIXES, ReadContext, read
+from twice.lint.frontends.dbt_project import fingerprint
 from twice.lint.project import linked
 from twice.lint.rules import Rule, chosen
 from twice.lint.settings import LintSettings
@@ -119,7 +120,9 @@ def _read_one(job: _Job, settings: LintSettings) -> FileFacts:
     if "\0" in text[:4000]:
         return _unread(job, "not a text file, not read")
     role = role_of(job.below, text)
-    name = cache.key(job.shown, text, role, repr(settings)) if settings.cache else ""
+    # A dbt model means something else when its project file changes.
+    around = fingerprint(path.resolve()) if job.shown.endswith(".sql") else ""
+    name = cache.key(job.shown, text, role, repr(settings) + around) if settings.cache else ""
     known = cache.load(name) if name else None
     if known is not None:
         return known

@@ -1,6 +1,6 @@
 """Recall and precision of the linter on the labelled corpus.
 
-Run this file with Python to see the numbers, and with the name of a split every disagreement in it.
+`scripts/measure_lint.py` prints the same numbers.
 """
 
 from __future__ import annotations
@@ -188,17 +188,3 @@ def test_files_the_rules_were_not_tuned_on_keep_the_bar_of_the_first_release(fin
     measure = measure_of(findings, "holdout")
     assert measure.recall >= 0.70, "\n".join((str(measure), *measure.missed))
     assert measure.clean_with_errors <= 0.15, "\n".join((str(measure), *measure.extra))
-
-
-def main(shown: list[str]) -> None:
-    found = lint_corpus()
-    for split in ("train", "holdout"):
-        measure = measure_of(found, split)
-        sys.stdout.write(f"{split}: {measure}\n")
-        if split in shown:
-            sys.stdout.write("".join(f"  missed {line}\n" for line in measure.missed))
-            sys.stdout.write("".join(f"  extra  {line}\n" for line in measure.extra))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

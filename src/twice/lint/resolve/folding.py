@@ -260,7 +260,7 @@ def _subscript(module: Module, node: ast.Subscript, depth: int) -> Text | None:
 
 
 def _position(module: Module, node: ast.expr, value: str, offset: int, length: int) -> Span:
-    line, column = node.lineno, node.col_offset
+    line, column = node.lineno, module.letters(node.lineno, node.col_offset)
     source = module.lines[line - 1] if line <= len(module.lines) else ""
     prefix = _PREFIX.match(source, column)
     triple = prefix is not None and len(prefix[1]) == 3
@@ -278,7 +278,7 @@ def _position(module: Module, node: ast.expr, value: str, offset: int, length: i
         found = _column(module, row, snippet, column if row == line else 0)
         if found >= 0 and snippet:
             return Span(row, found + 1, row, found + 1 + max(min(length, 60), 1))
-    return Span(line, column + 1, node.end_lineno or line, (node.end_col_offset or column) + 1)
+    return module.span(node)
 
 
 def _column(module: Module, line: int, snippet: str, start: int) -> int:

@@ -69,7 +69,8 @@ class Module:
                 for part, value in zip(target.elts, node.value.elts, strict=False):
                     self._bind(part, value)
             elif isinstance(target, (ast.Tuple, ast.List)):
-                continue
+                for part in target.elts:
+                    self._bind(part, node.value)
             else:
                 self._bind(target, node.value)
 
@@ -91,7 +92,13 @@ class Module:
         line = getattr(node, "lineno", 1)
         column = getattr(node, "col_offset", 0)
         end = getattr(node, "end_lineno", line) or line
-        return Span(line, column + 1, end, (getattr(node, "end_col_offset", column) or column) + 1)
+        end_column = getattr(node, "end_col_offset", column) or column
+        return Span(line, self.letters(line, column) + 1, end, self.letters(end, end_column) + 1)
+
+    def letters(self, line: int, offset: int) -> int:
+        """The parser counts bytes; editors and people count letters."""
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
 
     def source(self, node: ast.AST, longest: int = 60) -> str:
         """The node as the reader wrote it, on one line."""

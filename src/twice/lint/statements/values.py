@@ -143,10 +143,14 @@ def _start(node: exp.Expr, text: str) -> int:
     start = node.meta.get("start")
     if isinstance(start, int):
         return start
-    near = (offset_of(node.parent) if node.parent is not None else 0) or 0
-    # Clock words without parentheses carry no position of their own in the tree.
-    found = _BARE.search(text, near) or _BARE.search(text)
-    return found.start() if found else near
+    # Clock words without parentheses carry no position of their own in the tree: take the one nearest to a
+    # neighbour that has one, or of two clocks in a statement the first would be shown twice.
+    around = node.parent
+    while around is not None and offset_of(around) is None:
+        around = around.parent
+    near = (offset_of(around) if around is not None else 0) or 0
+    found = [match.start() for match in _BARE.finditer(text)]
+    return min(found, key=lambda start: abs(start - near)) if found else near
 
 
 __all__ = ["HoleUse", "clocks_in", "column_of", "destination", "hole_uses", "ids_in", "name_of"]
