@@ -85,8 +85,12 @@ class Target(Protocol):
     def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
         """The note of the commit that gave this token this generation; None once the log forgot it."""
 
-    def stage(self, table: TableName, frame: Frame, plan: Plan, attempt: str) -> Staged:
+    def stage(
+        self, table: TableName, frame: Frame, plan: Plan, attempt: str, *, read_at: int | None = None
+    ) -> Staged:
         """Write the rows where no reader sees them. Refuses rows outside the plan's slices.
+        `read_at`: the version of this very table that the rows were computed from, if they were: the commit then
+        refuses rows that are out of date.
         Dying here leaves invisible files that `discard` finds by the attempt's name."""
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:

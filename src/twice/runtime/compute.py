@@ -6,7 +6,7 @@ Nothing here writes and no job over the data runs: dying anywhere leaves every t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,32 +35,57 @@ class Run:
 
 @dataclass(frozen=True)
 class Computed:
-    """A lazy result: what would be written, from what, and what about it may differ next time."""
+    """A lazy result: what would be written, from what, and what about it may differ next time.
+
+    `read_at` is the version of the task's own target that it reads, if it does.
+    """
 
     frame: Frame
     shape: Shape
     leaves: tuple[Leaf, ...]
     intention: Intention
     suspicions: tuple[Suspicion, ...]
+    read_at: int | None = None
+
+
+@dataclass(frozen=True)
+class Pins:
+    """The tables one run reads, each at the version it had when it was first opened."""
+
+    shop: Workshop
+    session: Any
+    versions: dict[str, int] = field(default_factory=dict)
+
+    def open(self, table: TableName) -> Frame:
+        """The table at its pinned version: reading it again later in this run gives the same rows."""
+        target = self.shop.target_of(table, self.session)
+        if table.name not in self.versions:
+            version = target.published(table, ()).version
+            if version is None:
+                raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(self.shop, table))
+            self.versions[table.name] = version
+        return target.read(table, at=self.versions[table.name])
 
 
 def compute(shop: Workshop, task: Task, plan: Plan, session: Any) -> Computed:
     """The result frame of the plan's slices, not yet evaluated."""
-    result = result_frame(shop, task, plan.slices, session)
+    pins = Pins(shop, session)
+    result = result_frame(shop, task, plan.slices, pins)
     frame, shape = shop.engine.shape(result, task.scope)
     leaves = shop.engine.leaves(frame)
     intention = Intention(shop.code_hash(task), inputs_hash(leaves))
-    return Computed(frame, shape, leaves, intention, shop.engine.suspicions(frame))
+    suspicions = shop.engine.suspicions(frame)
+    return Computed(frame, shape, leaves, intention, suspicions, pins.versions.get(task.target.name))
 
 
-def result_frame(shop: Workshop, task: Task, slices: tuple[Slice, ...], session: Any) -> Frame:
+def result_frame(shop: Workshop, task: Task, slices: tuple[Slice, ...], pins: Pins) -> Frame:
     """What the task's function returns for these slices, as it is: also what `preview` shows."""
     arguments: dict[str, Any] = {
-        name: _open_input(shop, task, source, slices, session) for name, source in task.inputs.items()
+        name: _open_input(shop, task, source, slices, pins) for name, source in task.inputs.items()
     }
     if task.wants_run:
         arguments[RUN_PARAMETER] = Run(
-            slices[-1], slices, session, shop.root, lambda table: _pinned(shop, TableName.parse(table), session)
+            slices[-1], slices, pins.session, shop.root, lambda table: pins.open(TableName.parse(table))
         )
     return _call(task, arguments)
 
@@ -79,21 +104,12 @@ def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
     )
 
 
-def _open_input(shop: Workshop, task: Task, source: Read, slices: tuple[Slice, ...], session: Any) -> Frame:
-    frame = _pinned(shop, source.table, session)
+def _open_input(shop: Workshop, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins) -> Frame:
+    frame = pins.open(source.table)
     if source.by is None or isinstance(task.scope, Whole):
         return frame
     start, end = slices[0].start - source.before, slices[-1].end
     return shop.engine.cut(frame, source.by, start, end, task.scope.zone)
-
-
-def _pinned(shop: Workshop, table: TableName, session: Any) -> Frame:
-    """The table at the version it has now: reading it again later in this run gives the same rows."""
-    target = shop.target_of(table, session)
-    version = target.published(table, ()).version
-    if version is None:
-        raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(shop, table))
-    return target.read(table, at=version)
 
 
 def _how_to_make(shop: Workshop, table: TableName) -> str:

@@ -112,7 +112,7 @@ def _stage(attempt: Attempt, found: Found, computed: Computed, why: str) -> Read
     held_in = None if isinstance(scope, Whole) else scope.held_in
     attempt.target.prepare(task.target, computed.shape, held_in, task.policy.evolve)
     observed = attempt.shop.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
-    staged = attempt.target.stage(task.target, observed.frame, attempt.plan, attempt.id)
+    staged = attempt.target.stage(task.target, observed.frame, attempt.plan, attempt.id, read_at=computed.read_at)
     measured = observed.read()
     _verify(attempt, staged, measured)
     facts = Facts(

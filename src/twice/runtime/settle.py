@@ -91,16 +91,20 @@ def _catch_up(
     held = known.generation if known is not None else 0
     if held == generation:
         return known.intention if known is not None else None, []
-    note = target.provenance(task.target, app, generation) if generation else None
+    notes = []
+    if held > generation:
+        shop.ledger.forget(task.name, label)
+        notes.append(
+            f"the table holds generation {generation} of {label} where {held} was published: "
+            "it was recreated, or replaced by an older copy"
+        )
+    if not generation:
+        return None, notes
+    note = target.provenance(task.target, app, generation)
     intention = note.intentions.get(app) if note else None
     attempt = note.attempt if note else None
     shop.ledger.adopt(task.name, label, generation=generation, attempt=attempt, intention=intention, version=version)
-    if held > generation:
-        return intention, [
-            f"the table holds generation {generation} of {label} where {held} was published: "
-            "it was recreated, or replaced by an older copy"
-        ]
-    return intention, []
+    return intention, notes
 
 
 def remembered(shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int) -> Intention | None:

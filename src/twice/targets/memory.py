@@ -116,7 +116,9 @@ class MemoryTarget:
                 return version.note
         return None
 
-    def stage(self, table: TableName, frame: Rows, plan: Plan, attempt: str) -> Staged:
+    def stage(
+        self, table: TableName, frame: Rows, plan: Plan, attempt: str, *, read_at: int | None = None
+    ) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
         held = self._existing(table)
         check_fit(Shape(frame.columns), held.shape)
@@ -126,7 +128,8 @@ class MemoryTarget:
         with self._lock:
             held.staged[attempt] = files
         hit(Point.IN_STAGE)
-        return Staged(table, plan, attempt, len(rows.rows), counts, tuple(file.name for file in files), files)
+        names = tuple(file.name for file in files)
+        return Staged(table, plan, attempt, len(rows.rows), counts, names, (files, read_at))
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Dying before the new version is appended publishes nothing; after it, everything."""
@@ -138,12 +141,18 @@ class MemoryTarget:
             before = self.published(staged.table, plan.app_ids)
             if before.generations != dict(expected):
                 return Lost(before)
+            files, read_at = staged.handle
+            if read_at not in (None, before.version):
+                raise StageMismatch(
+                    "the table changed after this task read it, so its rows may be out of date",
+                    fix="Run the task again.",
+                )
             _verify(staged, held.staged.get(staged.attempt))
             current = held.versions[-1]
             kept = tuple(file for file in current.files if not _inside(file.value, plan.slices))
             moved = {app: generation + 1 for app, generation in expected.items()}
             hit(Point.BEFORE_COMMIT)
-            held.versions.append(_Version(kept + staged.handle, {**current.tokens, **moved}, note))
+            held.versions.append(_Version(kept + files, {**current.tokens, **moved}, note))
             hit(Point.AFTER_COMMIT)
             return Landed(len(held.versions) - 1)
 
@@ -163,7 +172,7 @@ class MemoryTarget:
         held = self._existing(table)
         number, version = held.latest
         if isinstance(at, Staged):
-            files: tuple[_File, ...] = at.handle
+            files: tuple[_File, ...] = at.handle[0]
         elif at is None:
             files = version.files
         elif 0 <= at <= number:
@@ -239,9 +248,9 @@ def _inside(value: SliceValue | None, slices: Sequence[Slice]) -> bool:
 
 
 def _verify(staged: Staged, kept: tuple[_File, ...] | None) -> None:
-    if kept != staged.handle:
+    if kept != staged.handle[0]:
         raise StageMismatch("the staged rows are gone", fix="Run the task again.")
-    _count(staged.handle, staged.plan.slices)
+    _count(staged.handle[0], staged.plan.slices)
 
 
 def _landed(held: _Table, attempt: str) -> bool:

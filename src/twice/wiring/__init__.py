@@ -108,10 +108,10 @@ class OpenProject:
         return (forecast(self.shop, declared, slice_named(declared.scope, date)),)
 
     def preview(self, task: Task, date: str | None) -> Frame:
-        from twice.runtime.compute import result_frame
+        from twice.runtime.compute import Pins, result_frame
 
         slice_ = slice_named(task.scope, date)
-        return result_frame(self.shop, task, (slice_,), self.shop.engine.fresh())
+        return result_frame(self.shop, task, (slice_,), Pins(self.shop, self.shop.engine.fresh()))
 
     def status(self, task: str | None) -> tuple[RunRecord, ...]:
         return self.ledger.runs(self.project.task(task).name if task else None)

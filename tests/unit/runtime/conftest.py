@@ -104,6 +104,12 @@ class Bench:
         return sorted(self.target.read(REVENUE).rows)
 
     @property
+    def leftovers(self) -> list[str]:
+        """Staged rows that no version refers to, of any attempt."""
+        attempts = self.ledger.attempts("revenue")
+        return [name for attempt in attempts for name in self.target.leftovers(REVENUE, attempt.id)]
+
+    @property
     def version(self) -> int | None:
         return self.target.published(REVENUE, ()).version
 

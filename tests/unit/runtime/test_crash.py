@@ -42,7 +42,7 @@ def test_after_a_crash_anywhere_a_plain_rerun_gives_the_clean_table(bench: Bench
     assert bench.version == 1, "one commit per generation"
     landed = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
     assert result.outcome is (Outcome.ALREADY if landed else Outcome.PUBLISHED)
-    assert not bench.target._tables[REVENUE.name].staged
+    assert not bench.leftovers
     run = bench.ledger.run("revenue", "2026-06-09")
     assert run is not None
     assert (run.generation, run.rows) == (1, 1)
@@ -89,9 +89,9 @@ def test_staged_rows_of_an_attempt_that_may_still_publish_are_never_collected(be
     kept = collect_all(bench.shop, None)
     assert kept[0].files == 0
     assert len(kept[0].kept) == 1
-    assert bench.target._tables[REVENUE.name].staged
+    assert bench.leftovers
     bench.run(declared)
-    assert not bench.target._tables[REVENUE.name].staged
+    assert not bench.leftovers
 
 
 def test_a_zombie_that_wakes_after_the_rerun_loses_and_names_the_winner(bench: Bench) -> None:
@@ -105,7 +105,7 @@ def test_a_zombie_that_wakes_after_the_rerun_loses_and_names_the_winner(bench: B
     assert loser.why == f"published by {winner.attempt[:8]}"
     assert bench.revenue == [(DAY, 15)]
     assert bench.version == 1
-    assert not bench.target._tables[REVENUE.name].staged
+    assert not bench.leftovers
 
 
 def test_a_zombie_with_another_intention_is_superseded(bench: Bench) -> None:

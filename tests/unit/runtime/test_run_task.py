@@ -126,7 +126,7 @@ def test_a_failed_audit_is_never_visible_and_leaves_no_staged_row(bench: Bench) 
     attempt = bench.ledger.attempts("revenue")[0]
     assert attempt.state is AttemptState.REJECTED
     assert attempt.discarded
-    assert not bench.target._tables["shop.revenue"].staged
+    assert not bench.leftovers
 
 
 def test_a_warning_audit_publishes_and_is_noted(bench: Bench) -> None:
@@ -237,7 +237,7 @@ def test_a_lease_taken_over_stops_the_slow_attempt_before_it_publishes(bench: Be
 
 
 def test_an_unexpected_error_is_a_run_error_with_its_cause(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_space(*_: Any) -> None:
+    def no_space(*_: Any, **__: Any) -> None:
         raise OSError("No space left on device")
 
     monkeypatch.setattr(bench.target, "stage", no_space)

@@ -1,0 +1,113 @@
+"""An engine over plain rows: no JVM. The runtime's own tests run on it, with the memory target."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timezone
+from typing import Any, Protocol, cast
+from zoneinfo import ZoneInfo
+
+from twice.core.audit import Measure
+from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Shape, Suspicion
+from twice.core.scope import Scope, Whole
+from twice.core.slice import Slice
+from twice.errors import DeclarationError, ResultRefused
+
+
+class Table(Protocol):
+    """What a frame must have: `targets.memory.Rows` does."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+
+    @property
+    def rows(self) -> tuple[tuple[Any, ...], ...]: ...
+
+
+@dataclass(frozen=True)
+class PlainEngine:
+    """Everything is computed at once, so a frame's content is its own identity."""
+
+    def fresh(self) -> None:
+        return None
+
+    def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> Frame:
+        at = _index(frame, column)
+        return _kept(frame, lambda row: row[at] is not None and start <= _instant(row[at], zone) < end)
+
+    def shape(self, frame: Frame, scope: Scope) -> tuple[Frame, Shape]:
+        """Scopes with a derived slice column are Spark's business; here the scope column is its own."""
+        if not hasattr(frame, "columns") or not hasattr(frame, "rows"):
+            raise ResultRefused(f"the task returned a {type(frame).__name__}, not rows", fix="Return the result.")
+        if not isinstance(scope, Whole):
+            _index(frame, scope.held_in.name)
+        return frame, Shape(cast(Table, frame).columns)
+
+    def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:  # noqa: ARG002 - rows at hand have no plan
+        return ()
+
+    def leaves(self, frame: Frame) -> tuple[Leaf, ...]:
+        return (Leaf("rows", "rows", _digest(frame.columns, frame.rows)),)
+
+    def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
+        def read() -> Mapping[str, Measured]:
+            return {slice_.label: _measured(_inside(frame, slice_), measures) for slice_ in slices}
+
+        return Observed(frame, read)
+
+    def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
+        order = [_index(frame, column) for column in columns]
+        keys = [tuple(row[at] for at in order) for row in frame.rows]
+        return len(keys) - len(set(keys))
+
+
+def _measured(frame: Frame, measures: Sequence[Measure]) -> Measured:
+    counts = {measure.name: sum(_breaks(frame, row, measure) for row in frame.rows) for measure in measures}
+    return Measured(len(frame.rows), _digest(frame.columns, frame.rows), counts)
+
+
+def _breaks(frame: Frame, row: tuple[Any, ...], measure: Measure) -> bool:
+    audit = measure.audit
+    if audit.kind == "expression":
+        return False  # Spark SQL; nobody here can read it
+    value = row[_index(frame, measure.column or audit.columns[0])]
+    if audit.kind == "not_null":
+        return value is None
+    if value is None:
+        return False
+    return value not in audit.values if audit.kind == "accepted" else not audit.low <= value <= audit.high
+
+
+def _inside(frame: Frame, slice_: Slice) -> Frame:
+    if slice_.bounds is None:
+        return frame
+    bounds = slice_.bounds
+    at = _index(frame, bounds.column)
+    return _kept(frame, lambda row: bounds.contain(row[at]))
+
+
+def _kept(frame: Frame, keep: Any) -> Frame:
+    return replace(frame, rows=tuple(row for row in frame.rows if keep(row)))
+
+
+def _digest(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> str:
+    """Order-free: columns by name, rows as a multiset."""
+    order = sorted(range(len(columns)), key=lambda at: columns[at].name.lower())
+    lines = sorted(repr([row[at] for at in order]) for row in rows)
+    head = repr([(columns[at].name.lower(), columns[at].type) for at in order])
+    return hashlib.blake2b("\n".join([head, *lines]).encode(), digest_size=16).hexdigest()
+
+
+def _index(frame: Frame, name: str) -> int:
+    names = [column.name.lower() for column in frame.columns]
+    if name.lower() not in names:
+        raise DeclarationError(f"there is no column {name}", fix=f"There are {', '.join(names)}.")
+    return names.index(name.lower())
+
+
+def _instant(value: date | datetime, zone: str | None) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    return datetime.combine(value, time(), ZoneInfo(zone) if zone else timezone.utc)
