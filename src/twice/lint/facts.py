@@ -84,7 +84,13 @@ class Place:
     order: int = 0
     transaction: str = "?"
     within: frozenset[str] = frozenset()
-    """Any of: loop, branch, except, swallowed, foreach_batch, transform, callback, retry."""
+    """Any of: loop, branch, except, foreach_batch, transform, callback, parameter (the mode is a caller's choice)."""
+    runs: Span | None = None
+    """Where a statement kept in a constant is given to the database, when that is another place."""
+
+    @property
+    def happens(self) -> Span:
+        return self.runs or self.span
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,14 @@ class EffectFact:
 
 
 @dataclass(frozen=True)
+class SwallowFact:
+    """A handler of all errors around writes that neither raises nor leaves."""
+
+    place: Place
+    target: str
+
+
+@dataclass(frozen=True)
 class TaskFact:
     """A scheduler's view of some code: an Airflow DAG or task, a Celery task, a retry decorator."""
 
@@ -267,6 +281,7 @@ class FileFacts:
     effects: tuple[EffectFact, ...] = ()
     tasks: tuple[TaskFact, ...] = ()
     orders: tuple[OrderFact, ...] = ()
+    swallows: tuple[SwallowFact, ...] = ()
     models: tuple[ModelFact, ...] = ()
     suppressions: tuple[Suppression, ...] = ()
     notices: tuple[Notice, ...] = ()

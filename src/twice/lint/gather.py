@@ -17,6 +17,7 @@ from twice.lint.facts import (
     OrderFact,
     ReadFact,
     Role,
+    SwallowFact,
     TaskFact,
     TxnFact,
     WriteFact,
@@ -33,6 +34,7 @@ Fact = (
     | TaskFact
     | OrderFact
     | ModelFact
+    | SwallowFact
     | Notice
 )
 _SHELF: dict[type, str] = {
@@ -46,6 +48,7 @@ _SHELF: dict[type, str] = {
     TaskFact: "tasks",
     OrderFact: "orders",
     ModelFact: "models",
+    SwallowFact: "swallows",
     Notice: "notices",
 }
 

@@ -19,14 +19,19 @@ def linked(files: Iterable[FileFacts], settings: LintSettings) -> ProjectFacts:
         for write in file.writes:
             if write.verb == "create" and write.key:
                 keys.setdefault(write.target, write.key)
-    if "dynamic_overwrite" in traits:
-        settings = replace(settings, dynamic_overwrite=True)
+    sessions = {file.module for file in all_files if "dynamic_overwrite" in file.traits and file.module}
     return ProjectFacts(
-        files=tuple(guarded(file, settings) for file in all_files),
+        files=tuple(guarded(file, _with_session(file, sessions, settings)) for file in all_files),
         traits=traits,
         tasks_of=_tasks_of(all_files),
         keys=keys,
     )
+
+
+def _with_session(file: FileFacts, sessions: set[str], settings: LintSettings) -> LintSettings:
+    """Dynamic overwrite that a shared module sets when it builds the session counts for those who import it."""
+    imported = {part for name in file.imports for part in name.split(".")}
+    return replace(settings, dynamic_overwrite=True) if imported & sessions else settings
 
 
 def _tasks_of(files: tuple[FileFacts, ...]) -> dict[str, tuple[tuple[str, TaskFact], ...]]:

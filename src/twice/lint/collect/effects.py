@@ -11,7 +11,7 @@ from twice.lint.facts import EffectFact, EffectKind
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
 
-_HTTP = {"post", "put", "patch", "delete"}
+_HTTP = {"post", "patch"}  # PUT and DELETE of one resource may be repeated
 _HTTP_CLIENT = re.compile(
     r"(^|\.)(requests|httpx|aiohttp|session|http|http_client|client_session|s|sess|urllib3)(\(\))?$|(requests|httpx|Session|ClientSession|HttpHook)[\w.()]*$"
 )
@@ -23,6 +23,10 @@ _HARMLESS = re.compile(
 )
 _HOOK_URL = re.compile(
     r"slack|hooks\.|webhook|discord|telegram|teams|office\.com|notify|alert|pagerduty|opsgenie|mail|sms|twilio", re.I
+)
+_CREATES = re.compile(
+    r"create|/orders?\b|invoice|notify|notif|publish|/send|send_|push|submit_order|dispatch|/events?\b|/messages?\b|/tickets?\b",
+    re.I,
 )
 _PAYMENT = re.compile(r"stripe|charge|payment|payout|refund|invoice|paypal|braintree|adyen|transfer_?funds", re.I)
 _CALLS: dict[str, EffectKind] = {
@@ -121,6 +125,10 @@ def _http(scene: Scene, call: ast.Call, name: str, dotted: str, receiver: str) -
         return "payment"
     if _HOOK_URL.search(url):
         return "chat"
+    if _HARMLESS.search(url):
+        return None
+    if _CREATES.search(around):
+        return "http"
     if _HARMLESS.search(around) or _reads_answer(scene, call):
         return None
     return "http"

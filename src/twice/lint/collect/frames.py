@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from twice.lint.collect.scene import Scene
 from twice.lint.collect.sqltext import looks_first
@@ -13,7 +14,21 @@ from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
 from twice.lint.vocabulary import is_date_argument, is_log, is_temporary, names_the_run
 
-_ENDS = {"save", "saveAsTable", "insertInto", "parquet", "csv", "json", "orc", "jdbc", "text", "avro", "delta", "mongo"}
+_ENDS = {
+    "save",
+    "saveAsTable",
+    "insertInto",
+    "parquet",
+    "csv",
+    "json",
+    "orc",
+    "jdbc",
+    "text",
+    "avro",
+    "delta",
+    "mongo",
+    "save_as_table",
+}
 _NAMES_TABLE = {"saveAsTable", "insertInto"}
 _STORES = re.compile(
     r"cassandra|hbase|hudi|kudu|phoenix|redis|dynamodb|elasticsearch|org\.apache\.spark\.sql\.cassandra|cosmos", re.I
@@ -74,13 +89,17 @@ def _confs(scene: Scene) -> None:
             )
             if "dynamic" in texts:
                 scene.gathering.traits.add("dynamic_overwrite")
-    if scene.imports_any("pyspark"):
+    if scene.is_spark:
         scene.gathering.traits.add("spark")
 
 
 def _spark_write(scene: Scene, call: ast.Call, chain: Chain, end: str) -> None:
     module = scene.module
     mode = _mode(scene, call, chain, end)
+    given = _mode_node(call, chain, end)
+    if isinstance(given, ast.Name) and (calls := _callers(scene, given)) is not None:
+        _written_by_callers(scene, call, chain, end, given, calls)
+        return
     target = _target(scene, call, chain, end)
     options = _options(scene, chain)
     form = (
@@ -154,6 +173,12 @@ def _mode(scene: Scene, call: ast.Call, chain: Chain, end: str) -> str:
         overwrite = argument(call, 1, "overwrite")
         if literal(overwrite) is True:
             return "overwrite"
+    given = _mode_node(call, chain, end)
+    text = constant(scene.module, given).lower() if given is not None else ""
+    return text or ("{unknown}" if given is not None else "")
+
+
+def _mode_node(call: ast.Call, chain: Chain, end: str) -> ast.expr | None:
     given = keyword(call, "mode")
     if given is None and end in ("parquet", "orc", "csv", "json") and len(call.args) > 1:
         given = call.args[1]
@@ -163,8 +188,59 @@ def _mode(scene: Scene, call: ast.Call, chain: Chain, end: str) -> str:
         given = next((part.args[0] for part in reversed(list(chain.calls("mode"))) if part.args), None)
     if given is None:
         given = next((keyword(part, "saveMode") for part in chain.calls("mode")), None)
-    text = constant(scene.module, given).lower() if given is not None else ""
-    return text or ("{unknown}" if given is not None else "")
+    return given
+
+
+def _callers(scene: Scene, name: ast.Name) -> list[ast.Call] | None:
+    """The calls in this module of the function whose parameter the name is; None when it is no parameter."""
+    function = scene.module.owner(name)
+    if function is None or name.id not in {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}:
+        return None
+    if scene.module.values.get((function.name, name.id)):
+        return None
+    return [call for call in scene.module.calls if method(call) == function.name]
+
+
+def given_to(scene: Scene, call: ast.Call, name: ast.Name) -> ast.expr | None:
+    """What one call gives to the parameter `name` of the function `name` stands in, or the default."""
+    function = scene.module.owner(name)
+    if function is None:
+        return None
+    names = [a.arg for a in function.args.args]
+    offset = 1 if names[:1] == ["self"] and isinstance(call.func, ast.Attribute) else 0
+    given = keyword(call, name.id)
+    if given is None and name.id in names and names.index(name.id) - offset < len(call.args):
+        given = call.args[names.index(name.id) - offset]
+    return given if given is not None else scene.module.value(name)
+
+
+def _written_by_callers(
+    scene: Scene, write: ast.Call, chain: Chain, end: str, mode: ast.Name, calls: list[ast.Call]
+) -> None:
+    """A helper with a mode parameter: what it does is decided where it is called."""
+    target_node = argument(write, 1 if end == "jdbc" else 0, "path", "name", "tableName", "table")
+    for call in calls:
+        if constant(scene.module, given_to(scene, call, mode)).lower() != "append":
+            continue
+        named = given_to(scene, call, target_node) if isinstance(target_node, ast.Name) else target_node
+        target = constant(scene.module, named).lower() if named is not None else ""
+        guards = set(_target_guards(target))
+        scene.gathering.add(
+            WriteFact(
+                scene.place(call, transaction=""),
+                "append",
+                "spark",
+                target,
+                f'{method(call)}(mode="append")',
+                frozenset(guards),
+            )
+        )
+    if not calls and constant(scene.module, mode).lower() == "append":
+        place = scene.place(write, transaction="")
+        place = replace(place, within=place.within | {"parameter"})
+        scene.gathering.add(
+            WriteFact(place, "append", "spark", _target(scene, write, chain, end), '.write.mode("append" by default)')
+        )
 
 
 def _target(scene: Scene, call: ast.Call, chain: Chain, end: str) -> str:
@@ -280,7 +356,9 @@ def is_sliced(scene: Scene, call: ast.Call, chain: Chain) -> bool:
 
 def _sources(scene: Scene, chain: Chain) -> tuple[str, ...]:
     found = []
-    for part in _history(scene, chain):
+    ends = [index for index, link in enumerate(chain.links) if link.name == "write"]
+    before = Chain(chain.root, chain.links[: ends[-1]] if ends else chain.links)
+    for part in _history(scene, before):
         if method(part) in ("load", "parquet", "csv", "json", "orc", "table", "read_parquet", "read_csv"):
             value = part.args[0] if part.args else None
             text = constant(scene.module, value) or (scene.module.source(value, 40) if value is not None else "")

@@ -53,6 +53,13 @@ def collect_ids(scene: Scene) -> None:
             _random(scene, call, seeded)
         elif name in _ENGINE:
             scene.gathering.add(IdFact(scene.place(call), f"{name}()", "engine_row", _column(scene, call)))
+        elif (
+            name in ("rand", "randn")
+            and not call.args
+            and not call.keywords
+            and "functions" in scene.module.dotted(call.func)
+        ):
+            scene.gathering.add(IdFact(scene.place(call), f"{name}()", "sample", name))
         elif name in _SAMPLES and not seeded and isinstance(call.func, (ast.Attribute, ast.Name)):
             _sample(scene, call, name)
         elif isinstance(call.func, ast.Name) and call.func.id == "hash" and "hash" not in scene.module.functions:

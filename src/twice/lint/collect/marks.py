@@ -81,10 +81,11 @@ def _consumer(scene: Scene, call: ast.Call) -> None:
         for key, value in zip(settings.keys, settings.values, strict=False):
             if literal(key) == "enable.auto.commit":
                 auto = value
-    value = literal(auto)
-    if auto is None or value is True or str(value).lower() == "true":
+    given = literal(auto)
+    if auto is None or given is True or str(given).lower() == "true":
         if method(call) == "KafkaConsumer" or isinstance(settings, ast.Dict):
-            scene.gathering.add(MarkFact(scene.place(call), "enable.auto.commit", "auto_offset"))
+            place = scene.place(auto if auto is not None else call)
+            scene.gathering.add(MarkFact(place, "enable.auto.commit", "auto_offset"))
 
 
 def _newest(scene: Scene, call: ast.Call, name: str) -> None:

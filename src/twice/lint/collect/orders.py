@@ -17,7 +17,7 @@ _LOOKS = {"show", "print", "display", "head", "printSchema", "count", "info", "t
 
 
 def collect_orders(scene: Scene, clocks: Flow) -> None:
-    spark = scene.imports_any("pyspark")
+    spark = scene.is_spark
     pandas = scene.imports_any("pandas")
     for call in scene.module.calls:
         name = method(call)
@@ -157,5 +157,10 @@ def _limit(scene: Scene, call: ast.Call, name: str) -> None:
             break
     if any(word in _LOOKS for word in words) or name == "take":
         return
-    if "write" in words or isinstance(scene.module.parent.get(outer), ast.Assign):
-        scene.gathering.add(OrderFact(scene.place(call), "limit", f"{name}()", "missing", stored="write" in words))
+    holder = scene.module.parent.get(outer)
+    stored = "write" in words
+    if isinstance(holder, ast.Assign) and isinstance(holder.targets[0], ast.Name):
+        uses = scene.module.uses(holder.targets[0].id, scene.module.unit(call))
+        stored = any(getattr(scene.module.parent.get(use), "attr", "") == "write" for use in uses)
+    if stored:
+        scene.gathering.add(OrderFact(scene.place(call), "limit", f"{name}()", "missing"))

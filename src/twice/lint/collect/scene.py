@@ -57,6 +57,13 @@ class Scene:
         return any(method(call) in ("DAG", "dag") for call in self.module.calls) and self.imports_any("airflow")
 
     @cached_property
+    def is_spark(self) -> bool:
+        """pyspark is imported, or a notebook uses the session its platform provides."""
+        return self.imports_any("pyspark") or any(
+            isinstance(node, ast.Name) and node.id == "spark" for node in self.module.nodes
+        )
+
+    @cached_property
     def callbacks(self) -> frozenset[str]:
         names: set[str] = {name for name in self.module.functions if _CALLBACK_NAME.search(name)}
         for node in self.module.nodes:
@@ -107,8 +114,6 @@ class Scene:
                 flags.add("branch")
             elif isinstance(parent, ast.ExceptHandler):
                 flags.add("except")
-            elif isinstance(parent, ast.Try) and child in parent.body and _swallows(parent):
-                flags.add("swallowed")
             elif isinstance(parent, ast.Lambda):
                 call = self.module.parent.get(parent)
                 if isinstance(call, ast.Call) and method(call) in _TRANSFORMS:
@@ -155,23 +160,3 @@ def _names_in(value: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} | {
         node.attr for node in ast.walk(value) if isinstance(node, ast.Attribute)
     }
-
-
-def _swallows(node: ast.Try) -> bool:
-    """Some handler of everything neither raises nor leaves: the run goes on as if nothing had happened."""
-    for handler in node.handlers:
-        broad = handler.type is None or (
-            isinstance(handler.type, ast.Name) and handler.type.id in ("Exception", "BaseException", "Error")
-        )
-        broad = broad or (
-            isinstance(handler.type, ast.Attribute)
-            and handler.type.attr in ("Error", "DatabaseError", "OperationalError")
-        )
-        leaves = any(
-            isinstance(part, (ast.Raise, ast.Return))
-            or (isinstance(part, ast.Call) and method(part) in ("exit", "_exit", "fail", "abort"))
-            for part in ast.walk(handler)
-        )
-        if broad and not leaves:
-            return True
-    return False

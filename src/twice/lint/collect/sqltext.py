@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from twice.lint.collect.scene import Scene, is_operator
 from twice.lint.collect.transactions import Transactions
-from twice.lint.facts import ClockFact, Guard, IdFact, Span, WriteFact
+from twice.lint.facts import ClockFact, Guard, IdFact, ReadFact, Span, WriteFact
 from twice.lint.gather import Gathering
 from twice.lint.resolve.flow import Flow
 from twice.lint.resolve.folding import Text, fold
@@ -16,7 +16,7 @@ from twice.lint.resolve.module import MODULE, keyword, method
 from twice.lint.statements.read import ReadText, read_text
 from twice.lint.statements.site import Site
 from twice.lint.statements.values import HoleUse
-from twice.lint.vocabulary import is_audit_column
+from twice.lint.vocabulary import is_audit_column, same_table, table_name
 
 _HINT = re.compile(r"\b(insert|update|delete|merge|truncate|copy|create|drop|select|replace|conflict)\b", re.I)
 _SQL = re.compile(
@@ -233,11 +233,44 @@ def _read(scene: Scene, transactions: Transactions, clocks: Flow, ids: Flow, fou
         transaction=transaction,
         within=within,
         engine=_engine(scene, found.call),
+        runs=_elsewhere(scene, found),
     )
     outcome = read_text(found.text.value, site, own, dialect=scene.settings.dialect or _dialect(scene, found.call))
+    _newest(scene, found, own)
     for fact in own.everything():
-        scene.gathering.add(_guarded(scene, found, fact) if isinstance(fact, WriteFact) else fact)
+        if isinstance(fact, WriteFact):
+            fact = _computed(scene, found, outcome, _guarded(scene, found, fact))
+        scene.gathering.add(fact)
     _holes(scene, clocks, ids, found, outcome)
+
+
+_MAX = re.compile(r"^\s*select\s+max\s*\(\s*[\w.]+\s*\)(?:\s+(?:as\s+)?\w+)?\s+from\s+([\w.`\"]+)\s*;?\s*$", re.I)
+
+
+def _newest(scene: Scene, found: Found, own: Gathering) -> None:
+    """``SELECT max(ds) FROM source``, fetched to decide what is read next; of the table that is loaded it is a watermark."""
+    match = _MAX.match(found.text.value)
+    if match is None or found.call is None:
+        return
+    table = table_name(match[1])
+    if any(same_table(write.target, table) for write in scene.gathering.all(WriteFact)) or table in _written_later(
+        scene
+    ):
+        return
+    own.add(ReadFact(scene.place(found.node), "sql", table, latest=True))
+
+
+def _written_later(scene: Scene) -> set[str]:
+    texts = re.findall(
+        r"(?i)(?:insert\s+into|merge\s+into|saveAsTable\(|to_sql\(|insertInto\()\s*[\"'`]?([\w.]+)", scene.module.text
+    )
+    return {table_name(text) for text in texts}
+
+
+def _elsewhere(scene: Scene, found: Found) -> Span | None:
+    if found.call is None or not scene.constant_scope(found.node) or found.unit == scene.unit(found.node):
+        return None
+    return scene.module.span(found.call)
 
 
 def _engine(scene: Scene, call: ast.Call | None) -> str:
@@ -270,6 +303,40 @@ def _guarded(scene: Scene, found: Found, write: WriteFact) -> WriteFact:
     if looks_first(scene, found.call or found.node):
         guards.add("looked_first")
     return replace(write, guards=frozenset(guards))
+
+
+def _computed(scene: Scene, found: Found, outcome: ReadText, write: WriteFact) -> WriteFact:
+    """An UPDATE whose new value was computed in Python from what a SELECT of this function fetched."""
+    if write.merge is not None and write.merge.source_unique is None and _made_unique(scene, found):
+        return replace(write, merge=replace(write.merge, source_unique=True))
+    if write.verb != "update" or write.increments:
+        return write
+    fetched = Flow(scene.module, _is_fetch)
+    for use in outcome.holes:
+        value = found.text.holes.get(use.name) or _bound(found.call, use, outcome.holes)
+        if use.use not in ("key_column", "audit_column") or value is None:
+            continue
+        computed = scene.module.value(value) if isinstance(value, ast.Name) else value
+        if (
+            isinstance(computed, ast.BinOp)
+            and isinstance(computed.op, (ast.Add, ast.Sub, ast.Mult))
+            and fetched.source(computed)
+        ):
+            return replace(write, increments=(use.column or "value",))
+    return write
+
+
+def _is_fetch(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and method(node) in ("fetchone", "fetchval", "scalar", "get_first", "fetchall")
+
+
+def _made_unique(scene: Scene, found: Found) -> bool:
+    """The function removes duplicates from what it stages before it merges."""
+    return any(
+        method(call) in ("drop_duplicates", "dropDuplicates", "groupby", "groupBy") and call.lineno < found.line
+        for call in scene.module.calls
+        if scene.module.unit(call) == scene.module.unit(found.call or found.node)
+    )
 
 
 _ASKS = {"fetchone", "fetchall", "first", "scalar", "scalar_one_or_none", "one_or_none", "exists", "count", "get_first", "head_object",

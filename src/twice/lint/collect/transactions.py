@@ -11,6 +11,7 @@ from twice.lint.resolve.module import keyword, literal, method
 
 _BLOCK = re.compile(r"(\.|^)(begin|begin_nested|atomic|transaction|session_scope|get_session|create_session)(\(\))?$")
 _CONNECT = re.compile(r"(connect|get_conn|connection|getconn|Session|sessionmaker|conn|session|db)(\(\))*$")
+_CONNECTION = re.compile(r"^(self\.)?\w*(conn|connection|cur|cursor|session|tx|transaction|db|engine)\w*$", re.I)
 _ALONE = ("snowflake", "bigquery", "hive", "trino", "clickhouse", "spark", "cassandra")
 
 
@@ -73,10 +74,12 @@ class Transactions:
         if block:
             return block
         receiver = self.scene.module.source(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if "engine" in receiver or unit in self.autocommit or "<module>" in self.autocommit:
+        if "engine" in receiver or self.autocommit:
             return ""
-        if self.autocommit and unit.startswith("class"):
-            return ""
+        if isinstance(call.func, ast.Name) and not any(
+            _CONNECTION.search(self.scene.module.source(item)) for item in call.args
+        ):
+            return ""  # a function that gets no connection opens its own
         return f"{unit}#{self._before(unit, call.lineno)}" if name.startswith(("execute", "copy_", "run_")) else "?"
 
     def _block(self, call: ast.Call, unit: str) -> str:

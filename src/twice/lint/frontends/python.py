@@ -13,6 +13,7 @@ from twice.lint.collect.ids import collect_ids, random_flow
 from twice.lint.collect.marks import collect_marks
 from twice.lint.collect.orders import collect_orders
 from twice.lint.collect.scene import Scene
+from twice.lint.collect.swallows import collect_swallows
 from twice.lint.collect.sqltext import collect_sql
 from twice.lint.collect.tasks import collect_tasks
 from twice.lint.collect.transactions import Transactions
@@ -41,6 +42,7 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     collect_orders(scene, clocks)
     collect_effects(scene)
     collect_marks(scene)
+    collect_swallows(scene)
     name = path.rsplit("/", 1)[-1].removesuffix(".py")
     return gathering.as_facts(
         path, "python", context.role, module=name, imports=tuple(sorted(scene.imports)), suppressions=suppressions(text)

@@ -8,6 +8,9 @@ from twice.lint.rules.rule import Case, Rule
 from twice.lint.rules.wording import SAFE, replaces, target_of
 from twice.lint.vocabulary import is_staging
 
+_SOFT = ("orm", "file", "kafka", "sheet")
+"""Where rows added twice are often wanted, or cleared elsewhere."""
+
 
 class BareAppend(Rule):
     """Rows are appended and nothing recognises the rows of an earlier run.
@@ -53,16 +56,10 @@ class BareAppend(Rule):
                 continue
             if "callback" in write.place.within or "except" in write.place.within:
                 continue
-            severity: Severity = "error"
-            if (
-                write.engine in ("orm", "file", "kafka", "sheet")
-                or "run_path" in write.guards
-                or is_staging(write.target)
-            ):
-                # A path that names the run still grows when the same run is repeated; but often it is cleared elsewhere.
-                severity = "warning"
             if "run_path" in write.guards:
                 continue
+            uncertain = write.engine in _SOFT or "parameter" in write.place.within or is_staging(write.target)
+            severity: Severity = "warning" if uncertain else "error"
             where = target_of(write)
             yield self.finding(
                 file,

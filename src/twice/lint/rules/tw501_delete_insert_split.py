@@ -74,7 +74,7 @@ class DeleteInsertSplit(Rule):
 
     def _of(self, file: FileFacts, delete: WriteFact, write: WriteFact, severity: Severity) -> Finding:
         where = target_of(write)
-        span = write.place.span
+        span = write.place.happens
         spark = write.engine in ("spark", "hive", "databricks")
         fix = (
             "Use one INSERT OVERWRITE or `replaceWhere`: Spark has no transaction around two statements."
@@ -83,7 +83,7 @@ class DeleteInsertSplit(Rule):
         )
         return self.finding(
             file,
-            delete.place,
+            delete.place.happens,
             f"{delete.call} of {where} and the {write.call} that fills it commit separately: a crash in between leaves no rows, and two "
             "runs at once insert everything twice.",
             fix,

@@ -78,7 +78,7 @@ class WatermarkSplit(Rule):
         )
         return self.finding(
             file,
-            mark.place,
+            mark.place.happens,
             f"The mark `{mark.name}` is stored {what}",
             "Store the mark in the transaction of the load, and let it be the largest value that was really loaded.",
             declaration='@task(…, scope=Since("<cursor column>", initial=…), write=merge(key=[…]))  # mark and rows in one commit',

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from twice.lint.facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding
 from twice.lint.rules.rule import Case, Rule
-from twice.lint.rules.wording import target_of
 
 
 class SwallowedFailure(Rule):
@@ -29,7 +28,7 @@ class SwallowedFailure(Rule):
         Case(
             "def load(df, engine):\n    try:\n        df.to_sql('sales', engine, if_exists='replace')\n    except Exception as error:\n        print(error)\n",
             "job.py",
-            lines=(3,),
+            lines=(4,),
         ),
     )
     GOOD = (
@@ -40,20 +39,11 @@ class SwallowedFailure(Rule):
     )
 
     def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
-        told: set[tuple[str, int]] = set()
-        for write in file.writes:
-            if (
-                "swallowed" not in write.place.within
-                or write.verb in ("create", "drop")
-                or "callback" in write.place.within
-            ):
-                continue
-            key = (write.place.unit, write.place.order)
-            if key not in told:
-                told.add(key)
-                yield self.finding(
-                    file,
-                    write.place,
-                    f"If the write to {target_of(write)} fails, the error is only noted and the run ends as a success: nobody repeats it.",
-                    "Raise the error again after noting it.",
-                )
+        for swallow in file.swallows:
+            where = f"`{swallow.target}`" if swallow.target.strip("{}") else "the target"
+            yield self.finding(
+                file,
+                swallow.place,
+                f"If the write to {where} fails, the error is only noted and the run ends as a success: nobody repeats it.",
+                "Raise the error again after noting it.",
+            )

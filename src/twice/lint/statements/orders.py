@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
@@ -11,19 +12,20 @@ from twice.lint.gather import Fact
 from twice.lint.statements.site import Site
 from twice.lint.statements.tree import function_name, is_clock, offset_of
 
+_LIMIT = re.compile(r"\b(limit|top|fetch\s+first)\b", re.I)
 _RANKS = (exp.RowNumber,)
 _PICKS = (exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue)
 _LISTS = (exp.ArrayAgg, exp.GroupConcat)
 
 
-def orders_in(tree: exp.Expr, site: Site) -> Iterator[Fact]:
+def orders_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
     for node in tree.walk():
         if isinstance(node, exp.Window) and isinstance(node.this, (*_RANKS, *_PICKS)):
             yield from _window(node, site)
         elif isinstance(node, (*_PICKS, *_LISTS)) and node.find_ancestor(exp.Window) is None:
             yield from _aggregate(node, site)
         elif isinstance(node, exp.Select):
-            yield from _select(node, tree, site)
+            yield from _select(node, tree, site, text)
 
 
 def _window(node: exp.Window, site: Site) -> Iterator[Fact]:
@@ -65,7 +67,7 @@ def _aggregate(node: exp.Expr, site: Site) -> Iterator[Fact]:
     yield OrderFact(_place(node, site), "aggregate", f"{function_name(node)}()", "missing")
 
 
-def _select(node: exp.Select, tree: exp.Expr, site: Site) -> Iterator[Fact]:
+def _select(node: exp.Select, tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         keys = tuple(part.sql().lower() for part in distinct.args["on"].find_all(exp.Column))
@@ -76,7 +78,13 @@ def _select(node: exp.Select, tree: exp.Expr, site: Site) -> Iterator[Fact]:
         yield OrderFact(_place(node, site), "whole_row", "SELECT DISTINCT *", "missing")
     limit = node.args.get("limit")
     if limit is not None and node.args.get("order") is None and not isinstance(tree, (exp.Select, exp.Union)):
-        yield OrderFact(_place(node, site), "limit", "LIMIT", "missing")
+        start = _limit_word(text, offset_of(node) or 0)
+        yield OrderFact(site.place(start, start + 5), "limit", "LIMIT", "missing")
+
+
+def _limit_word(text: str, start: int) -> int:
+    found = _LIMIT.search(text, start) or _LIMIT.search(text)
+    return found.start() if found else start
 
 
 def _place(node: exp.Expr, site: Site) -> Place:

@@ -70,7 +70,7 @@ def _one(
         facts = reader.read(tree, place, site.engine, statement.text)
         gathering.add(*clocks_in(tree, site, statement.text))
         gathering.add(*ids_in(tree, site, statement.text))
-        gathering.add(*orders_in(tree, site))
+        gathering.add(*orders_in(tree, site, statement.text))
         for use in hole_uses(tree):
             outcome.holes.append(replace(use, offset=use.offset + statement.offset))
         _latest(tree, site, gathering)
@@ -82,8 +82,9 @@ def _one(
 
 def _latest(tree: exp.Expr, site: Site, gathering: Gathering) -> None:
     """``WHERE dt = (SELECT max(dt) FROM source)``: whatever is newest when the query runs."""
-    for test in tree.find_all(exp.EQ):
-        subquery = test.expression.find(exp.Select) if isinstance(test.expression, exp.Subquery) else None
+    for test in tree.find_all(exp.EQ, exp.In):
+        other = test.args.get("query") if isinstance(test, exp.In) else test.expression
+        subquery = other.find(exp.Select) if isinstance(other, exp.Subquery) else None
         if subquery is None or not isinstance(
             subquery.expressions[0].unalias() if subquery.expressions else None, exp.Max
         ):

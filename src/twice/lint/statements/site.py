@@ -17,10 +17,11 @@ class Site:
     transaction: str = "?"
     within: frozenset[str] = frozenset()
     engine: str = "sql"
+    runs: Span | None = None
 
     def place(self, start: int, end: int) -> Place:
         span = self.locate(start, end)
-        return Place(span, self.unit, self.order or span.line, self.transaction, self.within)
+        return Place(span, self.unit, self.order or span.line, self.transaction, self.within, self.runs)
 
     def at(self, offset: int) -> Site:
         """The site of a part that begins `offset` characters later."""
