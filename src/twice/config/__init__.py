@@ -1,0 +1,187 @@
+"""A project's settings: twice.toml (or `[tool.twice]`), then a profile, then `TWICE_…` of the environment.
+
+    project = "myshop"                       # fixed: it is part of every token
+    pipelines = ["pipelines"]
+    warehouse = "warehouse"
+    ledger = ".twice/ledger.db"              # or postgresql+psycopg://team:${env:LEDGER_PASSWORD}@host/ledger
+    format = "delta"
+    lease_seconds = 300
+    roots = []
+
+    [spark]
+    master = "local[*]"
+    memory = "2g"
+    short_jobs = false
+    conf = { "spark.sql.shuffle.partitions" = "8" }
+
+    [profiles.prod]                          # chosen by --profile or TWICE_PROFILE
+    ledger = "${env:LEDGER_URL}"
+
+`TWICE_LEDGER`, `TWICE_SPARK_MASTER` and so on override one key each. Paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from twice.config.secret import Secret, hide_passwords
+from twice.config.sources import find, layers
+from twice.config.written import PREFIX, Written, check_names, invalid, origin_of
+from twice.errors import DeclarationError
+
+__all__ = ["Explained", "Secret", "Settings", "SparkSettings", "explain", "load"]
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """`conf` values may be secrets: they are revealed only where the session is made."""
+
+    master: str
+    memory: str | None
+    short_jobs: bool
+    conf: Mapping[str, Secret]
+
+    def revealed(self) -> dict[str, str]:
+        """`conf` with its secrets: hand it to the session and to nothing else."""
+        return {name: value.reveal() for name, value in self.conf.items()}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings as they are used: every path absolute, every secret hidden until it is needed."""
+
+    project: str
+    pipelines: tuple[Path, ...]
+    warehouse: Path
+    ledger: Secret
+    format: str
+    lease_seconds: int
+    roots: tuple[str, ...]
+    spark: SparkSettings
+    root: Path
+    file: Path
+    profile: str | None = None
+    origins: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def ledger_url(self) -> str:
+        """With its secrets: hand it to the ledger and to nothing else."""
+        return _url(self.ledger.reveal(), self.root)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One setting for people: secrets hidden. `origin` names the file, the profile or the variable it is from."""
+
+    name: str
+    value: str
+    origin: str
+
+
+def load(start: Path, profile: str | None = None) -> Settings:
+    """The settings of the project that `start` lies in. Without `profile`, TWICE_PROFILE chooses one."""
+    file, table = find(start)
+    from_environment = os.environ.get(f"{PREFIX}PROFILE") or None
+    profile = profile or from_environment
+    merged: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    if profile is not None:
+        origins["profile"] = f"environment {PREFIX}PROFILE" if profile == from_environment else "asked for"
+    for values, origin in layers(file, table, profile):
+        check_names(values, origin)
+        _merge(merged, values)
+        origins |= {name: origin_of(name, origin) for name in _flat(values)}
+    try:
+        written = Written(**merged)
+    except ValidationError as error:
+        raise invalid(error, origins, file) from error
+    return _settings(written, file, profile, origins)
+
+
+def explain(settings: Settings) -> tuple[Explained, ...]:
+    """Every setting with its value and where it came from, for `config show`."""
+    spark = settings.spark
+    values = {
+        "project": settings.project,
+        "profile": settings.profile or "",
+        "pipelines": ", ".join(str(folder) for folder in settings.pipelines),
+        "warehouse": str(settings.warehouse),
+        "ledger": settings.ledger.shown(),
+        "format": settings.format,
+        "lease_seconds": str(settings.lease_seconds),
+        "roots": ", ".join(hide_passwords(root) for root in settings.roots),
+        "spark.master": hide_passwords(spark.master),
+        "spark.memory": spark.memory or "",
+        "spark.short_jobs": str(spark.short_jobs).lower(),
+    } | {f"spark.conf.{name}": value.shown(name) for name, value in sorted(spark.conf.items())}
+    return tuple(Explained(name, value, settings.origins.get(name, "default")) for name, value in values.items())
+
+
+def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if isinstance(value, dict) and isinstance(into.get(name), dict):
+            into[name] = dict(into[name])
+            _merge(into[name], value)
+        else:
+            into[name] = value
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        yield prefix + name
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+
+
+def _settings(written: Written, file: Path, profile: str | None, origins: Mapping[str, str]) -> Settings:
+    root = file.parent
+
+    def path(name: str, text: str) -> Path:
+        resolved = Secret(text, f"{origins.get(name, file)}: {name}").reveal()
+        return Path(os.path.normpath(root / Path(resolved).expanduser()))
+
+    conf = {
+        name: Secret(value, f"{origins.get(f'spark.conf.{name}', file)}: spark.conf.{name}")
+        for name, value in written.spark.conf.items()
+    }
+    settings = Settings(
+        project=written.project,
+        pipelines=tuple(path("pipelines", folder) for folder in written.pipelines),
+        warehouse=path("warehouse", written.warehouse),
+        ledger=Secret(written.ledger, f"{origins.get('ledger', file)}: ledger"),
+        format=written.format,
+        lease_seconds=written.lease_seconds,
+        roots=tuple(place if "://" in place else str(path("roots", place)) for place in written.roots),
+        spark=SparkSettings(written.spark.master, written.spark.memory, written.spark.short_jobs, conf),
+        root=root,
+        file=file,
+        profile=profile,
+        origins=origins,
+    )
+    for folder in settings.pipelines:
+        if not folder.is_relative_to(root) or folder == root:
+            raise DeclarationError(
+                f"pipelines: {folder} is not a folder inside the project",
+                where=origins.get("pipelines", str(file)),
+                fix='Name one below the file: pipelines = ["pipelines"].',
+            )
+    return settings
+
+
+def _url(text: str, root: Path) -> str:
+    """A path, or an SQLite URL with a relative one, means a file of the project; other URLs stay as they are."""
+    if "://" not in text:
+        place = os.path.normpath(root / Path(text).expanduser())
+        return "sqlite:///" + quote(place, safe="/ :@!$&'()*+,;=~")
+    sqlite = re.fullmatch(r"(sqlite(?:\+\w+)?:///)([^?]+)(.*)", text)
+    if sqlite is None:
+        return text
+    return sqlite[1] + os.path.normpath(root / sqlite[2]) + sqlite[3]

@@ -1,0 +1,105 @@
+"""Where settings are found: the project's file, one of its profiles, the environment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic_settings import EnvSettingsSource, SettingsError
+
+from twice.config.written import PREFIX, Written
+from twice.errors import DeclarationError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE = "twice.toml"
+
+_ELSEWHERE = ("lint", "profiles")
+"""Tables of the file that are not settings: lint reads its own, profiles are merged in."""
+
+
+def find(start: Path) -> tuple[Path, dict[str, Any]]:
+    start = start.absolute()
+    for folder in (start, *start.parents):
+        own = _read(folder / FILE)
+        shared = _read(folder / "pyproject.toml")
+        ours = _table(_table(shared or {}, "tool", folder), "twice", folder)
+        # A pyproject that only tells lint what to do is no project.
+        ours = {} if set(ours) <= {"lint"} else ours
+        if own is not None and ours:
+            raise DeclarationError(
+                f"both {FILE} and [tool.twice] in pyproject.toml configure this project",
+                where=str(folder),
+                fix="Keep one of them.",
+            )
+        if own is not None:
+            return folder / FILE, own
+        if ours:
+            return folder / "pyproject.toml", ours
+    raise DeclarationError(
+        f"there is no {FILE} at or above {start}",
+        fix="Go to a project's folder, or make a project: twice init myshop.",
+    )
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return found
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DeclarationError(f"cannot be read as TOML: {error}", where=str(path), fix="Correct it.") from error
+
+
+def _table(table: Mapping[str, Any], name: str, folder: Path) -> dict[str, Any]:
+    found = table.get(name, {})
+    if not isinstance(found, dict):
+        raise DeclarationError(f"{name} must be a table", where=str(folder), fix=f"Write [{name}].")
+    return found
+
+
+def layers(file: Path, table: dict[str, Any], profile: str | None) -> Iterator[tuple[dict[str, Any], str]]:
+    """Each layer's values and its name; a later layer overrides an earlier one, key by key."""
+    yield {name: value for name, value in table.items() if name not in _ELSEWHERE}, str(file)
+    if profile is not None:
+        profiles = _table(table, "profiles", file)
+        if profile not in profiles:
+            known = ", ".join(sorted(profiles)) or "none"
+            raise DeclarationError(
+                f"there is no profile {profile!r}", where=str(file), fix=f"Known: {known}. Add [profiles.{profile}]."
+            )
+        chosen = _table(profiles, profile, file)
+        _refuse_other_project(chosen, f"{file} [profiles.{profile}]")
+        yield chosen, f"{file} [profiles.{profile}]"
+    yield _environment(table), "environment"
+
+
+def _environment(table: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        values = EnvSettingsSource(Written)()
+    except SettingsError as error:
+        # Its own text names the field; the value may be a secret and is not in it.
+        raise DeclarationError(
+            str(error).replace(' from source "EnvSettingsSource"', ""),
+            where="environment",
+            fix='Write objects as JSON: TWICE_SPARK_CONF=\'{"spark.ui.enabled": "false"}\'.',
+        ) from error
+    if values.get("project") == table.get("project"):
+        values.pop("project", None)
+    _refuse_other_project(values, f"environment {PREFIX}PROJECT")
+    return values
+
+
+def _refuse_other_project(values: Mapping[str, Any], where: str) -> None:
+    if "project" in values:
+        raise DeclarationError(
+            "the project's name is fixed: it is part of every token, and another one would publish everything again",
+            where=where,
+            fix=f"Take it out; the name stands at the top of {FILE}.",
+        )

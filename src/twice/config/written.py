@@ -1,0 +1,107 @@
+"""Settings as they are written: the keys, their types, their defaults, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from twice.errors import DeclarationError
+
+PREFIX = "TWICE_"
+
+
+def _listed(value: object) -> object:
+    """A list, or one text with commas, as an environment variable gives it."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _plain(value: object) -> object:
+    """Spark takes text only; TOML has numbers and booleans."""
+    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, (int, float)) else value
+
+
+_Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+
+
+class WrittenSpark(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    master: str = Field(default="local[*]", min_length=1)
+    memory: str | None = Field(default=None, pattern=r"^[1-9][0-9]*[kmgtKMGT]$")
+    short_jobs: bool = False
+    conf: dict[str, Annotated[str, BeforeValidator(_plain)]] = Field(default_factory=dict)
+
+
+class Written(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="_", env_nested_max_split=1, env_ignore_empty=True, extra="forbid"
+    )
+    project: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    pipelines: _Listed = Field(default=("pipelines",), min_length=1)
+    warehouse: str = Field(default="warehouse", min_length=1)
+    ledger: str = Field(default=".twice/ledger.db", min_length=1)
+    format: str = Field(default="delta", pattern=r"^[a-z][a-z0-9_]*$")
+    lease_seconds: int = Field(default=300, gt=0)
+    roots: _Listed = ()
+    spark: WrittenSpark = WrittenSpark()
+
+    @classmethod
+    def settings_customise_sources(cls, *_: Any, **sources: Any) -> tuple[Any, ...]:
+        # `load` reads the environment itself, as one layer of several, to know where each value came from.
+        return (sources["init_settings"],)
+
+
+_FIXES = {
+    "project": 'Name it with letters, digits, - and _: project = "myshop".',
+    "lease_seconds": "Give whole seconds: lease_seconds = 300.",
+    "spark.memory": 'Give a number and a unit: memory = "2g".',
+    "spark.conf": 'Give names and texts: conf = { "spark.sql.shuffle.partitions" = "8" }.',
+    "format": 'Name a table system: format = "delta".',
+    "pipelines": 'Give the folders: pipelines = ["pipelines"].',
+    "roots": 'Give the folders or locations: roots = ["s3://bucket/tables"].',
+}
+
+
+def check_names(values: Mapping[str, Any], origin: str) -> None:
+    """DeclarationError for a key that is none, with the nearest one that is."""
+    spark = values.get("spark", {})
+    if not isinstance(spark, dict):
+        raise DeclarationError("spark must be a table", where=origin_of("spark", origin), fix="Write [spark].")
+    for prefix, table, model in (("", values, Written), ("spark.", spark, WrittenSpark)):
+        for name in table:
+            if name not in model.model_fields:
+                close = difflib.get_close_matches(name, model.model_fields, 1, 0.5)
+                known = ", ".join(f"{prefix}{known}" for known in model.model_fields)
+                raise DeclarationError(
+                    f"unknown setting {prefix + name!r}",
+                    where=origin_of(prefix + name, origin),
+                    fix=f"Did you mean {prefix}{close[0]}?" if close else f"Known: {known}.",
+                )
+
+
+def origin_of(name: str, origin: str) -> str:
+    """Where a key of this layer was written: a file, its profile, or one variable of the environment."""
+    if origin != "environment":
+        return origin
+    # A key of spark.conf comes with the one variable that holds them all.
+    return f"environment {PREFIX}{'_'.join(name.split('.')[:2]).upper()}"
+
+
+def invalid(error: ValidationError, origins: Mapping[str, str], file: Path) -> DeclarationError:
+    """The first thing that is wrong, by key and place. Values are not repeated: they may be secrets."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "missing":
+        return DeclarationError(f"the setting {name} is missing", where=str(file), fix=_FIXES.get(name, ""))
+    # A place in a list or table belongs to the key that holds it.
+    parts = name.split(".")
+    keys = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return DeclarationError(
+        f"{name} is wrong: {first['msg'][0].lower()}{first['msg'][1:]}",
+        where=next((origins[key] for key in keys if key in origins), str(file)),
+        fix=next((_FIXES[key] for key in keys if key in _FIXES), ""),
+    )
