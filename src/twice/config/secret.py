@@ -62,6 +62,9 @@ class Secret:
     def __hash__(self) -> int:
         return hash(self._text)
 
+    def __deepcopy__(self, _memo: object) -> Secret:
+        return self
+
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a Secret does not leave its process")
 

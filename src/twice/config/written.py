@@ -57,7 +57,11 @@ class Written(BaseSettings):
 
 _FIXES = {
     "project": 'Name it with letters, digits, - and _: project = "myshop".',
+    "warehouse": 'Name a folder: warehouse = "warehouse".',
+    "ledger": 'Name a file or a database URL: ledger = ".twice/ledger.db".',
     "lease_seconds": "Give whole seconds: lease_seconds = 300.",
+    "spark.master": 'Name a master: master = "local[*]".',
+    "spark.short_jobs": "Say true or false: short_jobs = true.",
     "spark.memory": 'Give a number and a unit: memory = "2g".',
     "spark.conf": 'Give names and texts: conf = { "spark.sql.shuffle.partitions" = "8" }.',
     "format": 'Name a table system: format = "delta".',
