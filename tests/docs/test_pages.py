@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from twice import errors
+from twice.config import load
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -44,6 +46,12 @@ def test_the_readme_shows_the_shops_own_job() -> None:
     shown = PYTHON.findall((ROOT / "README.md").read_text())[0]
     job = (ROOT / "examples/worldshop/pipelines/revenue_daily.py").read_text()
     assert job.endswith(shown)
+
+
+def test_the_configuration_page_shows_a_file_that_loads(tmp_path: Path) -> None:
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "twice.toml").write_text(TOML.findall((ROOT / "docs/configuration.md").read_text())[0])
+    assert load(tmp_path, "prod").warehouse == Path("/data/prod")
 
 
 def test_every_exit_code_of_the_error_tree_is_on_its_page() -> None:
