@@ -46,13 +46,11 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
 
 
 @boundary
-def doctor(
-    output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
-) -> int:
+def doctor(output: Output = Format.text, debug: Debug = False) -> int:
     """Check what twice needs of this machine. Exit 4 if something is missing."""
     from twice.wiring import check_machine
 
-    checks = check_machine(project, profile)
+    checks = check_machine()
     if output is Format.json:
         print_json({"checks": [asdict(check) for check in checks]})
     else:

@@ -30,11 +30,16 @@ from twice.wiring.discover import discover
 if TYPE_CHECKING:
     from twice.core.ports import Frame, Target
     from twice.engine.doctor import Check
+    from twice.engine.session import SessionSettings
     from twice.runtime.collect import Collected
     from twice.runtime.forecast import Forecast
     from twice.runtime.recover import Recovered
     from twice.runtime.run_many import TaskEnd
     from twice.runtime.workshop import Workshop
+
+
+EMBEDDED = "local[*]"
+"""The default master: the session then takes the cores this process may use."""
 
 
 class OpenProject:
@@ -114,7 +119,8 @@ class OpenProject:
         return result_frame(self.shop, task, (slice_,), Pins(self.shop, self.shop.engine.fresh()))
 
     def status(self, task: str | None) -> tuple[RunRecord, ...]:
-        return self.ledger.runs(self.project.task(task).name if task else None)
+        name = self.project.task(task).name if task else None
+        return self.ledger.runs(name)
 
     def history(self, task: str, date: str | None, limit: int) -> tuple[AttemptRecord, ...]:
         declared = self.project.task(task)
@@ -164,8 +170,19 @@ def session(folder: Path = Path(), profile: str | None = None) -> Any:
     return OpenProject(load(folder, profile)).spark
 
 
-def check_machine(folder: Path, profile: str | None) -> tuple[Check, ...]:
-    """`twice doctor`, inside a project or anywhere else."""
+def check_machine() -> tuple[Check, ...]:
+    """`twice doctor`: what this machine has, inside a project or anywhere else."""
     from twice.engine.doctor import checks
 
     return checks()
+
+
+def _session_settings(settings: Settings) -> SessionSettings:
+    from twice.engine.session import SessionSettings
+
+    spark = settings.spark
+    conf = {name: value.reveal() for name, value in spark.conf.items()}
+    if spark.master != EMBEDDED:
+        conf = {"spark.master": spark.master, **conf}
+    folder = settings.root / ".twice"
+    return SessionSettings(folder, settings.warehouse, short_jobs=spark.short_jobs, memory=spark.memory, conf=conf)
