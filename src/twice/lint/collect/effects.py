@@ -121,10 +121,11 @@ def _http(scene: Scene, call: ast.Call, name: str, dotted: str, receiver: str) -
     url = constant(scene.module, url_node) + " " + (scene.module.source(url_node) if url_node is not None else "")
     function = scene.module.owner(call)
     around = url + " " + (function.name if function is not None else "")
-    if _PAYMENT.search(url):
-        return "payment"
+    # A webhook first: a channel about refunds is still a channel.
     if _HOOK_URL.search(url):
         return "chat"
+    if _PAYMENT.search(url):
+        return "payment"
     if _HARMLESS.search(url):
         return None
     if _CREATES.search(around):

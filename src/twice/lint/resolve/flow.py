@@ -156,7 +156,7 @@ class Flow:
                 continue
             offset = 1 if names[:1] == ["self"] and isinstance(call.func, ast.Attribute) else 0
             given = keyword(call, node.id)
-            if given is None and node.id in names and names.index(node.id) - offset < len(call.args):
+            if given is None and node.id in names and 0 <= names.index(node.id) - offset < len(call.args):
                 given = call.args[names.index(node.id) - offset]
             found = self.source(given, depth + 2)
             if found is not None:

@@ -259,7 +259,7 @@ def _keys_of(tree: exp.Create) -> tuple[tuple[str, ...], tuple[str, str] | None]
             if words:
                 sequence = sequence or (part.name, words)
             elif any(
-                isinstance(rule.kind, (exp.PrimaryKeyColumnConstraint, exp.UniqueColumnConstraint))
+                isinstance(_kind(rule), (exp.PrimaryKeyColumnConstraint, exp.UniqueColumnConstraint))
                 for rule in part.constraints
             ):
                 keys.append((part.name.lower(),))
@@ -277,17 +277,23 @@ def _sequence_words(column: exp.ColumnDef) -> str:
     kind = column.args.get("kind")
     if kind is not None and _SEQUENCES.search(kind.sql()):
         return str(kind.sql()).upper()
-    for rule in column.constraints:
-        if isinstance(rule.kind, exp.GeneratedAsIdentityColumnConstraint):
+    for kind in map(_kind, column.constraints):
+        if isinstance(kind, exp.GeneratedAsIdentityColumnConstraint):
             return "IDENTITY"
-        if isinstance(rule.kind, exp.AutoIncrementColumnConstraint):
+        if isinstance(kind, exp.AutoIncrementColumnConstraint):
             return "AUTO_INCREMENT"
-        if isinstance(rule.kind, exp.DefaultColumnConstraint) and (
-            rule.kind.find(exp.NextValueFor)
-            or any(function_name(call) == "nextval" for call in rule.kind.find_all(exp.Anonymous))
+        if isinstance(kind, exp.DefaultColumnConstraint) and (
+            kind.find(exp.NextValueFor)
+            or any(function_name(call) == "nextval" for call in kind.find_all(exp.Anonymous))
         ):
             return "NEXTVAL"
     return ""
+
+
+def _kind(constraint: exp.Expr) -> exp.Expr | None:
+    """A column's constraint; some of the parser's (IN OUT of a procedure) have no kind."""
+    kind = constraint.args.get("kind")
+    return kind if isinstance(kind, exp.Expr) else None
 
 
 def _only_literals(source: exp.Expr | None) -> bool:
