@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.contracts import ledger_model as model
 from tests.contracts import ledger_suite as suite
 
 
@@ -46,6 +47,15 @@ class TestRename(suite.RenameSuite):
 
 class TestCrash(suite.CrashSuite):
     pass
+
+
+class SqliteMachine(model.LedgerMachine):
+    def url_in(self, folder: Path) -> str:
+        return f"sqlite:///{folder}/ledger.db"
+
+
+TestAgainstTheModel = SqliteMachine.TestCase
+TestAgainstTheModel.settings = model.SETTINGS
 
 
 class TestFirstOpening:

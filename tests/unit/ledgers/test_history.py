@@ -1,0 +1,38 @@
+"""What people ask often is one walk down an index, however long the history is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Select
+from sqlalchemy.dialects import sqlite
+
+from twice.ledgers import history
+from twice.ledgers.store import Ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    opened = Ledger.open(f"sqlite:///{tmp_path}/ledger.db")
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "index"),
+    [
+        (history.named("x"), "sqlite_autoindex_twice_attempts_1 (id=?)"),
+        (history.still_open(None), "twice_attempts_open"),
+        (history.with_leftovers(None), "twice_attempts_leftover"),
+        (history.newest("t", None, 50), "twice_attempts_by_task (task=?)"),
+        (history.newest("t", "a", 50), "twice_slices_by_label (task=? AND label=?)"),
+    ],
+)
+def test_attempts_are_found_by_an_index(ledger: Ledger, chosen: Select[int], index: str) -> None:
+    text = chosen.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
+    with ledger._engine.begin() as connection:
+        plan = " / ".join(row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}"))
+    assert index in plan
+    assert "TEMP B-TREE" not in plan
