@@ -2,59 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from datetime import timezone
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import pytest
+from tests.contracts.delta_house import DeltaHouse
 from tests.contracts.target_suite import TargetSuite
-
-from twice.core.ports import Column, Target
-from twice.core.task import TableName
-
-STAGE = "_twice/stage"
-
-
-class DeltaHouse:
-    def __init__(self, spark: Any, root: Path, internal: bool) -> None:
-        self._spark = spark
-        self._root = root
-        self._internal = internal
-        self.one_slice_only = not internal
-
-    def target(self) -> Target:
-        from twice.engine.session import run_session
-        from twice.targets.delta import DeltaTarget
-
-        return DeltaTarget(run_session(self._spark), self.locate, internal=self._internal)
-
-    def locate(self, table: TableName) -> str:
-        return str(self._root / table.name.replace(".", "/"))
-
-    def frame(self, target: Any, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> Any:
-        schema = ", ".join(f"`{column.name}` {column.type}" for column in columns)
-        return target._session.createDataFrame([tuple(row) for row in rows], schema)
-
-    def rows(self, frame: Any) -> list[tuple[Any, ...]]:
-        return sorted(tuple(_plain(value) for value in row) for row in frame.collect())
-
-    def files(self, table: TableName) -> Mapping[str, str]:
-        paths = self._spark.read.format("delta").load(self.locate(table)).inputFiles()
-        found = [Path(unquote(urlparse(path).path)) for path in paths]
-        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
-
-    def leftovers(self, table: TableName, attempt: str) -> Sequence[str]:
-        root = Path(self.locate(table))
-        named = {str(path) for path in root.rglob(f"*twice-{attempt}-*")}
-        copied = {str(path) for path in (root / STAGE / attempt).rglob("*") if path.is_file()}
-        return sorted((named | copied) - set(self.files(table)))
-
-
-def _plain(value: Any) -> Any:
-    return value.replace(tzinfo=timezone.utc) if hasattr(value, "tzinfo") else value
 
 
 class TestDeltaInternal(TargetSuite):

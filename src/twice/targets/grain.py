@@ -66,8 +66,8 @@ def check_values(table: str, recorded: str | None, values: Iterable[SliceValue |
         # Rows without a date belong to no slice; other writers put them there and no slice touches them.
         if value is not None and not on_boundary(value, column, step):
             raise DeclarationError(
-                f"{table} has a partition {column.name} = {value}, which is not the beginning of a "
-                f"{_told(grain_mark(column))}",
+                f"{table} has a partition {column.name} = {value}, "
+                f"between two boundaries of a {_told(grain_mark(column))}",
                 now="The table is unchanged.",
                 fix="Use a scope as fine as the table's partitions, or give the task a new target.",
             )

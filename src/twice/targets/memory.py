@@ -116,9 +116,7 @@ class MemoryTarget:
                 return version.note
         return None
 
-    def stage(
-        self, table: TableName, frame: Rows, plan: Plan, attempt: str, *, read_at: int | None = None
-    ) -> Staged:
+    def stage(self, table: TableName, frame: Rows, plan: Plan, attempt: str, *, read_at: int | None = None) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
         held = self._existing(table)
         check_fit(Shape(frame.columns), held.shape)

@@ -187,19 +187,23 @@ class Transaction:
         return int(self._transaction.commit(self._seq(actions), self._operation(told, note)))
 
     def _operation(self, told: str | None, note: str) -> Any:
-        """`DeltaOperations.Write` has grown from 4 to 7 to 9 parameters; the first four have kept their meaning."""
         some, nothing = self._jvm.scala.Option.apply, self._jvm.scala.Option.empty()
         name = f"{_PACKAGE}.DeltaOperations$Write"
         loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
         wanted = loader.loadClass(name).getConstructors()[0].getParameterCount()
-        if wanted not in (4, 7, 9):
-            raise NotImplementedError(f"DeltaOperations.Write takes {wanted} parameters in this version of Delta")
         mode = self._jvm.org.apache.spark.sql.SaveMode.Overwrite
         given = [mode, nothing, nothing if told is None else some(told), some(note)]
-        return getattr(self._jvm, name)(*given, *[nothing] * (wanted - len(given)))
+        return getattr(self._jvm, name)(*operation_arguments(given, int(wanted), nothing))
 
     def _seq(self, items: Sequence[Any]) -> Any:
         return self._jvm.PythonUtils.toSeq(list(items))
+
+
+def operation_arguments(given: list[Any], wanted: int, nothing: Any) -> list[Any]:
+    """`DeltaOperations.Write` has grown from 4 to 7 to 9 parameters; the first four have kept their meaning."""
+    if wanted not in (4, 7, 9):
+        raise NotImplementedError(f"DeltaOperations.Write takes {wanted} parameters in this version of Delta")
+    return [*given, *[nothing] * (wanted - len(given))]
 
 
 def _table(snapshot: Any) -> Table | None:

@@ -1,0 +1,234 @@
+"""What another writer does between our look and our commit, and what a lost reply hides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contracts.delta_house import DeltaHouse
+from tests.contracts.target_suite import (
+    COLUMNS,
+    DAY,
+    NEXT,
+    REVENUE,
+    commit,
+    generations,
+    plan_of,
+    prepare,
+    publish,
+    sale,
+    table,
+)
+
+from twice.core.failpoints import Point, armed
+from twice.core.ports import Landed, Lost, Staged
+from twice.errors import OutcomeUnknown, RunError, StageMismatch
+
+OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
+
+
+@pytest.fixture
+def house(spark: Any, tmp_path: Path) -> DeltaHouse:
+    return DeltaHouse(spark, tmp_path, internal=True)
+
+
+@pytest.fixture
+def public(spark: Any, tmp_path: Path) -> DeltaHouse:
+    return DeltaHouse(spark, tmp_path, internal=False)
+
+
+@contextmanager
+def meanwhile(act: Callable[[], Any]) -> Iterator[None]:
+    """Somebody who does not take our lock acts once, after our checks and right before our commit."""
+    turns = iter([act])
+
+    def action(point: Point) -> None:
+        if point is Point.BEFORE_COMMIT:
+            next(turns, lambda: None)()
+
+    with armed(action):
+        yield
+
+
+def staged_day(house: DeltaHouse, target: Any, attempt: str = "mine", **options: Any) -> Staged:
+    staged: Staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), attempt, **options)
+    return staged
+
+
+def move_token(house: DeltaHouse, app: str, generation: int) -> None:
+    """A commit that moves a token and touches no file: only the registered token can make it a conflict."""
+    from twice.targets.delta.internal import Log, acting
+
+    target: Any = house.target()
+    with acting(target._session):
+        Log(target._session, house.locate(REVENUE)).begin().commit([], [], {app: generation}, None, "{}")
+
+
+def forget_checksums(house: DeltaHouse) -> None:
+    for path in (Path(house.locate(REVENUE)) / "_delta_log").glob("*.crc"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+def test_a_token_moved_between_look_and_commit_is_a_conflict(house: DeltaHouse, checksums: bool) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="first")
+    staged = staged_day(house, target)
+    if not checksums:
+        forget_checksums(house)
+    app = staged.plan.app_ids[0]
+    with meanwhile(lambda: move_token(house, app, 2)):
+        outcome = commit(target, staged, {app: 1})
+    assert isinstance(outcome, Lost)
+    assert outcome.published.generations == {app: 2}
+    assert table(house, target) == [OLD]
+
+
+def test_a_token_moved_meanwhile_makes_the_public_path_lose_too(public: DeltaHouse) -> None:
+    target = public.target()
+    prepare(target)
+    staged = staged_day(public, target)
+    app = staged.plan.app_ids[0]
+    # Delta then skips our write without a word and reports success.
+    with meanwhile(lambda: move_token(public, app, 1)):
+        outcome = commit(target, staged, {app: 0})
+    assert isinstance(outcome, Lost)
+    assert table(public, target) == []
+
+
+def test_generations_are_the_same_with_and_without_the_checksum_file(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    publish(house, target, [], NEXT, attempt="b")
+    plan = plan_of(DAY, NEXT)
+    with_them = generations(house.target(), plan)
+    forget_checksums(house)
+    assert generations(house.target(), plan) == with_them == dict.fromkeys(plan.app_ids, 1)
+
+
+def test_a_checksum_file_of_another_commit_is_not_believed(house: DeltaHouse) -> None:
+    from twice.targets.delta.history import History
+
+    target: Any = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    path = Path(house.locate(REVENUE)) / "_delta_log" / f"{1:020d}.crc"
+    path.write_text(path.read_text().replace('"txnId":"', '"txnId":"x').replace('"version":1', '"version":9'))
+    (path.parent / f".{path.name}.crc").unlink()
+    assert History(target._session, house.locate(REVENUE)).tokens_at(1) is None
+    assert list(generations(house.target(), plan_of(DAY)).values()) == [1]
+
+
+def test_another_writer_on_another_slice_does_not_stop_the_commit(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    staged = staged_day(house, target)
+    day = str(sale("2026-06-10", "x", "0")[0])
+    with meanwhile(lambda: _sql(house, f"INSERT INTO {{}} VALUES (DATE '{day}', 'them', 5)")):
+        assert isinstance(commit(target, staged, {staged.plan.app_ids[0]: 0}), Landed)
+    assert [row[1] for row in table(house, target)] == ["eu", "them"]
+
+
+def test_a_conflict_that_moved_no_token_is_tried_again(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="first")
+    staged = staged_day(house, target)
+    with meanwhile(lambda: _sql(house, "UPDATE {} SET region = 'them' WHERE order_date = DATE '2026-06-09'")):
+        assert isinstance(commit(target, staged, {staged.plan.app_ids[0]: 1}), Landed)
+    assert table(house, target) == [NEW]
+
+
+def test_a_task_that_read_its_own_target_does_not_publish_over_a_change(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="first")
+    read_at = target.published(REVENUE, ()).version
+    staged = staged_day(house, target, read_at=read_at)
+    publish(house, house.target(), [sale("2026-06-10", "eu", "5.00")], NEXT, attempt="other")
+    with pytest.raises(StageMismatch, match="changed after this task read it"):
+        commit(target, staged, {staged.plan.app_ids[0]: 1})
+    assert table(house, target) == [OLD, sale("2026-06-10", "eu", "5.00")]
+
+
+def test_a_task_that_read_its_own_unchanged_target_publishes(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="first")
+    staged = staged_day(house, target, read_at=target.published(REVENUE, ()).version)
+    assert isinstance(commit(target, staged, {staged.plan.app_ids[0]: 1}), Landed)
+    assert table(house, target) == [NEW]
+
+
+def test_a_lost_reply_to_a_commit_that_landed_is_a_landing(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    from twice.targets.delta.internal import Transaction
+
+    target = house.target()
+    prepare(target)
+    staged = staged_day(house, target)
+    real = Transaction.commit
+
+    def lossy(self: Transaction, *args: Any) -> int:
+        real(self, *args)
+        raise ConnectionError("no reply")
+
+    monkeypatch.setattr(Transaction, "commit", lossy)
+    outcome = commit(target, staged, {staged.plan.app_ids[0]: 0})
+    assert outcome == Landed(1)
+    assert table(house, target) == [NEW]
+
+
+def test_a_commit_that_failed_before_it_landed_says_the_table_is_unchanged(
+    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from twice.targets.delta.internal import Transaction
+
+    target = house.target()
+    prepare(target)
+    staged = staged_day(house, target)
+
+    def failing(self: Transaction, *args: Any) -> int:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Transaction, "commit", failing)
+    with pytest.raises(RunError, match=r"disk full\. The table is unchanged"):
+        commit(target, staged, {staged.plan.app_ids[0]: 0})
+    assert list(generations(house.target(), staged.plan).values()) == [0]
+
+
+def test_a_commit_whose_outcome_cannot_be_read_is_unknown(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    from twice.targets.delta.internal import Log, Transaction
+
+    target = house.target()
+    prepare(target)
+    staged = staged_day(house, target)
+
+    def failing(*args: Any) -> Any:
+        raise ConnectionError("gone")
+
+    monkeypatch.setattr(Transaction, "commit", failing)
+    monkeypatch.setattr(Log, "generations", failing)
+    with pytest.raises(OutcomeUnknown, match="will look first"):
+        commit(target, staged, {staged.plan.app_ids[0]: 0})
+
+
+def test_a_restored_table_keeps_its_tokens_and_takes_the_next_generation(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    _sql(house, "RESTORE {} TO VERSION AS OF 0")
+    assert table(house, target) == []
+    assert list(generations(target, plan_of(DAY)).values()) == [1]
+    assert isinstance(publish(house, target, [NEW], DAY, attempt="b"), Landed)
+    assert list(generations(target, plan_of(DAY)).values()) == [2]
+    assert table(house, target) == [NEW]
+
+
+def _sql(house: DeltaHouse, statement: str) -> None:
+    target: Any = house.target()
+    target._session.sql(statement.format(f"delta.`{house.locate(REVENUE)}`")).collect()

@@ -1,0 +1,383 @@
+"""The fences around Delta's non-public classes: each one shown to hold."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contracts.delta_house import DeltaHouse
+from tests.contracts.target_suite import (
+    COLUMNS,
+    DAILY,
+    DAY,
+    NEXT,
+    REVENUE,
+    commit,
+    generations,
+    plan_of,
+    prepare,
+    publish,
+    sale,
+    table,
+)
+
+from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.ports import Column, Landed, Shape
+from twice.core.scope import Daily, Hourly, Monthly
+from twice.errors import DeclarationError, RunError, SchemaDrift, StageMismatch
+
+OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
+
+
+@pytest.fixture
+def house(spark: Any, tmp_path: Path) -> DeltaHouse:
+    return DeltaHouse(spark, tmp_path, internal=True)
+
+
+def sql(house: DeltaHouse, statement: str) -> list[Any]:
+    target: Any = house.target()
+    rows: list[Any] = target._session.sql(statement.format(f"delta.`{house.locate(REVENUE)}`")).collect()
+    return rows
+
+
+def operations(house: DeltaHouse) -> list[str]:
+    """Every commit's operation, oldest first."""
+    found = sorted((Path(house.locate(REVENUE)) / "_delta_log").glob("*.json"))
+    return [json.loads(path.read_text().splitlines()[0])["commitInfo"]["operation"] for path in found]
+
+
+# What may be written
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+        "ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+    ],
+)
+def test_an_unusual_table_is_written_by_the_public_path(house: DeltaHouse, change: str) -> None:
+    target: Any = house.target()
+    prepare(target)
+    publish(house, target, [OLD, sale("2026-06-09", "us", "1.00")], DAY, attempt="a")
+    sql(house, change)
+    assert target.one_slice_only(REVENUE) is not None
+    staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), "b")
+    assert staged.handle.folder is not None
+    assert isinstance(commit(target, staged, generations(target, staged.plan)), Landed)
+    assert table(house, target) == [NEW]
+    assert target.discard(REVENUE, "b", [DAY]) > 0  # its hidden copy
+    assert table(house, target) == [NEW]
+
+
+def test_an_append_only_table_is_not_changed(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    with pytest.raises(RunError, match="The table is unchanged"):
+        publish(house, target, [NEW], DAY, attempt="b")
+    assert table(house, target) == [OLD]
+
+
+def test_a_table_that_forgets_its_tokens_is_refused(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.setTransactionRetentionDuration' = 'interval 1 days')")
+    with pytest.raises(DeclarationError, match="forgets its tokens") as refused:
+        prepare(target)
+    assert "UNSET TBLPROPERTIES" in refused.value.fix
+
+
+def test_rows_deleted_by_a_deletion_vector_are_replaced_too(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    prepare(target)
+    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    publish(house, target, [OLD, sale("2026-06-09", "us", "1.00")], DAY, attempt="a")
+    sql(house, "DELETE FROM {} WHERE region = 'us'")
+    assert target.one_slice_only(REVENUE) is None
+    assert isinstance(publish(house, target, [NEW], DAY, attempt="b"), Landed)
+    assert table(house, target) == [NEW]
+
+
+def test_a_check_constraint_is_enforced_and_nothing_changes(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    prepare(target)
+    sql(house, "ALTER TABLE {} ADD CONSTRAINT positive CHECK (revenue > 0)")
+    assert target.one_slice_only(REVENUE) is None
+    with pytest.raises(Exception, match="positive"):
+        publish(house, target, [sale("2026-06-09", "eu", "-1.00")], DAY, attempt="a")
+    assert table(house, target) == []
+    target.discard(REVENUE, "a", [DAY])
+    assert not house.leftovers(REVENUE, "a")
+
+
+# Types
+
+
+def test_an_up_cast_is_written_in_the_tables_own_type(house: DeltaHouse) -> None:
+    target = house.target()
+    columns = (COLUMNS[0], Column("n", "bigint"), Column("amount", "decimal(12,4)"))
+    prepare(target, columns=columns)
+    narrow = (COLUMNS[0], Column("n", "int"), Column("amount", "decimal(10,2)"))
+    assert prepare(target, columns=narrow) == Shape(columns, "order_date")
+    row = (date(2026, 6, 9), 7, Decimal("1.50"))
+    publish(house, target, [row], DAY, attempt="a", columns=narrow)
+    assert table(house, target) == [row]
+
+
+def test_a_decimal_never_enters_a_double_column(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target, columns=(*COLUMNS[:2], Column("revenue", "double")))
+    with pytest.raises(SchemaDrift, match="revenue is decimal"):
+        publish(house, target, [OLD], DAY, attempt="a")
+    assert table(house, target) == []
+
+
+def test_columns_changed_by_another_between_stage_and_commit_stop_it(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), "a")
+    sql(house, "ALTER TABLE {} ADD COLUMNS (tax int)")
+    with pytest.raises(StageMismatch, match="columns were changed"):
+        commit(target, staged, generations(target, staged.plan))
+    assert table(house, target) == []
+
+
+# Which files
+
+
+def test_files_of_other_slices_handed_back_by_delta_stop_the_commit(
+    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from twice.targets.delta.internal import Transaction
+
+    target = house.target()
+    prepare(target)
+    publish(house, target, [sale("2026-06-10", "eu", "9.00")], NEXT, attempt="a")
+    real = Transaction.files_in
+    monkeypatch.setattr(Transaction, "files_in", lambda self, *_: real(self, None, None, None))
+    with pytest.raises(StageMismatch, match="outside 2026-06-09"):
+        publish(house, target, [NEW], DAY, attempt="b")
+    assert table(house, target) == [sale("2026-06-10", "eu", "9.00")]
+
+
+@pytest.mark.parametrize("name", ["a.b", "OrderDate", "größe"])
+def test_a_slice_column_of_any_name_selects_its_own_files(house: DeltaHouse, name: str) -> None:
+    target = house.target()
+    scope = Daily(name, start="2026-01-01")
+    columns = (Column(name, "date"), Column("v", "int"))
+    prepare(target, scope, columns)
+    first, second = scope.slice_of("2026-06-09"), scope.slice_of("2026-06-10")
+    publish(house, target, [(date(2026, 6, 9), 1)], first, attempt="a", columns=columns)
+    publish(house, target, [(date(2026, 6, 10), 2)], second, attempt="b", columns=columns)
+    assert isinstance(publish(house, target, [(date(2026, 6, 9), 3)], first, attempt="c", columns=columns), Landed)
+    assert table(house, target) == [(date(2026, 6, 9), 3), (date(2026, 6, 10), 2)]
+    target.stage(REVENUE, house.frame(target, columns, [(date(2026, 6, 9), 4)]), plan_of(first), "d")
+    assert target.discard(REVENUE, "d", [first]) >= 1
+
+
+def test_rows_without_a_date_that_others_wrote_are_left_alone(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    prepare(target)
+    sql(house, "INSERT INTO {} VALUES (NULL, 'lost', 5.00)")
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    publish(house, target, [NEW], DAY, attempt="b")
+    rows = target.read(REVENUE).collect()
+    assert sorted(row.region for row in rows) == ["eu", "lost"]
+    assert {row.revenue for row in rows} == {Decimal("2.00"), Decimal("5.00")}
+
+
+def test_a_batch_writes_few_files_into_each_slice(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    prepare(target)
+    slices = tuple(DAILY.through(DAILY.slice_of("2026-03-01"), DAILY.slice_of("2026-03-20")))
+    frame = target._session.sql(
+        "SELECT date_add(DATE '2026-03-01', CAST(id % 20 AS INT)) order_date, 'eu' region, "
+        "CAST(id AS DECIMAL(12,2)) revenue FROM range(0, 4000, 1, 8)"
+    )
+    staged = target.stage(REVENUE, frame, plan_of(*slices), "a")
+    per_slice = Counter(path.partition("/")[0] for path in staged.files)
+    assert len(per_slice) == 20
+    assert max(per_slice.values()) == 1
+    assert set(staged.rows_by_slice.values()) == {200}
+
+
+# The session
+
+
+def test_the_runs_own_session_writes_whichever_thread_calls(house: DeltaHouse, spark: Any) -> None:
+    target = house.target()
+    prepare(target)
+    results: list[Any] = []
+
+    def run() -> None:
+        sessions = spark._jvm.org.apache.spark.sql.SparkSession
+        sessions.setActiveSession(spark._jsparkSession)
+        staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), "mine")
+        results.append(staged.files)
+        results.append(commit(target, staged, generations(target, staged.plan)))
+        results.append(sessions.getActiveSession().get().equals(spark._jsparkSession))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(60)
+    files, outcome, restored = results
+    assert all("/twice-mine-part-" in path for path in files)
+    assert isinstance(outcome, Landed)
+    assert restored
+
+
+def test_nothing_is_compacted_behind_the_runs_back(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    prepare(target)
+    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.autoOptimize.autoCompact' = 'true')")
+    target._session.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
+    frame = house.frame(target, COLUMNS, [NEW] * 8).repartition(4)
+    staged = target.stage(REVENUE, frame, plan_of(DAY), "a")
+    assert len(staged.files) > 2
+    commit(target, staged, generations(target, staged.plan))
+    assert "OPTIMIZE" not in operations(house)
+
+
+def test_the_commit_tells_people_what_it_did(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    publish(house, target, [NEW], DAY, attempt="b")
+    text = (Path(house.locate(REVENUE)) / "_delta_log" / f"{2:020d}.json").read_text()
+    info = json.loads(text.splitlines()[0])["commitInfo"]
+    assert info["operation"] == "WRITE"
+    assert "2026-06-09" in info["operationParameters"]["predicate"]
+    assert json.loads(info["userMetadata"])["twice"]["attempt"] == "b"
+    assert sum('"txn":' in line for line in text.splitlines()) == 1
+
+
+@pytest.mark.parametrize("count", [4, 7, 9])
+def test_the_operation_is_built_from_what_its_class_declares(count: int) -> None:
+    from twice.targets.delta.internal import operation_arguments
+
+    assert operation_arguments(["mode", "by", "where", "note"], count, "none") == [
+        *["mode", "by", "where", "note"],
+        *["none"] * (count - 4),
+    ]
+
+
+def test_an_unknown_shape_of_the_operation_is_refused() -> None:
+    from twice.targets.delta.internal import operation_arguments
+
+    with pytest.raises(NotImplementedError, match="5 parameters"):
+        operation_arguments(["mode", "by", "where", "note"], 5, "none")
+
+
+# Tables made by others, or half made
+
+
+def test_a_creator_that_was_killed_does_not_block_the_next(house: DeltaHouse) -> None:
+    (Path(house.locate(REVENUE)) / "_delta_log").mkdir(parents=True)
+    assert prepare(house.target()) == Shape(COLUMNS, "order_date")
+
+
+def test_a_table_deleted_and_made_again_holds_nothing_of_the_old(house: DeltaHouse) -> None:
+    import shutil
+
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    shutil.rmtree(house.locate(REVENUE))
+    assert target.published(REVENUE, plan_of(DAY).app_ids).version is None
+    prepare(target)
+    assert list(generations(target, plan_of(DAY)).values()) == [0]
+    assert isinstance(publish(house, target, [NEW], DAY, attempt="b"), Landed)
+    assert table(house, target) == [NEW]
+
+
+def test_partition_values_off_the_boundary_are_refused(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    half = "SELECT TIMESTAMP '2026-06-09T13:30:00Z' seen_at, TIMESTAMP '2026-06-09T13:30:00Z' seen_hour"
+    target._session.sql(half).write.format("delta").partitionBy("seen_hour").save(house.locate(REVENUE))
+    columns = (Column("seen_at", "timestamp"), Column("seen_hour", "timestamp"))
+    with pytest.raises(DeclarationError, match="seen_hour = 2026-06-09 13:30"):
+        prepare(target, Hourly("seen_at", start="2026-01-01T00"), columns)
+
+
+def test_a_day_in_a_monthly_tables_partitions_is_refused(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    rows = "SELECT DATE '2026-06-09' order_date, DATE '2026-06-09' order_month"
+    target._session.sql(rows).write.format("delta").partitionBy("order_month").save(house.locate(REVENUE))
+    columns = (Column("order_date", "date"), Column("order_month", "date"))
+    with pytest.raises(DeclarationError, match="order_month = 2026-06-09"):
+        prepare(target, Monthly("order_date", start="2026-01"), columns)
+
+
+def test_a_slice_column_of_another_type_is_refused(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    rows = "SELECT TIMESTAMP '2026-06-09T13:00:00Z' seen_at, DATE '2026-06-09' seen_hour"
+    target._session.sql(rows).write.format("delta").partitionBy("seen_hour").save(house.locate(REVENUE))
+    columns = (Column("seen_at", "timestamp"), Column("seen_hour", "date"))
+    with pytest.raises(DeclarationError, match="of type date, and this scope needs timestamp"):
+        prepare(target, Hourly("seen_at", start="2026-01-01T00"), columns)
+
+
+# Leftovers and history
+
+
+def test_leftovers_are_found_in_folders_with_escaped_names(house: DeltaHouse) -> None:
+    hourly = Hourly("seen_at", start="2026-01-01T00")
+    columns = (Column("seen_at", "timestamp"), Column("seen_hour", "timestamp"))
+    target = house.target()
+    prepare(target, hourly, columns)
+    hour = datetime(2026, 6, 9, 13, tzinfo=timezone.utc)
+    slice_ = hourly.slice_of("2026-06-09T13")
+    with armed(crash_at(Point.IN_STAGE)), pytest.raises(Crash):
+        target.stage(REVENUE, house.frame(target, columns, [(hour, hour)]), plan_of(slice_), "dead")
+    assert house.leftovers(REVENUE, "dead")
+    assert target.discard(REVENUE, "dead", [hourly.slice_of("2026-06-09T14")]) == 0
+    assert target.discard(REVENUE, "dead", [slice_]) == 1
+    assert not house.leftovers(REVENUE, "dead")
+
+
+def test_an_attempt_whose_note_is_in_the_log_keeps_its_files(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    (stray,) = Path(house.locate(REVENUE)).rglob("twice-a-part-*.parquet")
+    twin = stray.with_name(stray.name.replace("part-", "part-9"))
+    twin.write_bytes(stray.read_bytes())
+    assert target.discard(REVENUE, "a", [DAY]) == 0
+    assert twin.exists()
+
+
+def test_a_commit_older_than_the_recent_ones_is_found_by_one_search(
+    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from twice.targets.delta import history
+
+    monkeypatch.setattr(history, "RECENT", 1)
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    publish(house, target, [], NEXT, attempt="b")
+    publish(house, target, [NEW], DAY, attempt="c")
+    app = plan_of(DAY).app_ids[0]
+    found = [target.provenance(REVENUE, app, generation) for generation in (1, 2)]
+    assert [note and note.attempt for note in found] == ["a", "c"]
+
+
+def test_provenance_ends_where_the_log_was_cleaned_up(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    publish(house, target, [NEW], DAY, attempt="b")
+    (Path(house.locate(REVENUE)) / "_delta_log" / f"{1:020d}.json").unlink()
+    app = plan_of(DAY).app_ids[0]
+    assert target.provenance(REVENUE, app, 1) is None
+    assert target.provenance(REVENUE, app, 2) is not None

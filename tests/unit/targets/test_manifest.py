@@ -1,0 +1,78 @@
+"""The last look before a Delta commit: nothing outside the slices, nothing missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from twice.core.scope import Daily
+from twice.core.slice import WHOLE
+from twice.errors import RowsOutsideSlice, StageMismatch
+from twice.targets.delta.condition import condition
+from twice.targets.delta.manifest import File, SliceType, count, file_of, verify
+
+DAILY = Daily("d", start="2026-01-01")
+SLICES = (DAILY.slice_of("2026-06-09"), DAILY.slice_of("2026-06-10"))
+DATE = SliceType("date")
+INSIDE = File("a", "2026-06-09", 2)
+
+
+def test_a_file_is_read_from_deltas_json() -> None:
+    text = '{"add":{"path":"d=2026-06-09/x","partitionValues":{"d":"2026-06-09"},"stats":"{\\"numRecords\\":5}"}}'
+    assert file_of(text, "d") == File("d=2026-06-09/x", "2026-06-09", 5)
+    assert file_of('{"add":{"path":"x","partitionValues":{"d":null}}}', "d") == File("x", None, None)
+
+
+def test_rows_are_counted_by_slice() -> None:
+    files = [INSIDE, File("b", "2026-06-09", 3), File("c", "2026-06-10", 1)]
+    assert count(files, SLICES, DATE) == {"2026-06-09": 5, "2026-06-10": 1}
+
+
+@pytest.mark.parametrize("value", ["2026-06-11", "2026-06-08", None, "", "__HIVE_DEFAULT_PARTITION__", "not a date"])
+def test_a_staged_file_outside_the_slices_is_refused(value: str | None) -> None:
+    with pytest.raises(RowsOutsideSlice):
+        count([INSIDE, File("b", value, 1)], SLICES, DATE)
+
+
+def test_a_file_that_does_not_say_its_rows_is_refused() -> None:
+    with pytest.raises(StageMismatch, match="how many rows"):
+        count([File("a", "2026-06-09", None)], SLICES, DATE)
+
+
+@pytest.mark.parametrize("value", ["2026-06-11", None, "not a date"])
+def test_a_commit_may_neither_add_nor_remove_a_file_of_another_slice(value: str | None) -> None:
+    stray = File("stray", value, 1)
+    for added, removed in (([INSIDE, stray], []), ([INSIDE], [stray])):
+        with pytest.raises(StageMismatch, match="outside 2026-06-09, 2026-06-10: stray"):
+            verify(added, removed, SLICES, DATE, {"2026-06-09": 2, "2026-06-10": 0})
+
+
+def test_a_commit_adds_exactly_the_rows_that_were_staged() -> None:
+    verify([INSIDE], [], SLICES, DATE, {"2026-06-09": 2, "2026-06-10": 0})
+    with pytest.raises(StageMismatch, match="do not hold the rows"):
+        verify([INSIDE], [], SLICES, DATE, {"2026-06-09": 3, "2026-06-10": 0})
+    with pytest.raises(StageMismatch, match="do not hold the rows"):
+        verify([], [], SLICES, DATE, {"2026-06-09": 2, "2026-06-10": 0})
+
+
+def test_a_whole_table_owns_every_file_and_a_slice_owns_none_without_a_slice_column() -> None:
+    assert count([File("a", None, 4)], [WHOLE], SliceType(None)) == {"all": 4}
+    with pytest.raises(RowsOutsideSlice):
+        count([INSIDE], [WHOLE], DATE)
+    with pytest.raises(RowsOutsideSlice):
+        count([File("a", None, 4)], SLICES, SliceType(None))
+
+
+def test_neighbouring_slices_become_one_range() -> None:
+    assert condition(SLICES, "d") == "`d` IS NOT NULL AND ((`d` >= DATE '2026-06-09' AND `d` < DATE '2026-06-11'))"
+    apart = (SLICES[0], DAILY.slice_of("2026-06-12"))
+    assert str(condition(apart, "d")).count(" OR ") == 1
+
+
+def test_the_condition_never_opens_up_to_every_row() -> None:
+    for slices in ((), (WHOLE,), (SLICES[0], WHOLE)):
+        with pytest.raises(ValueError, match="has bounds"):
+            condition(slices, "d")
+
+
+def test_a_column_name_is_quoted() -> None:
+    assert str(condition(SLICES, "a.`b")).startswith("`a.``b` IS NOT NULL")
