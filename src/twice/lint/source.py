@@ -16,33 +16,35 @@ _IGNORE = re.compile(
 _TEST_NAME = re.compile(
     r"(^|/)(tests?|testing|__tests__|spec|fixtures?|mocks?)/|(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.\w+$"
 )
+_TEST_IMPORT = re.compile(r"^(import|from) (pytest|unittest|nose|chispa|locust)\b", re.MULTILINE)
 _SETUP_NAME = re.compile(
-    r"(^|/)(migrations?|alembic|versions|flyway|liquibase|seeds?|ddl|schema|initdb|docker-entrypoint-initdb\.d)/"
-    r"|(^|/)(V\d+[._]*\d*__[^/]*|[^/]*(seed|migration|create_tables?|create_schema|init_db|initdb|setup_db)[^/]*)\.\w+$",
+    r"(^|/)(migrations|alembic|versions|flyway|liquibase|seeds?|initdb|docker-entrypoint-initdb\.d)/"
+    r"|(^|/)(V\d+[._]*\d*__[^/]*|[^/]*(create_tables?|create_schema|init_db|initdb|setup_db)[^/]*)\.\w+$",
     re.IGNORECASE,
 )
 _TOOLING_NAME = re.compile(
-    r"(^|/)(setup|manage|noxfile|fabfile|conf|settings|config)\.py$"
-    r"|(^|/)(generate_[^/]*|[^/]*_generator|[^/]*faker?[^/]*|[^/]*simulat[^/]*)\.py$"
-    r"|(^|/)(docs|examples/snippets|\.github|vendor|node_modules|site-packages)/",
+    r"(^|/)(setup|manage|noxfile|fabfile)\.py$"
+    r"|(^|/)(generate_(data|fake|mock|sample|test)[^/]*|[^/]*(data|fake|mock)_?gen(erator)?|[^/]*faker[^/]*|[^/]*simulator)\.py$"
+    r"|(^|/)(docs|\.github|vendor|node_modules|site-packages)/",
     re.IGNORECASE,
 )
+_TOOLING_IMPORT = re.compile(
+    r"^\s*(from|import) (faker|mimesis|factory|flask|fastapi|django|starlette|streamlit|telegram|discord|tkinter|PyQt\d)\b",
+    re.MULTILINE,
+)
+"""Generators of data, and applications: a row per request is what they are for."""
 
 
 def role_of(path: str, text: str = "") -> Role:
     """What kind of file this is, by its path below the folder that was asked for, and by what it imports."""
     name = PurePosixPath(path).as_posix()
-    if _TEST_NAME.search(name) or _imports_test_tools(text):
+    if _TEST_NAME.search(name) or _TEST_IMPORT.search(text):
         return "test"
     if _SETUP_NAME.search(name):
         return "setup"
-    if _TOOLING_NAME.search(name) or re.search(r"^\s*(from|import) (faker|mimesis|factory)\b", text, re.MULTILINE):
+    if _TOOLING_NAME.search(name) or _TOOLING_IMPORT.search(text):
         return "tooling"
     return "pipeline"
-
-
-def _imports_test_tools(text: str) -> bool:
-    return bool(re.search(r"^(import|from) (pytest|unittest|nose|chispa|locust)\b", text, re.MULTILINE))
 
 
 def suppressions(text: str) -> tuple[Suppression, ...]:

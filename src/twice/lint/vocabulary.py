@@ -4,15 +4,6 @@ from __future__ import annotations
 
 import re
 
-_AUDIT = re.compile(
-    r"(^|_)(etl|elt|dwh?|audit|meta(data)?|ingest(ed|ion)?|load(ed|ing)?|insert(ed|ion)?|process(ed|ing)?|"
-    r"creat(ed|ion)|updat(ed|e)|modifi(ed|cation)|extract(ed|ion)?|fetch(ed)?|sync(ed)?|crawl(ed)?|scrap(ed|e)|"
-    r"import(ed)?|refresh(ed)?|record(ed)?|sys|row|last|download(ed)?|publish(ed)?|written|generat(ed|ion)|"
-    r"start(ed)?|finish(ed)?|end(ed)?|complet(ed)?|deleted)"
-    r"_?(at|on|ts|dt|date|time|dttm|datetime|timestamp|dts|utc|by|tstamp|stamp|tms)?(_utc|_tz|_ts)?$"
-    r"|(^|_)(at|ts|timestamp|datetime|time|dttm|now|when)$|^(created|updated|modified|inserted|loaded)(at|on|date|time)$",
-    re.IGNORECASE,
-)
 _KEY = re.compile(
     r"(^|_)(effective|valid|eff|scd|version|snapshot|batch|partition|part|run|business|report|as_?of|event|order|"
     r"start_date|end_date|expir\w*|from|to|since|until|day|month|year|hour|week|dt|ds|key|sk|id|hash|surrogate|"
@@ -62,11 +53,7 @@ _DATE_ARGUMENT = re.compile(
 
 def is_audit_column(name: str) -> bool:
     """A column that only says when the row was written; nobody joins, orders or partitions by it."""
-    if not name:
-        return True
-    if _SURE_AUDIT.search(name):
-        return True
-    return bool(_AUDIT.search(name)) and not _KEY.search(name)
+    return not name or bool(_SURE_AUDIT.search(name)) or not _KEY.search(name)
 
 
 def is_mark(name: str) -> bool:

@@ -19,6 +19,8 @@ _CLOCK = re.compile(
     r"|arrow\.(now|utcnow)|Timestamp\.(now|today|utcnow)|timezone\.(now|utcnow)|dates\.days_ago|days_ago|Timestamp\.utcnow"
     r"|functions\.(current_date|current_timestamp|now|curdate|unix_timestamp|localtimestamp))$"
 )  # fmt: skip
+_IN_TEXT = re.compile(r"\bcurrent_(date|timestamp)\b(\(\))?|\bnow\(\)", re.I)
+_STATEMENT = re.compile(r"\s*(select|insert|with|update|delete|merge|create)\b", re.I)
 _BARE = {"now", "utcnow", "today"}
 _FILTERS = {"filter", "where", "query", "having", "filter_by"}
 _READS = re.compile(r"^(read_\w+|load|parquet|csv|json|orc|textFile|table|open|glob|iglob|listdir|scandir|get_object|download_\w+|list_objects\w*|list_blobs|rglob|wholeTextFiles|get_key|read_key|urlretrieve|FTP|retrbinary)$")  # fmt: skip
@@ -110,6 +112,11 @@ def _call(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
     if name in _FILTERS and attribute and call.args:
         for value in call.args:
             yield from _use(scene, flow.source(value), "filter", call, "")
+            text = fold(scene.module, value) if not isinstance(value, ast.Call) else None
+            word = _IN_TEXT.search(text.value) if text is not None and not _STATEMENT.match(text.value) else None
+            if word is not None:
+                source = Source(value)
+                yield ClockFact(scene.place(value), word[0], "filter", "", reaches=scene.module.span(call)), source
         return
     if name == "add_argument" or name in ("Option", "option", "Argument"):
         for item in call.keywords:

@@ -517,7 +517,7 @@ def _is_unique(scene: Scene, source: ast.expr | None) -> bool | None:
         # The frame is a parameter: look at what else this function does with it.
         function = scene.module.owner(source)
         calls += [part for part in ast.walk(function) if isinstance(part, ast.Call)] if function is not None else []
-    names = {method(part) for part in calls}
+    names = {method(inner) for part in calls for inner in ast.walk(part) if isinstance(inner, ast.Call)}
     if names & {
         "dropDuplicates",
         "drop_duplicates",

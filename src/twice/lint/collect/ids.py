@@ -25,6 +25,7 @@ _ID_NAME = re.compile(
 _STORING = {"withColumn", "assign", "insert", "lit", "execute", "executemany", "append", "insert_one", "insert_many", "DataFrame", "Row",
             "to_sql", "put_item", "insert_rows_json", "send", "publish", "produce", "run", "add", "execute_values", "writerow", "createDataFrame",
             "insert_rows", "index", "save", "create", "update", "extend", "upsert", "merge"}  # fmt: skip
+_OBJECT = re.compile(r"^(put_object|upload_\w+|to_(csv|parquet|json|excel|pickle)|load_(file|string|bytes)|put_file)$")
 _SAMPLES = {"sample", "randomSplit", "train_test_split", "sampleBy", "takeSample", "shuffle"}
 _SEEDS = ("seed", "random_state", "withReplacement_seed")
 
@@ -101,8 +102,11 @@ def _column(scene: Scene, call: ast.AST) -> str:
                 return "id"
             if name in ("alias", "name") and child is parent.func and parent.args:
                 return str(literal(parent.args[0]) or "id")
+            if child is not parent.func and _OBJECT.match(name):
+                return "object key"
             if name in ("format",) and child is not parent.func:
-                return ""
+                child = parent
+                continue
             if name in ("selectExpr",):
                 return "id"
         elif isinstance(parent, ast.keyword):
@@ -141,11 +145,24 @@ def _target_name(target: ast.expr) -> str:
 
 
 def _is_plain_name(scene: Scene, call: ast.Call) -> bool:
+    child: ast.AST = call
     for parent in scene.module.ancestors(call):
         if isinstance(parent, ast.Assign):
-            return isinstance(parent.targets[0], ast.Name)
+            return isinstance(parent.targets[0], (ast.Name, ast.Attribute))
         if isinstance(parent, (ast.Dict, ast.keyword)):
             return False
+        if isinstance(parent, ast.Call) and method(parent) in (
+            "withColumn",
+            "insert",
+            "execute",
+            "executemany",
+            "append",
+            "select",
+        ):
+            return False
+        if isinstance(parent, ast.Call) and method(parent) in ("alias", "name") and child is parent.func:
+            return False
+        child = parent
         if isinstance(parent, ast.stmt):
             return False
     return False
@@ -156,7 +173,8 @@ def _is_stored(scene: Scene, call: ast.Call, name: str) -> bool:
     if not _ID_NAME.search(name):
         return False
     unit = scene.module.unit(call)
-    for use in scene.module.uses(name, unit if unit != "<module>" else None):
+    anywhere = unit == "<module>" or any(isinstance(item, ast.Attribute) for item in scene.module.uses(name))
+    for use in scene.module.uses(name, None if anywhere else unit):
         for parent in scene.module.ancestors(use):
             if isinstance(parent, ast.Call):
                 word = method(parent)

@@ -44,10 +44,9 @@ class Scene:
     @cached_property
     def database(self) -> str:
         """The database the file talks to, by what it imports; "" when nothing tells."""
-        for name in sorted(self.imports):
-            found = _DATABASES.get(name.split(".")[0])
-            if found:
-                return found
+        drivers = {_DATABASES[root] for name in self.imports if (root := name.split(".")[0]) in _DATABASES}
+        if drivers:
+            return drivers.pop() if len(drivers) == 1 else ""
         hooks = {"Postgres": "postgres", "MySql": "mysql", "Snowflake": "snowflake", "Redshift": "redshift", "MsSql": "tsql",
                  "BigQuery": "bigquery", "Hive": "hive", "Cassandra": "cassandra"}  # fmt: skip
         return next((kind for word, kind in hooks.items() if any(word in name for name in self.imports)), "")

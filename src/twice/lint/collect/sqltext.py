@@ -85,6 +85,7 @@ def _strings(scene: Scene) -> list[Found]:
         if not _SQL.match(text.value):
             continue
         call, use = _execution(scene, top)
+        text = _formatted_at(scene, use, text) if use is not top else text
         if call is not None and method(call) in _TALK:
             continue
         unit = scene.unit(use)
@@ -160,7 +161,29 @@ def _execution(scene: Scene, top: ast.expr) -> tuple[ast.Call | None, ast.AST]:
     for call, use in candidates:
         if call is not None and method(call) not in _TALK and method(call) != "format":
             return call, use
+    for _, use in candidates:
+        # Formatted first, then run: ``sql = QUERY.format(table)``; ``hook.run(sql)``.
+        whole = _whole(scene, use) if isinstance(use, ast.expr) else use
+        again = _name_given(scene, whole) if isinstance(whole, ast.expr) and whole is not use else ""
+        for later in scene.module.uses(again, scene.module.unit(use)) if again else ():
+            call = _receiver(scene, later)
+            if call is not None and method(call) not in _TALK:
+                return call, use
     return (None, uses[0]) if uses and constant else (None, top)
+
+
+def _formatted_at(scene: Scene, use: ast.AST, text: Text) -> Text:
+    """``QUERY.format(table)`` where the constant is used: its holes get the names they are filled with."""
+    holder = scene.module.parent.get(use)
+    call = scene.module.parent.get(holder) if isinstance(holder, ast.Attribute) else holder
+    if (
+        isinstance(call, ast.Call)
+        and method(call) == "format"
+        or isinstance(call, ast.BinOp)
+        and isinstance(call.op, ast.Mod)
+    ):
+        return fold(scene.module, call) or text
+    return text
 
 
 def _receiver(scene: Scene, node: ast.AST) -> ast.Call | None:
@@ -281,6 +304,13 @@ def _engine(scene: Scene, call: ast.Call | None) -> str:
         for word in ("BigQuery", "Snowflake", "Hive", "Redshift", "Postgres", "MySql", "Databricks", "Athena", "Spark"):
             if word in name:
                 return word.lower()
+    if (
+        not scene.database
+        and call is not None
+        and scene.imports_any("cassandra")
+        and "session" in scene.module.source(call.func)
+    ):
+        return "cassandra"
     return scene.database or "sql"
 
 

@@ -10,6 +10,11 @@ from twice.lint.facts import Span
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 MODULE = "<module>"
+SPARK = "pyspark.sql.functions"
+_SPARK_NAMES = {
+    "current_date", "current_timestamp", "now", "unix_timestamp", "localtimestamp", "first", "last", "collect_list", "expr", "rand",
+    "randn", "uuid", "row_number", "monotonically_increasing_id", "lit", "col", "date_sub", "date_add", "any_value",
+}  # fmt: skip
 _DEEP = 12
 
 
@@ -22,6 +27,7 @@ class Module:
         self.nodes: list[ast.AST] = []
         self.calls: list[ast.Call] = []
         self.aliases: dict[str, str] = {}
+        self.stars: list[str] = []
         self.functions: dict[str, Function] = {}
         self.values: dict[tuple[str, str], list[ast.expr]] = {}
         """(unit, name) -> the expressions assigned to it, in order. Attributes of self: ("<self>", "x")."""
@@ -48,6 +54,8 @@ class Module:
                     )
             elif isinstance(node, ast.ImportFrom):
                 for alias in node.names:
+                    if alias.name == "*":
+                        self.stars.append(node.module or "")
                     self.aliases[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}".lstrip(".")
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.functions.setdefault(node.name, node)
@@ -156,7 +164,7 @@ class Module:
                 parts.append("[]")
                 current = current.value
             elif isinstance(current, ast.Name):
-                parts.append(self.aliases.get(current.id, current.id))
+                parts.append(self.aliases.get(current.id) or self._starred(current.id))
                 break
             elif isinstance(current, ast.Constant) and isinstance(current.value, str):
                 parts.append("<str>")
@@ -165,6 +173,11 @@ class Module:
                 parts.append("<expr>")
                 break
         return ".".join(reversed(parts)).replace(".()", "()").replace(".[]", "[]")
+
+    def _starred(self, name: str) -> str:
+        """A bare name that ``from pyspark.sql.functions import *`` may have brought."""
+        known = name in self.functions or (MODULE, name) in self.values
+        return f"{SPARK}.{name}" if SPARK in self.stars and name in _SPARK_NAMES and not known else name
 
     def value(self, node: ast.AST) -> ast.expr | None:
         """The expression a name was last given before `node`, in its function, its class or the module."""

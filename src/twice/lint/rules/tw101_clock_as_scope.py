@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twice.lint.facts import FileFacts, ProjectFacts
+from twice.lint.facts import ClockFact, FileFacts, ProjectFacts
 from twice.lint.finding import Finding, Related
 from twice.lint.rules.rule import Case, Rule
 
@@ -66,7 +66,7 @@ class ClockAsScope(Rule):
                 continue
             if clock.use == "filter" and _only_removes(file, clock.place.span.line):
                 continue
-            related = ()
+            related: tuple[Related, ...] = ()
             if clock.reaches is not None and clock.reaches.line != clock.place.span.line:
                 where = clock.reaches
                 related = (Related(file.path, where.line, where.column, "here it decides what the run works on"),)
@@ -78,7 +78,7 @@ class ClockAsScope(Rule):
                 "Take the date as a required argument of the run (`run_date`, `{{ ds }}`, `data_interval_start`).",
                 declaration='@task(…, scope=Daily("<date column>", start=…))  # the slice comes from --date, not a clock',
                 related=related,
-                severity="error" if _certain(file, clock.use) else "warning",
+                severity="error" if _certain(file, clock) else "warning",
             )
 
 
@@ -88,6 +88,8 @@ def _only_removes(file: FileFacts, line: int) -> bool:
     return bool(before) and max(before, key=lambda write: write.place.span.line).verb in ("delete", "update")
 
 
-def _certain(file: FileFacts, use: str) -> bool:
-    """Something is written here; a file that only looks at data gets a warning."""
-    return bool(file.writes) or use == "path" or bool(file.models)
+def _certain(file: FileFacts, clock: ClockFact) -> bool:
+    """Something is written from it; a query that only looks, or a file that writes nothing, gets a warning."""
+    if "query" in clock.place.within and file.language == "sql":
+        return False
+    return bool(file.writes) or clock.use == "path" or bool(file.models)

@@ -19,7 +19,7 @@ from twice.lint.statements.tree import is_clock, name_of
 from twice.lint.statements.values import HoleUse, clocks_in, hole_uses, ids_in
 from twice.lint.statements.writes import WriteReader
 
-_BOUNDARY = re.compile(r"^(begin|start)\s*(tran|transaction|work)?\b[^;]*$|^(commit|rollback|end)\b[^;]*$", re.I)
+_BOUNDARY = re.compile(r"^(begin|start|commit|rollback|end)(\s+(tran|transaction|work)\b[^;]*)?$", re.I)
 
 
 @dataclass
@@ -36,7 +36,9 @@ class ReadText:
     """Some SELECT has a WHERE."""
 
 
-def read_text(text: str, site: Site, gathering: Gathering, *, dialect: str = "", templated: bool = True) -> ReadText:
+def read_text(
+    text: str, site: Site, gathering: Gathering, *, dialect: str = "", templated: bool = True, depth: int = 0
+) -> ReadText:
     """Adds the facts of every statement. A transaction written in the text (BEGIN … COMMIT) is carried to its writes."""
     masked = mask(text, templated=templated)
     dialect = dialect or guess(masked)
@@ -53,8 +55,48 @@ def read_text(text: str, site: Site, gathering: Gathering, *, dialect: str = "",
             transaction = f"text:{place.span.line}:{number}" if opens else site.transaction
             gathering.add(TxnFact(place, "begin" if opens else "commit"))
             continue
+        body = _procedure(statement.text)
+        if body is not None and depth == 0:
+            start, end, unit = body
+            inner = replace(here.at(start), unit=unit, transaction=unit if dialect in ("postgres", "") else "")
+            inside = read_text(statement.text[start:end], inner, gathering, dialect=dialect, templated=False, depth=1)
+            outcome.writes.extend(inside.writes)
+            continue
+        if depth:
+            statement = _bare(statement)
+            here = replace(site.at(statement.offset), transaction=transaction, order=here.order)
+            place = here.place(0, min(len(statement.text), 60))
         _one(statement, here, place, gathering, dialect, reader, outcome)
     return outcome
+
+
+_PROCEDURE = re.compile(r"create\s+(?:or\s+(?:replace|alter)\s+)?(?:procedure|proc|function)\s+([\w.\[\]\"`]+)", re.I)
+_DOLLARS = re.compile(r"\$(\w*)\$(.*)\$\1\$", re.S)
+_AS = re.compile(r"\b(?:as|begin)\b(?:\s+begin\b)?", re.I)
+_CONTROL = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:(?:begin|else|then|loop|atomic|set\s+nocount\s+on"
+    r"|declare\b[^;]*?(?=\bbegin\b)|if\b[^;]{0,300}?\bthen\b|exception\s+when\b[^;]{0,80}?\bthen\b)\s+)+",
+    re.I | re.S,
+)
+
+
+def _procedure(text: str) -> tuple[int, int, str] | None:
+    """Where the body of a procedure stands in its CREATE statement, and the procedure's name."""
+    head = _PROCEDURE.match(text)
+    if head is None:
+        return None
+    dollars = _DOLLARS.search(text)
+    if dollars:
+        return dollars.start(2), dollars.end(2), f"procedure {head[1]}"
+    start = _AS.search(text, head.end())
+    return (start.end(), len(text), f"procedure {head[1]}") if start else None
+
+
+def _bare(statement: Statement) -> Statement:
+    """A statement of a procedure without the control words in front of it."""
+    control = _CONTROL.match(statement.text)
+    skip = control.end() if control else 0
+    return Statement(statement.text[skip:], statement.offset + skip)
 
 
 def _one(

@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 _STOP = re.compile(r"--|/\*|'|\"|`|;|\$\w{0,20}\$|^[ \t]*GO[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _LEADING = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|#[^\n]*\n)+", re.DOTALL)
+_KEEP = re.compile(r"(with|merge|explain|create\s+(or\s+\w+\s+)?(proc|func|trigger|event|rule|task))", re.I)
+_HEAD = re.compile(
+    r"^[ \t]*((?:insert\s+into|delete\s+from|truncate\s+table|drop\s+table|begin\s+tran\w*|commit|create\s+table"
+    r"|update\s+[\w.\[\]]+\s+set|merge\s+into|copy\s+into)\b)",
+    re.I | re.M,
+)
 MOST = 2_000
 """Statements of one text; a dump with more is data."""
 
@@ -56,4 +62,17 @@ def _take(found: list[Statement], text: str, start: int, end: int) -> None:
         start = leading.end()
     body = text[start:end].rstrip()
     if body:
-        found.append(Statement(body, start))
+        found.extend(Statement(part, start + offset) for part, offset in _further(body))
+
+
+def _further(body: str) -> list[tuple[str, int]]:
+    """T-SQL needs no semicolons: a line that begins a new change begins a new statement."""
+    if _KEEP.match(body):
+        return [(body, 0)]
+    starts = [0]
+    for match in _HEAD.finditer(body):
+        before = body[starts[-1] : match.start()]
+        if match.start() > 0 and before.strip() and before.count("(") == before.count(")"):
+            starts.append(match.start(1))
+    ends = [*starts[1:], len(body)]
+    return [(body[a:b].rstrip(), a) for a, b in zip(starts, ends, strict=True)]

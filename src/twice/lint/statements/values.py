@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -44,11 +44,13 @@ def clocks_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
         if not is_clock(node):
             continue
         use, column = destination(node, tree)
-        if use == "":
-            continue
+        if use == "" or isinstance(tree, exp.Create) and str(tree.kind).upper() == "VIEW":
+            continue  # a view's window moves on purpose
         start = _start(node, text)
         call = text[start : start + 40].split("(")[0].split()[0].strip(",;)") if text[start:].split() else "now"
         place = site.place(start, start + len(call))
+        if isinstance(tree, (exp.Select, exp.Union)):
+            place = replace(place, within=place.within | {"query"})
         yield ClockFact(place, call.upper() if len(call) < 30 else "now()", use, column)  # type: ignore[arg-type]
 
 
