@@ -131,7 +131,11 @@ class _Lenient(dict[str, Any]):
 
 def _environment(called: set[str]) -> _Environment:
     environment = _Environment(
-        undefined=_noting(called), extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"], cache_size=0
+        undefined=_noting(called),
+        extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"],
+        # Folding constants takes time that grows with the cube of a chain's length (jinja 3.1).
+        optimized=False,
+        cache_size=0,
     )
     kept = {name: each for name, each in environment.filters.items() if name not in (*_PADDING, "indent", "wordwrap")}
     environment.filters = _Lenient(kept)
