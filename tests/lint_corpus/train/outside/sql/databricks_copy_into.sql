@@ -1,0 +1,4 @@
+COPY INTO bronze.sensor
+FROM '/mnt/landing/sensor'
+FILEFORMAT = PARQUET
+COPY_OPTIONS ('mergeSchema' = 'true');
