@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ _LOG_LIMIT = 20_000_000
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _ARCHIVE = "spark.twice.archive"
+_RUN = "spark.twice.run"
 _SHORT_JOBS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _GIB = 1 << 30
 
@@ -102,6 +104,7 @@ def embedded(settings: SessionSettings) -> SparkSession:
 def run_session(base: SparkSession) -> SparkSession:
     """A session of its own for one run: nothing another run sets can change what this one computes."""
     session = base.newSession()
+    session.conf.set(_RUN, uuid.uuid4().hex)
     for key, value in _RUN_CONF.items():
         session.conf.set(key, value)
         if str(session.conf.get(key)) != value:
@@ -110,6 +113,11 @@ def run_session(base: SparkSession) -> SparkSession:
                 fix="Without it a run could give another result elsewhere. Use a session that twice starts itself.",
             )
     return session
+
+
+def run_of(session: SparkSession) -> str | None:
+    """Which run a session was made for; None for every other session."""
+    return session.conf.get(_RUN, None)
 
 
 def close(spark: SparkSession) -> None:

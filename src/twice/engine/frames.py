@@ -1,0 +1,109 @@
+"""Spark frames as the runtime needs them: cut to an interval, shaped for their table, searched for duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from twice.core.ports import Column, Shape
+from twice.core.scope import Scope, SliceColumn, Whole
+from twice.core.slice import SliceValue
+from twice.engine.columns import declared, not_a_frame, quoted, refuse_twins
+from twice.engine.fingerprint import key_hash
+from twice.engine.session import run_of
+from twice.engine.slices import check_given, check_source, cut_of
+from twice.errors import ResultRefused
+
+
+def columns_of(frame: DataFrame) -> tuple[Column, ...]:
+    return tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
+
+
+def cut(frame: DataFrame, column: str, start: datetime, end: datetime, zone: str | None) -> DataFrame:
+    wanted = cut_of(columns_of(frame), column, start, end, zone)
+    at = sf.col(quoted(wanted.column))
+    return frame.where((at >= moment(wanted.low)) & (at < moment(wanted.high)))
+
+
+def shape(result: Any, scope: Scope) -> tuple[DataFrame, Shape]:
+    """The result with its slice column, checked. A slice value that contradicts its row's scope column becomes
+    NULL: no slice owns it, so every target refuses the row, in the pass that writes it."""
+    frame = _frame(result)
+    columns = columns_of(frame)
+    refuse_twins(columns)
+    if isinstance(scope, Whole):
+        return frame, Shape(columns)
+    held = scope.held_in
+    source = check_source(columns, held)
+    if not held.derived:
+        frame = frame.withColumnRenamed(source.name, held.name)
+        return frame, Shape(columns_of(frame), held.name)
+    given = check_given(columns, held)
+    value = derived(held, sf.col(quoted(source.name)))
+    if given is not None:
+        stated = sf.col(quoted(given.name))
+        value = sf.when(stated.eqNullSafe(value), stated)
+        frame = frame.withColumnRenamed(given.name, held.name)
+    frame = frame.withColumn(held.name, value)
+    return frame, Shape(columns_of(frame), held.name)
+
+
+def duplicates(frame: DataFrame, columns: Sequence[str]) -> int:
+    """Counts rows beyond the first of each key; NULL equals NULL.
+
+    Distinct hashes prove distinct keys, and 8 bytes a row are cheaper to shuffle than keys are. Only when two
+    hashes meet are the keys themselves compared.
+    """
+    there = columns_of(frame)
+    names = [quoted(declared(there, name, "audit.unique").name) for name in columns]
+    if not _surplus(frame.groupBy(key_hash(frame, columns).alias("key")).count()):
+        return 0
+    return _surplus(frame.groupBy(*names).count())
+
+
+def derived(held: SliceColumn, source: SparkColumn) -> SparkColumn:
+    """The slice column's value, from the scope column, in a session whose zone is UTC."""
+    if held.source_type == "timestamp" and held.type == "date":
+        source = sf.to_date(sf.from_utc_timestamp(source, held.zone or "UTC"))
+    if held.grain == "month":
+        return sf.trunc(source, "MM")
+    if held.grain == "day":
+        return source
+    width = sf.lit((60 if held.grain == "hour" else held.minutes) * 60_000_000).cast("bigint")
+    micros = sf.unix_micros(source)
+    return sf.timestamp_micros(micros - sf.pmod(micros, width))
+
+
+def moment(value: SliceValue) -> SparkColumn:
+    """A typed literal. Not `lit(datetime)`: that passes through the local time zone of this process."""
+    if isinstance(value, datetime):
+        return sf.expr(f"TIMESTAMP_LTZ '{value.astimezone(timezone.utc).isoformat(sep=' ')}'")
+    return sf.expr(f"DATE '{value.isoformat()}'")
+
+
+def _surplus(counted: DataFrame) -> int:
+    row = counted.agg(sf.sum(sf.col("count") - 1).alias("surplus")).first()
+    return int(row["surplus"] or 0) if row is not None else 0
+
+
+def _frame(result: Any) -> DataFrame:
+    if not isinstance(result, DataFrame):
+        raise not_a_frame(result)
+    if result.isStreaming:
+        raise ResultRefused("the result is a stream, which has no end to publish", fix="Read it with spark.read.")
+    if run_of(result.sparkSession) is None:
+        raise ResultRefused(
+            "the result was made with another Spark session than the run's, which may use other settings",
+            fix="Build it from the task's inputs, or take the session from the run: def task(run, …): run.spark.",
+        )
+    try:
+        result.schema  # noqa: B018 - a schema that cannot be told fails here, not while writing
+    except AnalysisException as error:
+        raise ResultRefused(f"Spark cannot analyse the result: {error}") from error
+    return result

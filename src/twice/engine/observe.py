@@ -1,0 +1,169 @@
+"""Counting while writing: rows, fingerprint and audit measures of each slice, in the very pass that writes them.
+
+The row hashes are computed in a projection below the counting node, where Spark compiles them with the rest of the
+plan; the node itself only adds up longs. The columns made for it are dropped above it and never written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from functools import partial
+from math import gcd
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as sf
+
+from twice.core.audit import Measure
+from twice.core.ports import Measured, Observed
+from twice.core.slice import Bounds, Slice, SliceValue
+from twice.engine.columns import quoted
+from twice.engine.fingerprint import HALVES, digest, halves, row_hashes
+from twice.engine.frames import columns_of, moment
+from twice.engine.measures import broken
+from twice.errors import StageMismatch
+
+_AGGREGATES_PER_NODE = 120
+_PATIENCE_S = 60.0
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Columns that live only inside the observed plan."""
+
+    halves: tuple[str, ...]
+    slice: str
+    flags: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.halves, self.slice, *self.flags)
+
+
+def observe(frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
+    """The same frame, counted as it is written. One action only: a second one is not counted."""
+    names = _names(frame, measures)
+    made = dict(zip(names.halves, halves(*row_hashes(frame)), strict=True))
+    made |= {flag: broken(frame, measure) for flag, measure in zip(names.flags, measures, strict=True)}
+    several = len(slices) > 1
+    if several:
+        made[names.slice] = _number(slices)
+    observed = frame.withColumns(made)
+    observations: list[Observation] = []
+    step = max(1, _AGGREGATES_PER_NODE // (1 + HALVES + len(measures)))
+    for begin in range(0, len(slices), step):
+        observation = Observation()
+        counted = [
+            sf.expr(aggregate).alias(f"{index}.{position}")
+            for index in range(begin, min(begin + step, len(slices)))
+            for position, aggregate in enumerate(_aggregates(names, index if several else None))
+        ]
+        observed = observed.observe(observation, *counted)
+        observations.append(observation)
+    columns = columns_of(frame)
+    told = partial(_read, observations, [slice_.label for slice_ in slices], measures, partial(digest, columns))
+    return Observed(observed.drop(*names.all), told)
+
+
+def _names(frame: DataFrame, measures: Sequence[Measure]) -> _Names:
+    prefix = "__twice"
+    while any(name.lower().startswith(prefix) for name in frame.columns):
+        prefix += "_"
+    flags = tuple(f"{prefix}_m{index}" for index in range(len(measures)))
+    return _Names(tuple(f"{prefix}_h{index}" for index in range(HALVES)), f"{prefix}_slice", flags)
+
+
+def _aggregates(names: _Names, index: int | None) -> list[str]:
+    """Row count, four sums of hash halves, one count per measure: of all rows, or of those of one slice.
+
+    As text: a year of slices has thousands, and each call into the JVM costs more than parsing one.
+    """
+    if index is None:
+        return ["count(1)", *(f"sum({half})" for half in names.halves), *(f"count_if({flag})" for flag in names.flags)]
+    inside = f"{names.slice} = {index}"
+    return [
+        f"count_if({inside})",
+        *(f"sum(CASE WHEN {inside} THEN {half} ELSE 0L END)" for half in names.halves),
+        *(f"count_if({inside} AND {flag})" for flag in names.flags),
+    ]
+
+
+def _number(slices: Sequence[Slice]) -> SparkColumn:
+    """The position of a row's slice; NULL for a row of none.
+
+    All slices begin and end on multiples of one step, so a table of steps answers at once, however many slices
+    there are. A chain of comparisons would outgrow what the JVM compiles.
+    """
+    bounds = [slice_.bounds for slice_ in slices]
+    assert all(bounds), "several slices, and one of them is the whole table"
+    known = [bound for bound in bounds if isinstance(bound, Bounds)]
+    low, high = min(bound.low for bound in known), max(bound.high for bound in known)
+    step = 0
+    for bound in known:
+        step = gcd(step, _units(low, bound.low), _units(low, bound.high))
+    table = ["-1"] * (_units(low, high) // step)
+    for index, bound in enumerate(known):
+        begin, end = _units(low, bound.low) // step, _units(low, bound.high) // step
+        table[begin:end] = [str(index)] * (end - begin)
+    column = quoted(known[0].column)
+    offset = (
+        f"unix_micros({column}) - {_micros(low)}"
+        if isinstance(low, datetime)
+        else f"cast(datediff({column}, DATE '{low.isoformat()}') AS bigint)"
+    )
+    # One literal: the optimiser folds it to an array before any row is seen.
+    lookup = f"get(cast(split('{','.join(table)}', ',') AS array<int>), cast(({offset}) div {step} AS int))"
+    at = sf.col(column)
+    return sf.when((at >= moment(low)) & (at < moment(high)), sf.expr(lookup))
+
+
+def _units(low: SliceValue, value: SliceValue) -> int:
+    """How far a bound lies from the first one: days for dates, microseconds for instants."""
+    if isinstance(low, datetime) and isinstance(value, datetime):
+        return (value - low) // _MICROSECOND
+    return (_day(value) - _day(low)).days
+
+
+def _day(value: SliceValue) -> date:
+    return value.date() if isinstance(value, datetime) else value
+
+
+def _micros(instant: datetime) -> int:
+    return (instant - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MICROSECOND
+
+
+def _read(
+    observations: Sequence[Observation],
+    labels: Sequence[str],
+    measures: Sequence[Measure],
+    fingerprint: Callable[[int, Sequence[int]], str],
+) -> Mapping[str, Measured]:
+    seen: dict[str, int | None] = {}
+    for observation in observations:
+        seen |= _told(observation)
+    found = {}
+    for index, label in enumerate(labels):
+        numbers = [int(seen.get(f"{index}.{position}") or 0) for position in range(1 + HALVES + len(measures))]
+        rows, sums, counts = numbers[0], numbers[1 : 1 + HALVES], numbers[1 + HALVES :]
+        names = [measure.name for measure in measures]
+        found[label] = Measured(rows, fingerprint(rows, sums), dict(zip(names, counts, strict=True)))
+    return found
+
+
+def _told(observation: Observation) -> Mapping[str, int | None]:
+    """Spark reports after the action, on its own thread. Waiting for ever would hide that nothing was written."""
+    handle = observation._jo
+    assert handle is not None
+    deadline = time.monotonic() + _PATIENCE_S
+    while not handle.future().isCompleted():
+        if time.monotonic() > deadline:
+            raise StageMismatch(
+                "Spark reported no counts for the rows it wrote",
+                fix="Was the observed frame written at all? Run it again; it looks first.",
+            )
+        time.sleep(0.005)
+    return observation.get

@@ -1,0 +1,49 @@
+"""The engine on Spark: each method hands over to the module that knows how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.core.audit import Measure
+from twice.core.ports import Frame, Leaf, Observed, Shape, Suspicion
+from twice.core.scope import Scope
+from twice.core.slice import Slice
+from twice.engine import frames, guard, lineage
+from twice.engine.lineage import leaves
+from twice.engine.observe import observe
+from twice.engine.session import run_session
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """`base` is the embedded session or the caller's own; no run works in it directly."""
+
+    base: SparkSession
+
+    def fresh(self) -> SparkSession:
+        return run_session(self.base)
+
+    def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> DataFrame:
+        return frames.cut(frame, column, start, end, zone)
+
+    def shape(self, frame: Frame, scope: Scope) -> tuple[DataFrame, Shape]:
+        return frames.shape(frame, scope)
+
+    def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:
+        return guard.suspicions(frame)
+
+    def leaves(self, frame: Frame) -> tuple[Leaf, ...]:
+        return lineage.leaves(frame)
+
+    def leaves(self, frame: Frame) -> tuple[Leaf, ...]:
+        return leaves(frame)
+
+    def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
+        return observe(frame, slices, measures)
+
+    def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
+        return frames.duplicates(frame, columns)
