@@ -151,6 +151,18 @@ class WriteFact:
     forced: bool = False
     reads: tuple[str, ...] = ()
     """The tables the written rows come from."""
+    constant: str = ""
+    """The name of the constant that holds the statement, for modules that import it."""
+    kept_in: str = ""
+    """The module that holds the statement, when that is not this file."""
+
+
+@dataclass(frozen=True)
+class RunFact:
+    """A statement kept in another module is run here."""
+
+    place: Place
+    name: str
 
 
 @dataclass(frozen=True)
@@ -276,6 +288,7 @@ class FileFacts:
     ids: tuple[IdFact, ...] = ()
     writes: tuple[WriteFact, ...] = ()
     reads: tuple[ReadFact, ...] = ()
+    runs: tuple[RunFact, ...] = ()
     transactions: tuple[TxnFact, ...] = ()
     marks: tuple[MarkFact, ...] = ()
     effects: tuple[EffectFact, ...] = ()

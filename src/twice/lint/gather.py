@@ -17,6 +17,7 @@ from twice.lint.facts import (
     OrderFact,
     ReadFact,
     Role,
+    RunFact,
     SwallowFact,
     TaskFact,
     TxnFact,
@@ -35,6 +36,7 @@ Fact = (
     | OrderFact
     | ModelFact
     | SwallowFact
+    | RunFact
     | Notice
 )
 _SHELF: dict[type, str] = {
@@ -49,6 +51,7 @@ _SHELF: dict[type, str] = {
     OrderFact: "orders",
     ModelFact: "models",
     SwallowFact: "swallows",
+    RunFact: "runs",
     Notice: "notices",
 }
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from twice.lint.facts import FileFacts, ProjectFacts, TaskFact
+from twice.lint.facts import FileFacts, ProjectFacts, TaskFact, WriteFact
 from twice.lint.guards import guarded
 from twice.lint.settings import LintSettings
 
 
 def linked(files: Iterable[FileFacts], settings: LintSettings) -> ProjectFacts:
     """The project of these files, with guards that one file gives another."""
-    all_files = tuple(files)
+    all_files = _with_imported(tuple(files))
     traits = frozenset(trait for file in all_files for trait in file.traits)
     keys: dict[str, tuple[str, ...]] = {}
     for file in all_files:
@@ -26,6 +26,28 @@ def linked(files: Iterable[FileFacts], settings: LintSettings) -> ProjectFacts:
         tasks_of=_tasks_of(all_files),
         keys=keys,
     )
+
+
+def _with_imported(files: tuple[FileFacts, ...]) -> tuple[FileFacts, ...]:
+    """A statement kept as a constant in one module and run in another is a write of both."""
+    constants: dict[str, list[tuple[FileFacts, WriteFact]]] = {}
+    for file in files:
+        for write in file.writes:
+            if write.constant and file.module:
+                constants.setdefault(write.constant, []).append((file, write))
+    if not constants:
+        return files
+    linked_files = []
+    for file in files:
+        imported = {part for name in file.imports for part in name.split(".")}
+        run = tuple(
+            replace(write, place=fact.place, constant="", kept_in=owner.path)
+            for fact in file.runs
+            for owner, write in constants.get(fact.name, ())
+            if owner.path != file.path and owner.module in imported
+        )
+        linked_files.append(replace(file, writes=file.writes + run) if run else file)
+    return tuple(linked_files)
 
 
 def _with_session(file: FileFacts, sessions: set[str], settings: LintSettings) -> LintSettings:

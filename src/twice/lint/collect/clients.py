@@ -7,8 +7,8 @@ import fnmatch
 import re
 from collections.abc import Iterator
 
+from twice.lint.collect.asks import looks_first
 from twice.lint.collect.scene import Scene, is_operator
-from twice.lint.collect.sqltext import looks_first
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
@@ -61,6 +61,16 @@ def _facts(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
         yield _write(
             scene, call, "append", "postgres", _name(scene, argument(call, 1, "table")), "copy_from()", transaction="?"
         )
+    elif name in ("from_options", "from_catalog", "from_jdbc_conf") and "write_dynamic_frame" in scene.module.dotted(
+        call.func
+    ):
+        yield from _glue(scene, call, name)
+    elif name == "bulk" and scene.imports_any("elasticsearch", "opensearchpy") and "_id" not in scene.module.text:
+        yield _write(scene, call, "append", "elasticsearch", "", "helpers.bulk() without _id")
+    elif name == "append" and re.search(
+        r"load_table|create_table", scene.module.origin(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    ):
+        yield _write(scene, call, "append", "iceberg", "", "table.append()")
     elif name == "write_pandas":
         yield from _write_pandas(scene, call)
     elif name == "open" and isinstance(call.func, ast.Name):
@@ -214,6 +224,23 @@ def _destination(scene: Scene, holder: ast.AST) -> str:
         if method(call).startswith(("load_table_from", "query")) and scene.module.unit(call) == unit:
             return _name(scene, argument(call, 1, "destination"))
     return ""
+
+
+def _glue(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    """Glue adds new files or rows; only a job bookmark keeps it from reading the same input again."""
+    options = keyword(call, "connection_options")
+    held = scene.module.value(options) if isinstance(options, ast.Name) else options
+    target = _name(scene, keyword(call, "table_name")) if keyword(call, "table_name") is not None else ""
+    if isinstance(held, ast.Dict):
+        for key, value in zip(held.keys, held.values, strict=False):
+            if literal(key) in ("path", "dbtable"):
+                target = _name(scene, value)
+    guards: set[Guard] = (
+        {"delete_before"}
+        if "purge_s3_path" in scene.module.text or "preactions" in scene.module.source(call, 2000)
+        else set()
+    )
+    yield _write(scene, call, "append", "glue", target, f"write_dynamic_frame.{name}()", guards)
 
 
 def _write_pandas(scene: Scene, call: ast.Call) -> Iterator[WriteFact]:

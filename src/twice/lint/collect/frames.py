@@ -6,8 +6,8 @@ import ast
 import re
 from dataclasses import replace
 
+from twice.lint.collect.asks import looks_first
 from twice.lint.collect.scene import Scene
-from twice.lint.collect.sqltext import looks_first
 from twice.lint.facts import Guard, MergeShape, ReadFact, Verb, WriteFact
 from twice.lint.resolve.chains import Chain, is_outermost, unroll
 from twice.lint.resolve.folding import constant

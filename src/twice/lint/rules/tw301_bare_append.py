@@ -8,7 +8,7 @@ from twice.lint.rules.rule import Case, Rule
 from twice.lint.rules.wording import SAFE, replaces, target_of
 from twice.lint.vocabulary import is_staging
 
-_SOFT = ("orm", "file", "kafka", "sheet")
+_SOFT = ("orm", "file", "kafka", "sheet", "glue")
 """Where rows added twice are often wanted, or cleared elsewhere."""
 
 

@@ -54,7 +54,13 @@ class BareInsert(Rule):
                 continue
             key = next((columns for table, columns in project.keys.items() if same_table(table, write.target)), ())
             severity: Severity = "error"
-            if key or "constant_rows" in write.guards or "run_path" in write.guards or is_staging(write.target):
+            if (
+                key
+                or write.kept_in
+                or "constant_rows" in write.guards
+                or "run_path" in write.guards
+                or is_staging(write.target)
+            ):
                 severity = "warning"
             where = target_of(write)
             if key:

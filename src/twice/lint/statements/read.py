@@ -16,7 +16,14 @@ from twice.lint.statements.scan import scan
 from twice.lint.statements.script import Statement, split
 from twice.lint.statements.site import Site
 from twice.lint.statements.tree import is_clock, name_of
-from twice.lint.statements.values import HoleUse, clocks_in, hole_uses, ids_in
+from twice.lint.statements.values import (
+    HoleUse,
+    clock_variable,
+    clocks_in,
+    hole_uses,
+    ids_in,
+    variables_in,
+)
 from twice.lint.statements.writes import WriteReader
 
 _BOUNDARY = re.compile(r"^(begin|start|commit|rollback|end)(\s+(tran|transaction|work)\b[^;]*)?$", re.I)
@@ -44,6 +51,7 @@ def read_text(
     dialect = dialect or guess(masked)
     outcome = ReadText()
     reader = WriteReader()
+    variables: dict[str, tuple[str, Place]] = {}
     transaction = site.transaction
     for number, statement in enumerate(split(masked)):
         outcome.statements += 1
@@ -54,6 +62,11 @@ def read_text(
             opens = statement.text[:1].lower() in "bs"
             transaction = f"text:{place.span.line}:{number}" if opens else site.transaction
             gathering.add(TxnFact(place, "begin" if opens else "commit"))
+            continue
+        declared = clock_variable(statement.text)
+        if declared is not None:
+            name, word, at = declared
+            variables[name] = (word.upper(), here.place(at, at + len(word)))
             continue
         body = _procedure(statement.text)
         if body is not None and depth == 0:
@@ -66,7 +79,7 @@ def read_text(
             statement = _bare(statement)
             here = replace(site.at(statement.offset), transaction=transaction, order=here.order)
             place = here.place(0, min(len(statement.text), 60))
-        _one(statement, here, place, gathering, dialect, reader, outcome)
+        _one(statement, here, place, gathering, dialect, reader, outcome, variables)
     return outcome
 
 
@@ -101,7 +114,7 @@ def _bare(statement: Statement) -> Statement:
 
 def _one(
     statement: Statement, site: Site, place: Place, gathering: Gathering, dialect: str, reader: WriteReader,
-    outcome: ReadText,
+    outcome: ReadText, variables: dict[str, tuple[str, Place]],
 ) -> None:  # fmt: skip
     tree = parse(statement.text, dialect)
     if tree is None:
@@ -111,6 +124,7 @@ def _one(
     else:
         facts = reader.read(tree, place, site.engine, statement.text)
         gathering.add(*clocks_in(tree, site, statement.text))
+        gathering.add(*variables_in(tree, variables))
         gathering.add(*ids_in(tree, site, statement.text))
         gathering.add(*orders_in(tree, site, statement.text))
         for use in hole_uses(tree):

@@ -23,7 +23,9 @@ _HEADS: tuple[tuple[Verb, re.Pattern[str]], ...] = (
     ("copy", re.compile(r"copy\s+(?:into\s+)?" + _NAME + r"\s*(?:\([^)]*\))?\s+from\b", re.I)),
     ("copy", re.compile(r"load\s+data\s.*?into\s+table\s+" + _NAME, re.I | re.S)),
 )
-_CONFLICT = re.compile(r"\bon\s+conflict\b|\bon\s+duplicate\s+key\b|insert\s+(or\s+(ignore|replace)|ignore)\b", re.I)
+_CONFLICT = re.compile(
+    r"\bon\s+conflict\b|\bon\s+duplicate\s+key\b|insert\s+(or\s+(ignore|replace)|ignore)\b|\(\s*merge\s", re.I
+)
 _ANTI = re.compile(
     r"\bnot\s+exists\s*\(|\bnot\s+in\s*\(\s*select\b|\bleft\s+(anti|join)\b.*\bis\s+null\b|\bexcept\b", re.I | re.S
 )

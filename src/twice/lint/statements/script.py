@@ -10,7 +10,7 @@ _LEADING = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|#[^\n]*\n)+", re.DOTAL
 _KEEP = re.compile(r"(with|merge|explain|create\s+(or\s+\w+\s+)?(proc|func|trigger|event|rule|task))", re.I)
 _HEAD = re.compile(
     r"^[ \t]*((?:insert\s+into|delete\s+from|truncate\s+table|drop\s+table|begin\s+tran\w*|commit|create\s+table"
-    r"|update\s+[\w.\[\]]+\s+set|merge\s+into|copy\s+into)\b)",
+    r"|update\s+[\w.\[\]]+\s+set|merge\s+into|copy\s+into|declare\s+@|set\s+@)\b)",
     re.I | re.M,
 )
 MOST = 2_000

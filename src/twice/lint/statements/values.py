@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from twice.lint.facts import ClockFact, ClockUse, IdFact
+from twice.lint.facts import ClockFact, ClockUse, IdFact, Place
 from twice.lint.gather import Fact
 from twice.lint.statements.site import Site
 from twice.lint.statements.tree import (
@@ -23,7 +23,6 @@ from twice.lint.statements.tree import (
 )
 from twice.lint.vocabulary import is_audit_column
 
-
 _BARE = re.compile(
     r"\b(current_(date|timestamp|time)|sysdate|systimestamp|localtime(stamp)?|now|getdate|curdate)\b", re.I
 )
@@ -37,6 +36,36 @@ class HoleUse:
     use: ClockUse
     column: str
     offset: int
+
+
+_VARIABLE = re.compile(
+    r"(?:declare|set|let)\s+[@$:]?(\w+)\b[^=;]{0,60}?(?::?=|\bdefault\b)(.{0,300})", re.IGNORECASE | re.DOTALL
+)
+_CLOCK_WORD = re.compile(
+    r"\b(getdate|getutcdate|sysdatetime|sysutcdatetime|current_date|current_timestamp|current_datetime|now|curdate|sysdate)\b",
+    re.IGNORECASE,
+)
+
+
+def clock_variable(text: str) -> tuple[str, str, int] | None:
+    """``DECLARE @today = GETDATE()``: the variable, the clock's word and where it stands."""
+    match = _VARIABLE.match(text) if len(text) < 600 else None
+    clock = _CLOCK_WORD.search(text, match.start(2)) if match else None
+    return (match[1].lower(), clock[0], clock.start()) if match and clock else None
+
+
+def variables_in(tree: exp.Expr, variables: dict[str, tuple[str, Place]]) -> Iterator[Fact]:
+    """Uses of variables that hold a clock's value; the fact stands where the clock was read."""
+    for node in tree.walk():
+        name = node.name.lower() if isinstance(node, (exp.Parameter, exp.SessionParameter)) else ""
+        if isinstance(node, exp.Column) and not node.table:
+            name = node.name.lower()
+        if name not in variables:
+            continue
+        use, column = destination(node, tree)
+        if use:
+            call, place = variables[name]
+            yield ClockFact(place, call, use, column)  # type: ignore[arg-type]
 
 
 def clocks_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:

@@ -17,6 +17,9 @@ from twice.lint.vocabulary import is_log, is_mark, is_temporary, names_the_run
 _SEQUENCES = re.compile(r"\b(small|big)?serial\b", re.IGNORECASE)
 
 
+_OVER_MERGE = re.compile(r"\(\s*merge\s", re.IGNORECASE)
+
+
 class WriteReader:
     """Reads the writing statements of one script, in order; remembers which tables it made itself."""
 
@@ -26,7 +29,11 @@ class WriteReader:
 
     def read(self, tree: exp.Expr, place: Place, engine: str, text: str = "") -> list[Fact]:
         if isinstance(tree, exp.Insert):
-            return self._insert(tree, place, engine)
+            facts = self._insert(tree, place, engine)
+            if _OVER_MERGE.search(text):
+                # SQL Server's history idiom: the outer insert takes only what the inner MERGE reports as changed.
+                facts = [_shielded(fact) for fact in facts]
+            return facts
         if isinstance(tree, exp.Merge):
             return self._merge(tree, place, engine)
         if isinstance(tree, exp.Create):
@@ -218,6 +225,10 @@ class WriteReader:
         if is_mark(target) or (isinstance(tree, exp.Update) and any(is_mark(column) for column in columns)):
             return [MarkFact(place, target, "mark")]
         return []
+
+
+def _shielded(fact: Fact) -> Fact:
+    return replace(fact, guards=fact.guards | {"anti_join"}) if isinstance(fact, WriteFact) else fact
 
 
 def _owned(assignments: list[exp.Expr], alias: str, update: exp.Update | None = None) -> list[exp.Expr]:

@@ -1,0 +1,69 @@
+"""Code that asks whether rows are already there before it writes them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from twice.lint.collect.scene import Scene
+from twice.lint.resolve.module import literal, method
+
+_ASKS = {
+    "fetchone", "first", "scalar", "scalar_one_or_none", "one_or_none", "exists", "count", "get_first", "head_object", "get_records",
+    "fetchval", "find_one", "count_documents", "table_exists", "fetchall", "query", "get",
+}  # fmt: skip
+_WORD = re.compile(r"exist|already|is_?new|duplicate|(^|_)seen|is_processed|already_processed", re.I)
+
+
+def looks_first(scene: Scene, node: ast.AST) -> bool:
+    """The write stands where a test found nothing: ``if not row: insert``, ``if row: update else: insert``."""
+    child = node
+    for parent in scene.module.ancestors(node):
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(parent, ast.If):
+            otherwise = child in parent.orelse
+            if _is_new(parent.test) or (_asks(scene, parent.test) and otherwise != _is_negative(parent.test)):
+                return True
+        child = parent
+    return False
+
+
+def _is_new(test: ast.expr) -> bool:
+    names = [part.id for part in ast.walk(test) if isinstance(part, ast.Name)]
+    names += [method(part) for part in ast.walk(test) if isinstance(part, ast.Call)]
+    return any(re.match(r"is_?new", name, re.I) for name in names) or any(
+        isinstance(part, ast.Compare) and any(isinstance(op, ast.NotIn) for op in part.ops) for part in ast.walk(test)
+    )
+
+
+def _is_negative(test: ast.expr) -> bool:
+    """``not x``, ``x is None``, ``x == 0``, ``len(x) < 1``: true when nothing was found."""
+    if isinstance(test, ast.BoolOp):
+        return any(_is_negative(value) for value in test.values)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return True
+    if isinstance(test, ast.Compare):
+        zero = (
+            literal(test.comparators[0]) in (None, 0, 1, False)
+            if isinstance(test.comparators[0], ast.Constant)
+            else False
+        )
+        return zero and isinstance(test.ops[0], (ast.Is, ast.Eq, ast.Lt))
+    return False
+
+
+def _asks(scene: Scene, test: ast.expr) -> bool:
+    for part in ast.walk(test):
+        if isinstance(part, ast.Call) and (method(part) in _ASKS or _WORD.search(method(part))):
+            return True
+        if isinstance(part, (ast.Name, ast.Attribute)):
+            if _WORD.search(part.id if isinstance(part, ast.Name) else part.attr):
+                return True
+            value = scene.module.value(part)
+            calls = ast.walk(value) if value is not None else ()
+            if any(
+                isinstance(call, ast.Call) and (method(call) in _ASKS or _WORD.search(method(call))) for call in calls
+            ):
+                return True
+    return False

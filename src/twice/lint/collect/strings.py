@@ -1,0 +1,231 @@
+"""SQL inside Python strings: found, put together, and tied to the call that runs it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from twice.lint.collect.scene import Scene
+from twice.lint.resolve.folding import Text, fold
+from twice.lint.resolve.module import method
+
+_HINT = re.compile(r"\b(insert|update|delete|merge|truncate|copy|create|drop|select|replace|conflict)\b", re.I)
+_SQL = re.compile(
+    r"""^(?:\s|--[^\n]*\n|/\*.*?\*/|;|\()*(?:
+      insert\s+(?:or\s+\w+\s+|ignore\s+)?(?:into|overwrite)\s+\S+
+    | replace\s+into\s+\S+ | merge\s+(?:into\s+)?\S+.*\busing\b | update\s+\S+\s+(?:\w+\s+)?set\b
+    | delete\s+from\s+\S+ | truncate\s+(?:table\s+)?[\w.ʔ"{}`%]+\s*;?\s*(?:$|\n|restart|cascade|insert|;)
+    | copy\s+(?:into\s+)?\S+.*\bfrom\b | create\s+(?:or\s+replace\s+)?(?:\w+\s+){0,3}table\b | drop\s+table\b
+    | with\s+\w+\s*(?:\([^)]*\))?\s+as\s*\( | select\b.{1,20000}?\bfrom\b | begin\s*(?:transaction|;) | start\s+transaction
+    | load\s+data\b | select\s+row_number\b
+    )""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+_WRAPPERS = {
+    "text",
+    "dedent",
+    "SQL",
+    "strip",
+    "cleandoc",
+    "format",
+    "join",
+    "str",
+    "list",
+    "tuple",
+    "sql_text",
+    "replace",
+    "Composed",
+}
+_TALK = {"print", "info", "debug", "warning", "error", "exception", "critical", "log", "write", "echo", "add_argument", "compile",
+         "pprint", "warn", "startswith", "ArgumentParser", "Exception", "ValueError", "match", "search", "sub", "Field", "help"}  # fmt: skip
+_CURSOR = ("execute", "executemany", "execute_async", "execute_batch", "execute_values", "mogrify", "copy_expert", "executescript",
+           "execute_query", "run_query", "exec_driver_sql", "execute_sql", "execute_string", "run", "sql", "query", "read_sql",
+           "read_sql_query", "get_records", "get_first", "get_pandas_df", "read_gbq", "command", "query_and_wait", "fetch", "do")  # fmt: skip
+
+
+@dataclass
+class Found:
+    node: ast.expr
+    text: Text
+    call: ast.Call | None
+    unit: str
+    line: int
+
+
+def sql_strings(scene: Scene) -> list[Found]:
+    module = scene.module
+    seen: set[ast.AST] = set()
+    found: list[Found] = []
+    for node in module.nodes:
+        if not isinstance(node, (ast.Constant, ast.JoinedStr)) or not _may_be_sql(node):
+            continue
+        top = _whole(scene, node)
+        if top in seen or _is_docstring(scene, top):
+            continue
+        seen.add(top)
+        text = fold(module, top)
+        if text is None:
+            continue
+        text = _with_additions(scene, top, text)
+        if not _SQL.match(text.value):
+            continue
+        call, use = _execution(scene, top)
+        text = _formatted_at(scene, use, text) if use is not top else text
+        if call is not None and method(call) in _TALK:
+            continue
+        unit = scene.unit(use)
+        if scene.constant_scope(top) and use is top and call is None:
+            unit = "<constants>"
+        found.append(Found(top, text, call, unit, use.lineno if isinstance(use, ast.expr) else top.lineno))
+    return [item for item in found if not _only_a_part(scene, item, seen)]
+
+
+def _may_be_sql(node: ast.Constant | ast.JoinedStr) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and len(node.value) >= 8 and bool(_HINT.search(node.value[:4000]))
+    return any(isinstance(part, ast.Constant) and _HINT.search(str(part.value)[:4000]) for part in node.values)
+
+
+def _whole(scene: Scene, node: ast.expr) -> ast.expr:
+    """The largest expression that only puts text together around `node`."""
+    current: ast.expr = node
+    for parent in scene.module.ancestors(node):
+        text_building = (
+            isinstance(parent, (ast.JoinedStr, ast.FormattedValue))
+            or (isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Mod)) and not (isinstance(parent.op, ast.Mod) and parent.right is current))
+            or (isinstance(parent, ast.Attribute) and parent.attr in _WRAPPERS)
+            or (isinstance(parent, ast.Call) and method(parent) in _WRAPPERS and (parent.func is current or current in parent.args)
+                and method(parent) not in ("list", "tuple"))
+        )  # fmt: skip
+        if not text_building or not isinstance(parent, ast.expr):
+            break
+        current = parent
+    return current
+
+
+def _is_docstring(scene: Scene, node: ast.AST) -> bool:
+    return isinstance(scene.module.parent.get(node), ast.Expr)
+
+
+def _with_additions(scene: Scene, top: ast.expr, text: Text) -> Text:
+    """``sql += …`` and ``sql = sql + …`` later in the same function belong to the same statement."""
+    parent = scene.module.parent.get(top)
+    if not isinstance(parent, ast.Assign) or not isinstance(parent.targets[0], ast.Name):
+        return text
+    name = parent.targets[0].id
+    unit = scene.module.unit(top)
+    for node in scene.module.nodes:
+        if (
+            isinstance(node, ast.AugAssign)
+            and isinstance(node.target, ast.Name)
+            and node.target.id == name
+            and node.lineno > top.lineno
+            and scene.module.unit(node) == unit
+        ):
+            more = fold(scene.module, node.value)
+            if more is not None:
+                text.add(more)
+    return text
+
+
+def _execution(scene: Scene, top: ast.expr) -> tuple[ast.Call | None, ast.AST]:
+    """The call that gets the text, directly or by the name it was given, and where that happens."""
+    call = _receiver(scene, top)
+    if call is not None:
+        return call, top
+    name = name_given(scene, top)
+    if not name:
+        return None, top
+    constant = scene.constant_scope(top)
+    unit = None if constant else scene.module.unit(top)
+    uses = [use for use in scene.module.uses(name, unit) if constant or getattr(use, "lineno", 0) >= top.lineno]
+    candidates = [(_receiver(scene, use), use) for use in uses]
+    for call, use in candidates:
+        if call is not None and method(call) in _CURSOR:
+            return call, use
+    for call, use in candidates:
+        if call is not None and method(call) not in _TALK and method(call) != "format":
+            return call, use
+    for _, use in candidates:
+        # Formatted first, then run: ``sql = QUERY.format(table)``; ``hook.run(sql)``.
+        whole = _whole(scene, use) if isinstance(use, ast.expr) else use
+        again = name_given(scene, whole) if isinstance(whole, ast.expr) and whole is not use else ""
+        for later in scene.module.uses(again, scene.module.unit(use)) if again else ():
+            call = _receiver(scene, later)
+            if call is not None and method(call) not in _TALK:
+                return call, use
+    return (None, uses[0]) if uses and constant else (None, top)
+
+
+def _formatted_at(scene: Scene, use: ast.AST, text: Text) -> Text:
+    """``QUERY.format(table)`` where the constant is used: its holes get the names they are filled with."""
+    holder = scene.module.parent.get(use)
+    call = scene.module.parent.get(holder) if isinstance(holder, ast.Attribute) else holder
+    if (
+        isinstance(call, ast.Call)
+        and method(call) == "format"
+        or isinstance(call, ast.BinOp)
+        and isinstance(call.op, ast.Mod)
+    ):
+        return fold(scene.module, call) or text
+    return text
+
+
+def _receiver(scene: Scene, node: ast.AST) -> ast.Call | None:
+    child = node
+    for parent in scene.module.ancestors(node):
+        if isinstance(parent, ast.Call):
+            if method(parent) not in _WRAPPERS:
+                return parent if parent.func is not child else None
+        elif not isinstance(
+            parent,
+            (
+                ast.keyword,
+                ast.List,
+                ast.Tuple,
+                ast.Attribute,
+                ast.BinOp,
+                ast.Starred,
+                ast.IfExp,
+                ast.Dict,
+                ast.Subscript,
+            ),
+        ):
+            return None
+        child = parent
+    return None
+
+
+def name_given(scene: Scene, top: ast.expr) -> str:
+    child: ast.AST = top
+    for parent in scene.module.ancestors(top):
+        if isinstance(parent, (ast.Tuple, ast.List, ast.Dict, ast.IfExp)):
+            child = parent
+            continue
+        targets = (
+            parent.targets
+            if isinstance(parent, ast.Assign)
+            else [parent.target]
+            if isinstance(parent, (ast.AnnAssign, ast.NamedExpr))
+            else []
+        )
+        if targets and child is getattr(parent, "value", None):
+            target = targets[0]
+            return (
+                target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
+            )
+        if isinstance(parent, ast.Return):
+            function = scene.module.owner(parent)
+            return function.name if function else ""
+        return ""
+    return ""
+
+
+def _only_a_part(scene: Scene, found: Found, tops: set[ast.AST]) -> bool:
+    """The text is only ever used to build another text that was found on its own."""
+    name = name_given(scene, found.node)
+    if not name or found.call is not None and method(found.call) in _CURSOR:
+        return False
+    uses = scene.module.uses(name, None if scene.constant_scope(found.node) else scene.module.unit(found.node))
+    return bool(uses) and all(any(parent in tops for parent in scene.module.ancestors(use)) for use in uses)
