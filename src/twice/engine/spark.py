@@ -13,7 +13,6 @@ from twice.core.ports import Frame, Leaf, Observed, Shape, Suspicion
 from twice.core.scope import Scope
 from twice.core.slice import Slice
 from twice.engine import frames, guard, lineage
-from twice.engine.lineage import leaves
 from twice.engine.observe import observe
 from twice.engine.session import run_session
 
@@ -38,9 +37,6 @@ class SparkEngine:
 
     def leaves(self, frame: Frame) -> tuple[Leaf, ...]:
         return lineage.leaves(frame)
-
-    def leaves(self, frame: Frame) -> tuple[Leaf, ...]:
-        return leaves(frame)
 
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         return observe(frame, slices, measures)

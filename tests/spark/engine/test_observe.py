@@ -125,7 +125,8 @@ def test_every_other_type_can_be_fingerprinted(
 ) -> None:
     frame = session.sql(
         "SELECT INTERVAL '1' DAY AS d, INTERVAL '1' MONTH AS m, TIMESTAMP_NTZ '2026-01-01 00:00:00' AS n,"
-        " cast(1 AS tinyint) AS t, 1.5F AS f, true AS b, DATE '2026-01-01' AS day, map(1, array(map('k', NULL))) AS deep"
+        " cast(1 AS tinyint) AS t, 1.5F AS f, true AS b, DATE '2026-01-01' AS day,"
+        " map(1, array(map('k', NULL))) AS deep"
     )
     assert len(fingerprint(frame)) == 32
 
@@ -198,7 +199,8 @@ def test_measures_count_the_rows_that_break_them(
     session: SparkSession, written: Callable[..., dict[str, Measured]]
 ) -> None:
     frame = session.sql(
-        "SELECT * FROM VALUES (1, 'new', 5.00BD, DATE '2026-01-01'), (NULL, 'old', -1.00BD, NULL), (3, NULL, NULL, NULL)"
+        "SELECT * FROM VALUES (1, 'new', 5.00BD, DATE '2026-01-01'), (NULL, 'old', -1.00BD, NULL),"
+        " (3, NULL, NULL, NULL)"
         " AS t(`a.b`, `st``ate`, amount, day)"
     )
     audits = [
