@@ -146,6 +146,7 @@ class WriteFact:
     """The predicate of a delete, update or replaceWhere, normalised."""
     increments: tuple[str, ...] = ()
     """Columns an update computes from their own old value."""
+    increment_at: Span | None = None
     merge: MergeShape | None = None
     nothing_on_conflict: bool = False
     forced: bool = False
@@ -187,7 +188,7 @@ class MarkFact:
 
     place: Place
     name: str
-    kind: Literal["mark", "offset", "auto_offset"]
+    kind: Literal["mark", "offset", "offset_first", "auto_offset"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ _SURE_AUDIT = re.compile(
 _MARK = re.compile(
     r"watermark|high_?water|hwm|bookmark|checkpoint|last_?(run|load|sync|processed|extract|id|update|value|success|"
     r"ingest|fetch|offset|seen|pull|execution|date|timestamp)|offset_?(table|store)|etl_?(state|control|config)|"
-    r"control_?table|load_?control|job_?state|sync_?state|cursor_?(state|value)|pipeline_?state|max_?(ts|id)_?loaded",
+    r"control_?table|load_?control|job_?state|sync_?state|cursor_?(state|value|file)|state_?(file|path|key|store)|since_?id|newest_?id|(^|/)state\.json|pipeline_?state|max_?(ts|id)_?loaded",
     re.IGNORECASE,
 )
 _LOG = re.compile(

@@ -6,12 +6,14 @@ import ast
 import fnmatch
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from twice.lint.collect.asks import looks_first
 from twice.lint.collect.scene import Scene, is_operator
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
+from twice.lint.statements.mask import mask, shown
 from twice.lint.vocabulary import is_log, is_temporary, names_the_run
 
 _TABLES = (
@@ -65,7 +67,11 @@ def _facts(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
         call.func
     ):
         yield from _glue(scene, call, name)
-    elif name == "bulk" and scene.imports_any("elasticsearch", "opensearchpy") and "_id" not in scene.module.text:
+    elif (
+        name == "bulk"
+        and scene.imports_any("elasticsearch", "opensearchpy")
+        and not re.search(r"[\"']_id[\"']", scene.module.text)
+    ):
         yield _write(scene, call, "append", "elasticsearch", "", "helpers.bulk() without _id")
     elif name == "append" and re.search(
         r"load_table|create_table", scene.module.origin(call.func.value) if isinstance(call.func, ast.Attribute) else ""
@@ -73,8 +79,16 @@ def _facts(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
         yield _write(scene, call, "append", "iceberg", "", "table.append()")
     elif name == "write_pandas":
         yield from _write_pandas(scene, call)
-    elif name == "open" and isinstance(call.func, ast.Name):
+    elif name == "open":
         yield from _open(scene, call)
+    elif name in ("update_one", "update_many", "find_one_and_update", "update_item"):
+        yield from _steps(scene, call, name)
+    elif name in ("insert", "insert_df") and isinstance(call.func, ast.Attribute):
+        yield from _insert_call(scene, call)
+    elif name in _FILES and isinstance(call.func, ast.Attribute):
+        yield from _file(scene, call, name)
+    elif is_operator(name):
+        yield from _operator_files(scene, call, name)
     elif name in ("append_row", "append_rows"):
         yield _write(scene, call, "append", "sheet", "", f"{name}()")
     elif name in ("S3ToRedshiftOperator", "S3ToRedshiftTransfer", "RedshiftToS3"):
@@ -89,8 +103,8 @@ def _facts(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
     ):
         if scene.imports_any("elasticsearch", "opensearchpy") and (keyword(call, "body", "document") is not None):
             yield _write(scene, call, "append", "elasticsearch", _name(scene, keyword(call, "index")), "index()")
-    elif name == "execute" and call.args and isinstance(call.args[0], ast.Call):
-        yield from _core_insert(scene, call, call.args[0])
+    elif name == "execute" and call.args and (statements := _statements(scene, call.args[0])):
+        yield from _core_insert(scene, call, statements)
     elif any(fnmatch.fnmatch(scene.module.dotted(call.func), sink) or name == sink for sink in scene.settings.sinks):
         yield _write(
             scene, call, "append", "sink", _name(scene, argument(call, 0, "table", "path", "target")), f"{name}()"
@@ -251,8 +265,66 @@ def _write_pandas(scene: Scene, call: ast.Call) -> Iterator[WriteFact]:
         yield _write(scene, call, "append", "snowflake", target, "write_pandas()")
 
 
+_FILES = {
+    "to_parquet", "to_csv", "to_json", "to_excel", "to_pickle", "to_feather", "put_object", "upload_file", "upload_fileobj",
+    "upload_from_string", "upload_from_filename", "load_file", "load_string", "load_bytes", "write_parquet", "write_csv", "upload_blob",
+}  # fmt: skip
+_DESTINATIONS = (
+    "s3_key",
+    "dest_key",
+    "key",
+    "filename",
+    "object_name",
+    "destination_object",
+    "output_path",
+    "destination_path",
+    "dst",
+)
+_STEPS = re.compile(r"\$(inc|push|mul|addToSet)\b|\bADD\s+\w+\s+:|SET\s+(\w+)\s*=\s*\2\s*[-+]", re.I)
+
+
+def _steps(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    """Mongo's $inc and $push, DynamoDB's ADD: the new value comes from the old one."""
+    text = scene.module.source(call, 3000)
+    found = _STEPS.search(text)
+    if found and "addToSet" not in found[0]:
+        column = re.search(r"\$(?:inc|push|mul)'?\"?:\s*\{['\"](\w+)", text)
+        fact = _write(scene, call, "update", "mongo", _collection(scene, call), f"{name}()")
+        yield replace(fact, increments=(column[1] if column else "value",))
+
+
+def _insert_call(scene: Scene, call: ast.Call) -> Iterator[WriteFact]:
+    """ClickHouse's client.insert(table, rows), Supabase's table(…).insert(rows)."""
+    dotted = scene.module.dotted(call.func)
+    if scene.imports_any("clickhouse_connect") and call.args:
+        yield _write(scene, call, "append", "clickhouse", _name(scene, call.args[0]), f"{method(call)}()")
+    elif re.search(r"\.(table|from_)\(\)\.insert$", dotted) and scene.imports_any("supabase"):
+        yield _write(scene, call, "append", "supabase", "", "insert()")
+
+
+def _file(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    """A file or object written whole: a second run replaces it."""
+    if keyword(call, "mode", "partition_cols", "dataset") is not None:
+        return  # read by the collector of frames
+    given = keyword(call, "Key", "key", "path", "path_or_buf")
+    texts = [constant(scene.module, value).lower() for value in ([given] if given is not None else call.args[:3])]
+    target = next((text for text in texts if "/" in text or "." in text), "")
+    if target:
+        yield _write(scene, call, "overwrite", "file", target, f"{name}()")
+
+
+def _operator_files(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    for item in call.keywords:
+        text = constant(scene.module, item.value).lower() if item.arg in _DESTINATIONS else ""
+        if "{{" in text:
+            yield _write(scene, item.value, "overwrite", "file", shown(mask(text)), f"{name}()")
+
+
 def _open(scene: Scene, call: ast.Call) -> Iterator[WriteFact]:
-    mode = constant(scene.module, argument(call, 1, "mode"))
+    attribute = isinstance(call.func, ast.Attribute)
+    mode = constant(scene.module, argument(call, 0 if attribute and len(call.args) < 2 else 1, "mode"))
+    if attribute and mode not in ("a", "at", "ab"):
+        return
     if not mode.startswith("a"):
         return
     path = _name(scene, argument(call, 0, "file"))
@@ -284,24 +356,35 @@ def _orm(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
     yield _write(scene, call, "append", "orm", "", f"{name}()", guards, transaction="?")
 
 
-def _core_insert(scene: Scene, call: ast.Call, statement: ast.Call) -> Iterator[WriteFact]:
+def _statements(scene: Scene, value: ast.expr) -> list[ast.Call]:
+    """The calls that built a SQLAlchemy statement, also through a variable that is extended step by step."""
+    if isinstance(value, ast.Call):
+        return [value]
+    if isinstance(value, ast.Name):
+        made = scene.module.values.get((scene.module.unit(value), value.id), [])
+        return [item for item in made if isinstance(item, ast.Call)]
+    return []
+
+
+def _core_insert(scene: Scene, call: ast.Call, statements: list[ast.Call]) -> Iterator[WriteFact]:
     """``conn.execute(table.insert(), rows)`` and ``execute(insert(Table).values(…))``."""
     words: list[str] = []
-    current: ast.expr = statement
     target = ""
-    while isinstance(current, ast.Call):
-        words.append(method(current))
-        if method(current) == "insert":
-            if isinstance(current.func, ast.Attribute):
-                target = scene.module.source(current.func.value)
-            elif current.args:
-                target = scene.module.source(current.args[0])
-        current = current.func.value if isinstance(current.func, ast.Attribute) else ast.Name("x")
-    if "insert" not in words or any(
-        word.startswith(("on_conflict", "on_duplicate", "prefix_with", "from_select")) for word in words
-    ):
-        return
-    yield _write(scene, call, "append", "sql", target.lower(), "insert()", transaction="?")
+    for statement in statements:
+        current: ast.expr = statement
+        while isinstance(current, ast.Call):
+            words.append(method(current))
+            if method(current) == "insert":
+                holder = (
+                    current.func.value
+                    if isinstance(current.func, ast.Attribute)
+                    else (current.args or [current.func])[0]
+                )
+                target = scene.module.source(holder)
+            current = current.func.value if isinstance(current.func, ast.Attribute) else ast.Name("x")
+    keyed = any(word.startswith(("on_conflict", "on_duplicate", "prefix_with", "from_select")) for word in words)
+    if "insert" in words and not keyed:
+        yield _write(scene, call, "append", "sql", target.lower(), "insert()", transaction="?")
 
 
 __all__ = ["collect_clients", "is_operator"]

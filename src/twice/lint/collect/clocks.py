@@ -80,6 +80,7 @@ def _facts(scene: Scene, flow: Flow) -> Facts:
             yield from _call(scene, flow, node)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _defaults(scene, flow, node)
+            yield from _returns(scene, flow, node)
         elif isinstance(node, ast.Assign):
             yield from _assign(scene, flow, node)
         elif isinstance(node, ast.Subscript) and any(isinstance(part, ast.Compare) for part in ast.walk(node.slice)):
@@ -120,7 +121,7 @@ def _call(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
         return
     if name == "add_argument" or name in ("Option", "option", "Argument"):
         for item in call.keywords:
-            if item.arg == "default":
+            if item.arg in ("default", "default_factory"):
                 source = flow.source(item.value)
                 if source is not None:
                     yield from _use(scene, Source(source.node, True), "default", call, "default date")
@@ -130,6 +131,9 @@ def _call(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
         return
     yield from _paths(scene, flow, call, name)
     yield from _window(scene, flow, call, name)
+    fallback = next((item.value for item in call.keywords if item.arg in ("default_var", "default")), None)
+    if name in ("get", "getenv") and fallback is not None and (source := flow.source(fallback)) is not None:
+        yield from _use(scene, Source(source.node, True), "default", call, "date")
     if name in ("getenv", "get") and len(call.args) == 2 and isinstance(literal(call.args[0]), str):
         source = flow.source(call.args[1])
         if source is not None:
@@ -280,6 +284,17 @@ def _defaults(scene: Scene, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctio
                 reaches=scene.module.span(default),
             )  # fmt: skip
             yield fact, source
+
+
+def _returns(scene: Scene, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Facts:
+    """``def run_day(): return argv[1] if given else today``: the date of the run becomes now."""
+    if not _DATE_WORD.search(node.name):
+        return
+    values = [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value is not None]
+    sources = [flow.source(value) for value in values]
+    clock = next((source for source in sources if source is not None), None)
+    if clock is not None and (clock.optional or any(source is None for source in sources)):
+        yield from _use(scene, Source(clock.node, True), "default", node, node.name)
 
 
 def _dictionary(scene: Scene, flow: Flow, node: ast.Dict) -> Facts:

@@ -6,7 +6,7 @@ import ast
 import re
 
 from twice.lint.collect.scene import Scene
-from twice.lint.facts import MarkFact, ReadFact
+from twice.lint.facts import EffectFact, MarkFact, ReadFact, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
 from twice.lint.vocabulary import is_mark
@@ -48,6 +48,7 @@ def collect_marks(scene: Scene) -> None:
             and "consumer" in scene.module.source(call.func.value).lower()
         ):
             scene.gathering.add(MarkFact(scene.place(call), "offset", "offset"))
+            _stored_after(scene, call)
         elif name in _NEWEST or name == "glob":
             _newest(scene, call, name)
 
@@ -86,6 +87,17 @@ def _consumer(scene: Scene, call: ast.Call) -> None:
         if method(call) == "KafkaConsumer" or isinstance(settings, ast.Dict):
             place = scene.place(auto if auto is not None else call)
             scene.gathering.add(MarkFact(place, "enable.auto.commit", "auto_offset"))
+
+
+def _stored_after(scene: Scene, commit: ast.Call) -> None:
+    """A function of this module that stores the message is called after the offset was committed."""
+    unit = scene.module.unit(commit)
+    storing = {write.place.unit for write in scene.gathering.all(WriteFact)} | {
+        e.place.unit for e in scene.gathering.all(EffectFact)
+    }
+    calls = [call for call in scene.module.calls if method(call) in storing and scene.module.unit(call) == unit]
+    if calls and all(call.lineno > commit.lineno for call in calls):
+        scene.gathering.add(MarkFact(scene.place(commit), "offset", "offset_first"))
 
 
 def _newest(scene: Scene, call: ast.Call, name: str) -> None:

@@ -59,12 +59,14 @@ class WatermarkSplit(Rule):
                 if write.verb in _WRITES
                 and not is_mark(write.target)
                 and not write.guards & {"temporary", "log"}
-                and write.place.unit == mark.place.unit
                 and write.place.span.line != mark.place.span.line
             ]
-            if not loads:
+            near = [write for write in loads if write.place.unit == mark.place.unit]
+            if not near and mark.place.transaction.startswith("call:"):
+                near = loads  # stored by itself, from another function or task than the load
+            if not near:
                 continue
-            nearest = min(loads, key=lambda write: abs(write.place.order - mark.place.order))
+            nearest = min(near, key=lambda write: abs(write.place.order - mark.place.order))
             severity = _severity(mark, nearest)
             if severity is not None:
                 yield self._of(file, mark, nearest, severity)

@@ -47,7 +47,7 @@ class ReadModifyWrite(Rule):
             counter = all(is_counter(name) for name in write.increments)
             yield self.finding(
                 file,
-                write.place,
+                write.increment_at or write.place,
                 f"`{column}` of {target_of(write)} is computed from its own old value: 10 less 3 is 7 after the first run and 4 after "
                 "the second.",
                 "Recompute the value from its source rows, or record the applied ids in the same transaction and skip them.",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twice.lint.facts import FileFacts, ProjectFacts
+from twice.lint.facts import FileFacts, MarkFact, ProjectFacts
 from twice.lint.finding import Finding
 from twice.lint.rules.rule import Case, Rule
 
@@ -48,14 +48,19 @@ class OffsetCommitFirst(Rule):
                     "Offsets are committed by a timer: a crash between the timer and the write loses the messages in between.",
                     "Switch auto-commit off and commit after the write; give the write a key.",
                 )
+            if mark.kind == "offset_first":
+                yield self._early(file, mark)
             if mark.kind == "offset":
                 later = [w for w in stores if w.place.unit == mark.place.unit and w.place.order > mark.place.order]
                 if later and not any(
                     w.place.unit == mark.place.unit and w.place.order < mark.place.order for w in stores
                 ):
-                    yield self.finding(
-                        file,
-                        mark.place,
-                        "The offset is committed before the row is written: a crash in between loses the message.",
-                        "Write first, with a key, then commit the offset.",
-                    )
+                    yield self._early(file, mark)
+
+    def _early(self, file: FileFacts, mark: MarkFact) -> Finding:
+        return self.finding(
+            file,
+            mark.place,
+            "The offset is committed before the row is written: a crash in between loses the message.",
+            "Write first, with a key, then commit the offset.",
+        )

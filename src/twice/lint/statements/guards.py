@@ -63,9 +63,9 @@ def is_unique_source(source: exp.Expr | None, known: dict[str, bool]) -> bool | 
     return None
 
 
-def increments(assignments: list[exp.Expr]) -> tuple[str, ...]:
-    """Columns whose new value is computed from the old one: running it twice applies it twice."""
-    found = []
+def increments(assignments: list[exp.Expr]) -> list[tuple[str, exp.Expr]]:
+    """Columns whose new value is computed from the old one, with the assignment: run twice, applied twice."""
+    found: dict[str, exp.Expr] = {}
     for assignment in assignments:
         if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
             continue
@@ -81,9 +81,9 @@ def increments(assignments: list[exp.Expr]) -> tuple[str, ...]:
                 and not isinstance(part.parent, exp.Values)
             ]
             if own:
-                found.append(column)
+                found.setdefault(column, assignment)
                 break
-    return tuple(dict.fromkeys(found))
+    return list(found.items())
 
 
 def _mentions(node: exp.Expr, target: str) -> bool:

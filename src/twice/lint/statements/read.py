@@ -122,6 +122,7 @@ def _one(
         if not facts and _is_query(statement.text):
             outcome.unread.append(statement.offset)
     else:
+        reader.site = site
         facts = reader.read(tree, place, site.engine, statement.text)
         gathering.add(*clocks_in(tree, site, statement.text))
         gathering.add(*variables_in(tree, variables))

@@ -11,7 +11,8 @@ from twice.lint.facts import Guard, IdFact, MarkFact, MergeShape, Place, ReadFac
 from twice.lint.gather import Fact
 from twice.lint.statements.guards import increments, is_after_mark, is_anti_join, is_unique_source
 from twice.lint.statements.mask import shown
-from twice.lint.statements.tree import function_name, name_of, tables_in
+from twice.lint.statements.site import Site
+from twice.lint.statements.tree import function_name, name_of, offset_of, tables_in
 from twice.lint.vocabulary import is_log, is_mark, is_temporary, names_the_run
 
 _SEQUENCES = re.compile(r"\b(small|big)?serial\b", re.IGNORECASE)
@@ -26,6 +27,7 @@ class WriteReader:
     def __init__(self) -> None:
         self.unique: dict[str, bool] = {}
         self.temporary: set[str] = set()
+        self.site: Site | None = None
 
     def read(self, tree: exp.Expr, place: Place, engine: str, text: str = "") -> list[Fact]:
         if isinstance(tree, exp.Insert):
@@ -71,6 +73,17 @@ class WriteReader:
             own.add("log")
         return replace(fact, guards=fact.guards | frozenset(own))
 
+    def _steps(self, steps: list[tuple[str, exp.Expr]]) -> dict[str, object]:
+        if not steps:
+            return {}
+        start = offset_of(steps[0][1])
+        at = (
+            self.site.place(start, start + len(steps[0][0])).span
+            if self.site is not None and start is not None
+            else None
+        )
+        return {"increments": tuple(column for column, _ in steps), "increment_at": at}
+
     def _insert(self, tree: exp.Insert, place: Place, engine: str) -> list[Fact]:
         target = name_of(tree.this)
         source = tree.expression
@@ -104,7 +117,9 @@ class WriteReader:
         mark = is_after_mark(source, target)
         if mark is not None:
             guards.add("looked_first")
-            facts.append(ReadFact(place, engine, target, strict_mark=isinstance(mark, exp.GT)))
+            start = offset_of(mark) or 0
+            at = self.site.place(start, start + 10) if self.site is not None else place
+            facts.append(ReadFact(at, engine, target, strict_mark=isinstance(mark, exp.GT)))
         if _only_literals(source):
             guards.add("constant_rows")
         write = self._write(verb, target, place, engine, call, guards=frozenset(guards), **more)
@@ -129,7 +144,7 @@ class WriteReader:
             updates=True,
             versioned=conflict.args.get("where") is not None,
         )
-        return "merge", {**more, "merge": shape, "key": keys, "increments": increments(assignments)}
+        return "merge", {**more, "merge": shape, "key": keys, **self._steps(increments(assignments))}
 
     def _merge(self, tree: exp.Merge, place: Place, engine: str) -> list[Fact]:
         target = name_of(tree.this)
@@ -140,7 +155,7 @@ class WriteReader:
         whens = tree.args["whens"].expressions if tree.args.get("whens") else []
         updates = [when for when in whens if when.args.get("matched") and isinstance(when.args.get("then"), exp.Update)]
         alias = tree.this.alias_or_name.lower()
-        own = tuple(column for when in updates for column in increments(_owned(when.args["then"].expressions, alias)))
+        own = [step for when in updates for step in increments(_owned(when.args["then"].expressions, alias))]
         shape = MergeShape(
             source=name_of(using) or "a query",
             source_unique=is_unique_source(using, known),
@@ -156,7 +171,7 @@ class WriteReader:
         return [
             self._write(
                 "merge", target, place, engine, "MERGE", guards=frozenset({"conflict_clause"}), merge=shape, key=key,
-                increments=own, nothing_on_conflict=not shape.updates, reads=tables_in(using),
+                **self._steps(own), nothing_on_conflict=not shape.updates, reads=tables_in(using),
             )
         ]  # fmt: skip
 
@@ -196,7 +211,7 @@ class WriteReader:
             guards.add("looked_first")
         write = self._write(
             "update", target, place, engine, "UPDATE",
-            guards=frozenset(guards), increments=increments(_owned(sets, alias, tree)),
+            guards=frozenset(guards), **self._steps(increments(_owned(sets, alias, tree))),
             conditions=(_normal(where.this),) if where else (),
         )  # fmt: skip
         return [write, *self._marks(target, tree, place)]
