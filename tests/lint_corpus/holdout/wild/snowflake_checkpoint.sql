@@ -1,0 +1,21 @@
+SET ETL_NAME = 'bronze_to_silver';
+SET SRC = 'RAW.PUBLIC.BRONZE';
+
+CREATE TABLE IF NOT EXISTS RAW.PUBLIC.ETL_CHECKPOINT (
+    etl_name STRING PRIMARY KEY,
+    last_ts TIMESTAMP
+);
+
+SET LAST_TS = (SELECT COALESCE(MAX(last_ts), '1900-01-01') FROM RAW.PUBLIC.ETL_CHECKPOINT WHERE etl_name = $ETL_NAME);
+
+MERGE INTO RAW.PUBLIC.SILVER t
+USING (
+    SELECT * FROM IDENTIFIER($SRC)
+    WHERE inserted_at > $LAST_TS
+    QUALIFY ROW_NUMBER() OVER (PARTITION BY txn_id ORDER BY inserted_at DESC, file_row DESC) = 1
+) s
+ON t.txn_id = s.txn_id
+WHEN MATCHED THEN UPDATE SET t.amount = s.amount, t.status = s.status
+WHEN NOT MATCHED THEN INSERT (txn_id, amount, status) VALUES (s.txn_id, s.amount, s.status);
+
+UPDATE RAW.PUBLIC.ETL_CHECKPOINT SET last_ts = CURRENT_TIMESTAMP() WHERE etl_name = $ETL_NAME;
