@@ -93,6 +93,18 @@ def test_positions_survive_lines_that_disappear_and_loops() -> None:
     assert [(clock.place.span.line, clock.place.span.column) for clock in facts_of(text).clocks] == [(8, 24)]
 
 
+@pytest.mark.parametrize(
+    "moment",
+    ["run_started_at.strftime('%Y-%m-%d')", "modules.datetime.date.today() - modules.datetime.timedelta(days=1)"],
+)
+def test_the_clock_of_dbt_is_a_clock_also_in_quotes(moment: str) -> None:
+    text = (
+        "{{ config(materialized='table') }}\nselect a from {{ ref('x') }} where d >= '{{ " + moment + " }}' and b = 1\n"
+    )
+    clocks = facts_of(text).clocks
+    assert [(clock.use, clock.place.span.line, clock.place.span.column) for clock in clocks] == [("filter", 2, 42)]
+
+
 def test_the_clock_of_a_view_is_its_readers() -> None:
     assert facts_of("select current_date as snapshot_date from {{ ref('a') }}").clocks == ()
 

@@ -97,8 +97,10 @@ class StandIn(_Base):  # type: ignore[misc]
 class Clock(StandIn):
     """A moment of the run, in whatever shape: it stays a clock when it is formatted or shifted."""
 
+    TEXT = "current_timestamp"
+
     def __str__(self) -> str:
-        return "current_timestamp"
+        return self.TEXT
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         return self

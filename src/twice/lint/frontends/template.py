@@ -25,6 +25,8 @@ _OPENING = re.compile(r"\{[{%#]")
 _QUOTE_OR_END = re.compile(r"\}\}|%\}|#\}|'|\"")
 _STRING = {"'": re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL), '"': re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL)}
 _BLOCK = re.compile(r"\{%(-?\s*(?:end)?(?:snapshot|docs)\b.{0,200}?)%\}", re.DOTALL)
+# '{{ run_started_at.date() }}' is a moment of the run, not a text; the mark behind it stays where it is.
+_QUOTED_CLOCK = re.compile(f"'({Clock.TEXT})({_MARK.pattern.replace('(', '(?:')}|)'")
 _PADDED = re.compile(r"%[^a-zA-Z%]*(?:\d{4}|\*)")
 _PADDING = frozenset({"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map"})
 _LONGEST = 2_000_000
@@ -92,7 +94,7 @@ def render(source: str, *, model: str, incremental: bool, adapter: str = "") -> 
     # The template is somebody else's program: whatever it raises is a reason not to read it, never our crash.
     except Exception as error:
         raise TemplateFailure(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}") from error
-    clean, marks = _unmarked(text, ends)
+    clean, marks = _unmarked(_QUOTED_CLOCK.sub(r" \1\2 ", text), ends)
     return Rendered(clean, source, marks, config.values, frozenset(called))
 
 
