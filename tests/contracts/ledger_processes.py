@@ -192,6 +192,25 @@ def take_over(url: str, start: str, rounds: str) -> None:
     tell(fences)
 
 
+def claim_and_release(url: str, start: str, rounds: str) -> None:
+    """Hold one slice again and again, and say when; a busy one is asked for again at once."""
+    ledger = Ledger.open(url)
+    _wait_for(start)
+    spans, tries = [], 0
+    while len(spans) < int(rounds):
+        tries += 1
+        attempt = f"{os.getpid()}-{tries}"
+        found = ledger.claim("turn", ["all"], attempt=attempt, kind="run", holder=str(os.getpid()), lease=MINUTE)
+        if isinstance(found, Claim):
+            began = time.monotonic()
+            ledger.advance(found, AttemptState.CLAIMED, AttemptState.STAGED)
+            ended = time.monotonic()
+            ledger.publish(attempt, Facts(), generations={"all": found.fence})
+            spans.append([began, ended])
+    ledger.close()
+    tell(spans)
+
+
 def settle_at_once(url: str, start: str, attempts: str) -> None:
     """Close every attempt; how many times this process was the one that did."""
     ledger = Ledger.open(url)
@@ -218,6 +237,7 @@ ROLES: dict[str, Callable[..., None]] = {
     "open_at_once": open_at_once,
     "race": race,
     "take_over": take_over,
+    "claim_and_release": claim_and_release,
     "settle_at_once": settle_at_once,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -232,6 +233,15 @@ class ClaimSuite(LedgerSuite):
         assert len({fence for fences in told for fence in fences}) == sum(len(fences) for fences in told)
         history = ledger.attempts("over", "all", limit=1000)
         assert sorted(history, key=lambda a: a.started) == sorted(history, key=lambda a: a.fence)
+
+    def test_processes_take_turns_at_a_slice_and_never_overlap(self, url: str, tmp_path: Path, ledger: Ledger) -> None:
+        told = processes(tmp_path, 3, "claim_and_release", url, "20")
+        spans = sorted(span for process in told for span in process)
+        assert len(spans) == 60
+        assert all(ended <= began for (_, ended), (began, _) in itertools.pairwise(spans))
+        run = ledger.run("turn", "all")
+        assert run is not None
+        assert run.generation == ledger.attempts("turn", limit=1)[0].fence
 
     def test_one_of_many_settlers_closes_an_attempt(self, url: str, tmp_path: Path, ledger: Ledger) -> None:
         names = [f"dead-{number}" for number in range(20)]

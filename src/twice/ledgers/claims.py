@@ -31,8 +31,9 @@ class Wish:
             raise ValueError(f"a claim names each slice once, not {self.labels}")
 
 
-def claim(connection: Connection, wish: Wish, now: datetime, until: datetime) -> Claim | Busy:
-    """Take every slice, or say who has one; the caller rolls back on Busy. Dying before the commit takes nothing;
+def claim(connection: Connection, wish: Wish, now: datetime, until: datetime) -> Claim | Busy | None:
+    """Take every slice, or say who has one; None if that one let go meanwhile: ask again. Without a claim the caller
+    rolls back. Dying before the commit takes nothing;
     after it the slices are held until the lease runs out, and the attempt is open for a later look to settle."""
     taken = _take(connection, wish, now, until)
     for label in wish.labels:
@@ -72,13 +73,13 @@ def _take(connection: Connection, wish: Wish, now: datetime, until: datetime) ->
     return set(connection.execute(taking, wanted).scalars())
 
 
-def _holder(connection: Connection, task: str, label: str) -> Busy:
+def _holder(connection: Connection, task: str, label: str) -> Busy | None:
     row = connection.execute(
         select(attempts.c.id, attempts.c.holder, leases.c.until)
         .join(attempts, attempts.c.fence == leases.c.fence)
         .where(leases.c.task == task, leases.c.label == label)
-    ).one()
-    return Busy(label, row.id, row.holder, row.until)
+    ).one_or_none()
+    return None if row is None else Busy(label, row.id, row.holder, row.until)
 
 
 def _insert_attempt(connection: Connection, wish: Wish, now: datetime) -> int:
@@ -102,5 +103,5 @@ def _remember_last(connection: Connection, task: str, labels: Sequence[str], fen
         put.on_conflict_do_update(
             index_elements=[runs.c.task, runs.c.label], set_={"last_fence": put.excluded.last_fence}
         ),
-        [{"task": task, "label": label, "generation": 0, "last_fence": fence} for label in labels],
+        [{"task": task, "label": label, "generation": 0, "last_fence": fence} for label in sorted(labels)],
     )

@@ -13,10 +13,13 @@ def rename(connection: Connection, old: str, new: str) -> None:
     stay. A second call finds nothing to move. Dying here has moved everything or nothing."""
     if not new or old == new:
         raise ValueError(f"a task is not renamed from {old!r} to {new!r}")
-    _settle_runs(connection, old, new)
+    # Attempts, then leases, then runs: the order in which every other transaction locks them.
+    _move(connection, attempts, old, new)
+    _move(connection, slices, old, new)
     _settle_leases(connection, old, new)
-    for table in (attempts, slices, runs, leases):
-        connection.execute(update(table).where(table.c.task == old).values(task=new))
+    _move(connection, leases, old, new)
+    _settle_runs(connection, old, new)
+    _move(connection, runs, old, new)
 
 
 def _settle_runs(connection: Connection, old: str, new: str) -> None:
@@ -42,6 +45,10 @@ def _settle_leases(connection: Connection, old: str, new: str) -> None:
             update(leases).where(*of_new, leases.c.until < row.until).values(fence=row.fence, until=row.until)
         )
         connection.execute(delete(leases).where(leases.c.task == old, leases.c.label == row.label))
+
+
+def _move(connection: Connection, table: Table, old: str, new: str) -> None:
+    connection.execute(update(table).where(table.c.task == old).values(task=new))
 
 
 def _labels(table: Table, task: str) -> Select[str]:

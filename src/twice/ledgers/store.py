@@ -55,12 +55,14 @@ class Ledger:
     ) -> Claim | Busy:
         """All slices or none. Dying after it leaves an open attempt whose lease runs out."""
         wish = Wish(task, tuple(labels), attempt, kind, holder)
-        now = self.now()
-        with self._writing() as connection:
-            found = claims.claim(connection, wish, now, now + lease)
-            if isinstance(found, Busy):
-                connection.rollback()
-            return found
+        found: Claim | Busy | None = None
+        while found is None:
+            now = self.now()
+            with self._writing() as connection:
+                found = claims.claim(connection, wish, now, now + lease)
+                if not isinstance(found, Claim):
+                    connection.rollback()
+        return found
 
     def renew(self, claim: Claim, lease: timedelta) -> bool:
         """Hold on for another `lease`. False: another attempt took a slice over, or settled this one as dead."""

@@ -36,7 +36,7 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int]) -> Non
     """Write the generations found at look, once. The same ones again change nothing; others are refused, since
     a generation that follows the table is no compare-and-swap. Dying here leaves all of them written or none."""
     state = connection.execute(
-        select(attempts.c.state).where(attempts.c.fence == held.fence, attempts.c.id == held.attempt)
+        select(attempts.c.state).where(attempts.c.fence == held.fence, attempts.c.id == held.attempt).with_for_update()
     ).scalar_one_or_none()
     if state not in OPEN_STATES:
         raise _lost(held, state)
@@ -100,6 +100,8 @@ def publish(connection: Connection, fence: int, facts: Facts, generations: Mappi
     if moved.rowcount != 1:
         return
     learn(connection, fence, facts)
+    # Before the runs, as a claim takes them: two transactions that lock in one order never wait in a ring.
+    release(connection, fence)
     attempt = connection.execute(select(attempts).where(attempts.c.fence == fence)).one()
     learnt = connection.execute(select(slices).where(slices.c.fence == fence)).all()
     _refuse_unknown(attempt.id, set(generations) - {row.label for row in learnt})
@@ -107,7 +109,6 @@ def publish(connection: Connection, fence: int, facts: Facts, generations: Mappi
         connection,
         [_run_of(attempt, row, generations[row.label], now) for row in learnt if row.label in generations],
     )
-    release(connection, fence)
 
 
 def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
