@@ -16,10 +16,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from twice.engine.jars import cache_folder, ready
 from twice.engine.java import Java, find_java
 from twice.errors import TwiceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _DAY_S = 86_400
 
@@ -102,30 +106,31 @@ def train(cache: Path) -> Archive:
     return archive
 
 
-def _exercise(spark: object, table: str) -> None:
-    from pyspark.sql import SparkSession
-    from pyspark.sql import functions as sf
+def _exercise(spark: SparkSession, table: str) -> None:
+    from twice.core.audit import measures_of, not_null
+    from twice.core.scope import Daily
+    from twice.engine.spark import SparkEngine
 
-    from twice.engine.session import run_session
-
-    assert isinstance(spark, SparkSession)
-    session = run_session(spark)
-    rows = session.range(100).withColumn("day", sf.expr("date_add(DATE '2026-01-01', cast(id % 2 as int))"))
-    grouped = rows.groupBy("day", (sf.col("id") % 7).alias("k")).agg(sf.sum("id").alias("n"), sf.count("*").alias("c"))
-    grouped.write.format("delta").partitionBy("day").save(table)
-    one = grouped.where("day = DATE '2026-01-01'")
-    where = "day >= DATE '2026-01-01' AND day < DATE '2026-01-02'"
+    engine, scope = SparkEngine(spark), Daily("day", start="2026-01-01")
+    session, slice_ = engine.fresh(), scope.slice_of("2026-01-01")
+    rows = session.range(100).selectExpr("id", "id % 7 AS k", "date_add(DATE '2026-01-01', cast(id % 2 AS int)) AS day")
+    rows.write.format("delta").partitionBy("day").save(table)
+    orders = engine.cut(session.read.format("delta").load(table), "day", slice_.start, slice_.end, None)
+    result, _ = engine.shape(orders.groupBy("day", "k").agg({"id": "sum"}).toDF("day", "id", "k"), scope)
+    engine.leaves(result)
+    engine.suspicions(result)
     for version in (1, 2):
+        observed = engine.observe(result, [slice_], measures_of([not_null("id")]))
         (
-            one.write.format("delta")
+            observed.frame.write.format("delta")
             .mode("overwrite")
-            .option("replaceWhere", where)
+            .option("replaceWhere", "day >= DATE '2026-01-01' AND day < DATE '2026-01-02'")
             .option("txnAppId", "training")
             .option("txnVersion", str(version))
             .save(table)
         )
-    session.read.format("delta").load(table).orderBy("day", "k").collect()
-    session.read.format("delta").option("versionAsOf", "0").load(table).where(where).count()
+        observed.read()
+    engine.duplicates(session.read.format("delta").option("versionAsOf", "1").load(table), ["day", "id"])
 
 
 def main() -> int:

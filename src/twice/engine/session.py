@@ -31,6 +31,9 @@ _ARCHIVE = "spark.twice.archive"
 _RUN = "spark.twice.run"
 _SHORT_JOBS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _GIB = 1 << 30
+_LOOPBACK = "127.0.0.1"
+_SUBMITTED = ("spark.driver.", "spark.master", "spark.jars", "spark.files", "spark.submit.")
+"""What Spark must know before its JVM starts."""
 
 # What a run's meaning may not depend on the surroundings for.
 _RUN_CONF = {
@@ -89,14 +92,13 @@ def embedded(settings: SessionSettings) -> SparkSession:
     java = find_java()
     delta = jars.ready(settings.cache)
     archive = archive_for(java, delta, settings.cache) if settings.archive != "off" else None
-    conf = SparkConf(loadDefaults=False)
-    for key, value in _conf(settings, delta, archive).items():
-        conf.set(key, value)
+    wanted = _conf(settings, delta, archive)
     settings.folder.mkdir(parents=True, exist_ok=True)
     settings.warehouse.mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    _start_jvm(conf, settings.log)
-    spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    # The rest never becomes a command line: any user of the machine could read a secret there.
+    _start_jvm(_spark_conf({k: v for k, v in wanted.items() if k.startswith(_SUBMITTED)}), settings.log)
+    spark = SparkSession.builder.config(conf=_spark_conf(wanted)).getOrCreate()
     atexit.register(close, spark)
     return spark
 
@@ -143,7 +145,6 @@ def archive_for(java: Java, delta: tuple[Path, ...], cache: Path) -> archives.Ar
 
 
 def _conf(settings: SessionSettings, delta: tuple[Path, ...], archive: archives.Archive | None) -> dict[str, str]:
-    cores = settings.cores or _cores()
     options = [
         f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
         f"-Dtwice.log.file={settings.log.absolute()}",
@@ -151,15 +152,16 @@ def _conf(settings: SessionSettings, delta: tuple[Path, ...], archive: archives.
         *(archives.options(archive, settings.archive == "make") if archive else ()),
         *(_SHORT_JOBS if settings.short_jobs else ()),
     ]
-    return {
+    cores = settings.cores or _cores()
+    ours = {
         "spark.app.name": "twice",
         "spark.master": f"local[{cores}]",
         "spark.driver.memory": settings.memory or _memory(),
         "spark.driver.extraJavaOptions": " ".join(_quoted(option) for option in options),
         # Not spark.jars: classes of another loader than the application's cannot be archived.
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in delta),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(settings.folder.absolute() / "scratch"),
@@ -171,8 +173,27 @@ def _conf(settings: SessionSettings, delta: tuple[Path, ...], archive: archives.
         "spark.databricks.delta.snapshotPartitions": "1",
         **({_ARCHIVE: str(archive.path)} if archive and settings.archive == "make" else {}),
         **_RUN_CONF,
-        **settings.conf,
     }
+    return _joined(ours, settings.conf, delta)
+
+
+def _joined(ours: dict[str, str], theirs: Mapping[str, str], delta: tuple[Path, ...]) -> dict[str, str]:
+    """The user's settings win, except where both are lists: there they are added to ours."""
+    conf = {**ours, **theirs}
+    for key, between in (
+        ("spark.driver.extraJavaOptions", " "),
+        ("spark.driver.extraClassPath", os.pathsep),
+        ("spark.sql.extensions", ","),
+    ):
+        if theirs.get(key):
+            conf[key] = f"{ours[key]}{between}{theirs[key]}"
+    if not conf["spark.master"].startswith("local"):
+        # Executors of a cluster need the jars too, and must reach the driver.
+        conf["spark.jars"] = ",".join([*(str(jar) for jar in delta), *filter(None, [theirs.get("spark.jars")])])
+        for key in ("spark.driver.host", "spark.driver.bindAddress"):
+            if key not in theirs:
+                del conf[key]
+    return conf
 
 
 def _cores() -> int:
@@ -192,6 +213,13 @@ def _memory() -> str:
 def _quoted(option: str) -> str:
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _spark_conf(settings: Mapping[str, str]) -> SparkConf:
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, value)
+    return conf
 
 
 def _start_jvm(conf: SparkConf, log: Path) -> None:
