@@ -158,7 +158,7 @@ def _value(value: Any, within: tuple[int, ...]) -> str:
         return "itself"
     inner = (*within, id(value))
     if isinstance(value, Mapping):
-        items = sorted(f"{_value(key, inner)}: {_value(item, inner)}" for key, item in value.items())
+        items = [f"{_value(key, inner)}: {_value(item, inner)}" for key, item in value.items()]
         return f"{type(value).__name__} {{{', '.join(items)}}}"
     if isinstance(value, list | tuple):
         return f"{type(value).__name__} [{', '.join(_value(item, inner) for item in value)}]"

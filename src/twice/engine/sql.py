@@ -168,7 +168,7 @@ def _is_cte(table: exp.Table) -> bool:
             passed = inside
             continue
         # The argument is `with_` since sqlglot 28, `with` before.
-        with_ = inside if isinstance(inside, exp.With) else inside.args.get("with_") or inside.args.get("with")
+        with_ = inside.args.get("with_") or inside.args.get("with")
         if not isinstance(with_, exp.With):
             continue
         visible = list(with_.expressions)
@@ -176,9 +176,6 @@ def _is_cte(table: exp.Table) -> bool:
             visible = visible[: visible.index(passed) + bool(with_.args.get("recursive"))]
         if any(cte.alias.lower() == name for cte in visible):
             return True
-        if isinstance(inside, exp.With):
-            # The With hangs on its query, whose `with_` is this same one: it was just looked at.
-            inside = inside.parent or inside
     return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 import textwrap
@@ -228,6 +229,21 @@ def test_a_module_that_only_another_task_uses_does_not_count(project: Project) -
     assert project.hash(jobs=jobs, a="x = 1", b="y = 1") == project.hash(jobs=jobs, a="x = 1", b="y = 2")
 
 
+def test_a_name_added_to_an_import_for_another_task_does_not_count(project: Project) -> None:
+    jobs = "from a import {}\ndef other():\n    return y\ndef revenue(orders):\n    return x\n"
+    a = "x = 1\ny = 2\n"
+    assert project.hash(jobs=jobs.format("x"), a=a) == project.hash(jobs=jobs.format("x, y"), a=a)
+
+
+def test_the_order_of_a_dictionary_counts() -> None:
+    """It may be the order of the result's columns."""
+
+    def make(names: dict[str, str]) -> Callable[..., Any]:
+        return lambda orders: names
+
+    assert code_hash(a_task(make({"a": "x", "b": "y"}))) != code_hash(a_task(make({"b": "y", "a": "x"})))
+
+
 def test_a_module_imported_for_what_loading_it_does_counts(project: Project) -> None:
     jobs = "import patches\ndef revenue(orders):\n    return orders\n"
     assert project.hash(jobs=jobs, patches="import os\n") != project.hash(jobs=jobs, patches="import re\n")
@@ -350,7 +366,11 @@ def test_the_hash_is_the_same_in_another_process() -> None:
     )
     runs = {
         subprocess.run(
-            [sys.executable, "-c", script], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for seed in ("1", "2", "3")
     }
