@@ -25,6 +25,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
+from twice import TwiceError
 
 import generate
 import local_spark
@@ -75,12 +76,17 @@ def main() -> int:
     started = time.monotonic()
     try:
         stage = open_shop(console)
-        for act in (naive_is_killed, twice_is_killed, run_again, restate, audit_fails):
-            act(stage)
+        for scene in (naive_is_killed, twice_is_killed, run_again, restate, audit_fails):
+            scene(stage)
         curtain(stage, time.monotonic() - started)
     except Untrue as untrue:
         console.print(f"[bold red]The story does not hold:[/] {untrue}")
         return 1
+    except TwiceError as error:
+        console.print(Text(f"{error}", style="bold red"))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
@@ -112,13 +118,14 @@ def naive_is_killed(stage: Stage) -> None:
 
 def twice_is_killed(stage: Stage) -> None:
     act(stage, 2, "The same job with twice, killed just before its commit and retried")
-    killed = {"TWICE_FAILPOINT": "before_commit"}
-    must(twice(stage, "run revenue_daily --date", environment=killed) == KILLED, "the job was not killed")
-    written = len(list((stage.warehouse / "shop" / "revenue_daily").rglob("part-*.parquet")))
+    # Its lease outlives a killed process: five minutes by default, too long for a demo.
+    killed = {"TWICE_FAILPOINT": "before_commit", "TWICE_LEASE_SECONDS": "10"}
+    must(twice(stage, f"run revenue_daily --date {DAY}", environment=killed) == KILLED, "the job was not killed")
+    written = len(list((stage.warehouse / "shop" / "revenue_daily").rglob("*.parquet")))
     must(written > 0, "it was killed before it had written anything")
     must(stage.revenue("shop/revenue_daily") == {}, "a reader sees rows of a run that was killed")
-    say(stage.console, f"Killed with {written} data file(s) written. A reader of the table sees none of their rows.")
-    must(twice(stage, "run revenue_daily --date") == 0, "the retry failed")
+    say(stage.console, f"Killed with {written} data file(s) written. A reader of the table sees no row of them.")
+    must(twice(stage, f"run revenue_daily --date {DAY} --wait 60") == 0, "the retry failed")
     seen = stage.revenue("shop/revenue_daily")
     _compare(stage, seen)
     must(seen == stage.truth, f"revenue is {_dollars(seen)}, not {_dollars(stage.truth)}")
@@ -128,14 +135,14 @@ def twice_is_killed(stage: Stage) -> None:
 def run_again(stage: Stage) -> None:
     act(stage, 3, "Run again: nothing has changed")
     before = stage.version("shop/revenue_daily")
-    must(twice(stage, "run revenue_daily --date", expect="already published") == 0, "the second run failed")
+    must(twice(stage, f"run revenue_daily --date {DAY}", expect="already published") == 0, "the second run failed")
     must(stage.version("shop/revenue_daily") == before, "the second run made a commit")
     verdict(stage, "green", "Already published: exit 0, no commit, no job over the data.")
 
 
 def restate(stage: Stage) -> None:
     act(stage, 4, "Restate: compute it again on purpose, and compare")
-    must(twice(stage, "restate revenue_daily --date", expect="identical") == 0, "the restatement failed")
+    must(twice(stage, f"restate revenue_daily --date {DAY}", expect="identical") == 0, "the restatement failed")
     must(stage.revenue("shop/revenue_daily") == stage.truth, "the restatement changed the revenue")
     verdict(stage, "green", "A new generation, and row for row the same: IDENTICAL.")
 
@@ -145,7 +152,7 @@ def audit_fails(stage: Stage) -> None:
     say(stage.console, f"{DAY} is delivered again; the currency service was down: no dollars for {BROKEN_REGION}.")
     before = (stage.version("shop/revenue_daily"), stage.revenue("shop/revenue_daily"))
     _deliver(stage.spark, stage.warehouse, days=1, broken=BROKEN_REGION)
-    must(twice(stage, "run revenue_daily --date", expect="not_null(revenue)") == 1, "bad data was published")
+    must(twice(stage, f"run revenue_daily --date {DAY}", expect="not_null(revenue)") == 1, "bad data was published")
     after = (stage.version("shop/revenue_daily"), stage.revenue("shop/revenue_daily"))
     must(after == before, f"the table changed from {before} to {after}")
     verdict(stage, "green", f"Exit 1. Readers still see version {after[0]} and {_dollars(after[1])}: untouched.")
@@ -153,22 +160,24 @@ def audit_fails(stage: Stage) -> None:
 
 
 def curtain(stage: Stage, seconds: float) -> None:
-    twice_program = _near(Path(sys.executable).parent / "twice")
     stage.console.print(Rule(f"told in {seconds:.0f} s"))
-    say(stage.console, f"The tables, the ledger and the job are in [bold]{_near(FOLDER)}[/]. Try next:\n")
-    for command, why in (
-        (f"cd {_near(FOLDER)}", ""),
-        (f"../{twice_program} history revenue_daily --date {DAY}", "every attempt, and what became of it"),
-        (f"../{twice_program} run revenue_daily --date {DAY}", "the day was delivered again, repaired"),
-        (f"../{twice_program} run revenue_daily --date 2026-06-10", "another day; kill it where you like"),
+    say(stage.console, f"The tables, the ledger and the job are in [bold]{_near(FOLDER)}[/]. Try next:")
+    program = Path(sys.executable).parent / "twice"
+    shown = os.path.relpath(program, FOLDER) if program.is_relative_to(Path.cwd()) else program
+    for why, command in (
+        ("", f"cd {_near(FOLDER)}"),
+        ("every attempt, and what became of it", f"{shown} history revenue_daily --date {DAY}"),
+        ("the day was delivered again, repaired", f"{shown} run revenue_daily --date {DAY}"),
+        ("another day: stop it where you like, and run it again", f"{shown} run revenue_daily --date 2026-06-10"),
     ):
-        stage.console.print(Text.assemble(("    " + command, "bold"), (f"    # {why}" if why else "", "dim")))
+        stage.console.print(Text(f"    # {why}", style="dim") if why else Text(), soft_wrap=True)
+        stage.console.print(Text("    " + command, style="bold"), soft_wrap=True)
     stage.console.print()
 
 
 def twice(stage: Stage, words: str, expect: str = "", environment: dict[str, str] | None = None) -> int:
-    command = [str(Path(sys.executable).parent / "twice"), *words.split(), DAY]
-    shown = " ".join([*(f"{name}={value}" for name, value in (environment or {}).items()), "twice", words, DAY])
+    command = [str(Path(sys.executable).parent / "twice"), *words.split()]
+    shown = " ".join([*(f"{name}={value}" for name, value in (environment or {}).items()), "twice", words])
     return run(stage, command, shown, expect=expect, environment=environment)
 
 
@@ -184,7 +193,7 @@ def run(
 
     It gets a process group of its own, so that a kill takes its JVM too and never this process.
     """
-    stage.console.print(Text.assemble(("$ " + shown, "bold cyan")))
+    stage.console.print(Text("$ " + shown, style="bold cyan"), soft_wrap=True)
     process = subprocess.Popen(
         command,
         cwd=FOLDER,
@@ -194,13 +203,16 @@ def run(
         text=True,
         start_new_session=True,
     )
-    assert process.stdout is not None
     told = ""
-    for line in process.stdout:
-        told += line
-        stage.console.print(Padding(Text(line.rstrip(), style="dim"), (0, 0, 0, 4), expand=False))
-        if kill_after is not None and kill_after(line):
-            os.killpg(process.pid, signal.SIGKILL)
+    try:
+        for line in process.stdout or ():
+            told += line
+            stage.console.print(Padding(Text(line.rstrip(), style="dim"), (0, 0, 0, 4), expand=False))
+            if kill_after is not None and kill_after(line):
+                os.killpg(process.pid, signal.SIGKILL)
+    except BaseException:  # Ctrl-C reaches this process only: the job must not live on
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     code = process.wait()
     if code == KILLED:
         stage.console.print(Text("    killed: SIGKILL to the whole process group", style="bold red"))
