@@ -48,6 +48,15 @@ def test_the_readme_shows_the_shops_own_job() -> None:
     assert job.endswith(shown)
 
 
+def test_every_promise_names_tests_that_exist() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)?::(test_\w+)`", (ROOT / "README.md").read_text())
+    assert len(named) >= 6
+    file = ""
+    for place, test in named:
+        file = place or file
+        assert f"def {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
+
+
 def test_the_configuration_page_shows_a_file_that_loads(tmp_path: Path) -> None:
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "twice.toml").write_text(TOML.findall((ROOT / "docs/configuration.md").read_text())[0])
