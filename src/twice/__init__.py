@@ -8,6 +8,7 @@ from twice.core import audit
 from twice.core.run import Outcome, RunResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
 from twice.core.task import Policy, read
+from twice.engine.keys import stable_row_hash, surrogate_key
 from twice.errors import TwiceError
 from twice.strategies.replace import replace
 
@@ -30,5 +31,7 @@ __all__ = [
     "replace",
     "session",
     "sql_task",
+    "stable_row_hash",
+    "surrogate_key",
     "task",
 ]
