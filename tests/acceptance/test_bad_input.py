@@ -102,8 +102,8 @@ def test_a_missing_input_table_is_told_and_creates_nothing(shop: Shop, spark: An
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ('orders.selectExpr("date_add(order_date, 1) AS order_date", "region")', "outside the slice"),
-        ('orders.selectExpr("CAST(NULL AS DATE) AS order_date", "region")', "outside the slice"),
+        ('orders.selectExpr("date_add(order_date, 1) AS order_date", "region")', "rows outside 2026-06-09"),
+        ('orders.selectExpr("CAST(NULL AS DATE) AS order_date", "region")', "rows outside 2026-06-09"),
         ('orders.select("region")', "order_date"),
         ('orders.select("order_date", "region", "REGION")', "region"),
         ('orders.withColumn("r", F.rand())', "rand reaches column r"),

@@ -68,6 +68,14 @@ class Lost:
     published: Published
 
 
+@dataclass(frozen=True)
+class Foreign:
+    """A commit that changed rows of a slice without twice."""
+
+    version: int
+    operation: str
+
+
 class Target(Protocol):
     """A table system that carries out the write verbs atomically.
 
@@ -84,6 +92,9 @@ class Target(Protocol):
 
     def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
         """The note of the commit that gave this token this generation; None once the log forgot it."""
+
+    def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
+        """Commits after a version, as far as the log remembers, by which others changed rows of these slices."""
 
     def stage(
         self, table: TableName, frame: Frame, plan: Plan, attempt: str, *, read_at: int | None = None
@@ -158,8 +169,9 @@ class Engine(Protocol):
     def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:
         """What in the analysed plan is not the same on every run."""
 
-    def leaves(self, frame: Frame) -> tuple[Leaf, ...]:
-        """Every leaf of the plan, subqueries included. Empty only for a plan that reads nothing."""
+    def leaves(self, frame: Frame, before: Sequence[Leaf] = ()) -> tuple[Leaf, ...]:
+        """Every leaf of the plan, subqueries included. One whose files only rearrange those of a leaf of `before`
+        is given as that leaf."""
 
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         """Count, fingerprint and measure the rows of each slice while they are written."""

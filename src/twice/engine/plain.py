@@ -48,7 +48,7 @@ class PlainEngine:
     def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:  # noqa: ARG002 - rows at hand have no plan
         return ()
 
-    def leaves(self, frame: Frame) -> tuple[Leaf, ...]:
+    def leaves(self, frame: Frame, before: Sequence[Leaf] = ()) -> tuple[Leaf, ...]:  # noqa: ARG002 - never rearranged
         return (Leaf("rows", "rows", _digest(frame.columns, frame.rows)),)
 
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:

@@ -35,8 +35,8 @@ class SparkEngine:
     def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:
         return guard.suspicions(frame)
 
-    def leaves(self, frame: Frame) -> tuple[Leaf, ...]:
-        return lineage.leaves(frame)
+    def leaves(self, frame: Frame, before: Sequence[Leaf] = ()) -> tuple[Leaf, ...]:
+        return lineage.leaves(frame, before)
 
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         return observe(frame, slices, measures)

@@ -72,7 +72,7 @@ def compute(shop: Workshop, task: Task, plan: Plan, session: Any) -> Computed:
     pins = Pins(shop, session)
     result = result_frame(shop, task, plan.slices, pins)
     frame, shape = shop.engine.shape(result, task.scope)
-    leaves = shop.engine.leaves(frame)
+    leaves = shop.engine.leaves(frame, _leaves_before(shop, task, plan))
     intention = Intention(shop.code_hash(task), inputs_hash(leaves))
     suspicions = shop.engine.suspicions(frame)
     return Computed(frame, shape, leaves, intention, suspicions, pins.versions.get(task.target.name))
@@ -88,6 +88,20 @@ def result_frame(shop: Workshop, task: Task, slices: tuple[Slice, ...], pins: Pi
             slices[-1], slices, pins.session, shop.root, lambda table: pins.open(TableName.parse(table))
         )
     return _call(task, arguments)
+
+
+def _leaves_before(shop: Workshop, task: Task, plan: Plan) -> tuple[Leaf, ...]:
+    """What the published slices were computed from, as far as the ledger remembers."""
+    runs = [shop.ledger.run(task.name, slice_.label) for slice_ in plan.slices]
+    published = {run.attempt: run.label for run in runs if run is not None and run.attempt is not None}
+    attempts = [(shop.ledger.attempt(attempt), label) for attempt, label in published.items()]
+    return tuple(
+        Leaf(held.kind, held.name, held.identity, held.version)
+        for attempt, label in attempts
+        if attempt is not None
+        for held in attempt.inputs
+        if held.label == label
+    )
 
 
 def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:

@@ -58,9 +58,9 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
     with step("compute"):
         computed = compute(attempt.shop, attempt.task, attempt.plan, attempt.session)
         decision = decide(attempt.kind, attempt.task.policy.rerun, states(found, computed))
-        if not decision.compute:
-            return _unchanged(attempt, found, decision.why)
-        refuse_suspicions(attempt.task, computed, attempt.where)
+    if not decision.compute:
+        return _unchanged(attempt, found, decision.why)
+    refuse_suspicions(attempt.task, computed, attempt.where)
     hit(Point.AFTER_COMPUTE)
     with step("stage"), discarding(attempt):
         ready = _stage(attempt, found, computed, decision.why)

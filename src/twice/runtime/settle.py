@@ -38,6 +38,7 @@ def look(shop: Workshop, task: Task, plan: Plan, target: Target) -> Found:
         intention, note = _catch_up(shop, task, target, app, label, generation, published.version)
         intentions[label] = intention
         notes += note
+        notes += _changed_by_others(shop, task, target, plan, label)
     generations = {label: published.generations[app] for app, label in labels.items()}
     return Found(published.version, generations, intentions, tuple(notes))
 
@@ -105,6 +106,19 @@ def _catch_up(
     attempt = note.attempt if note else None
     shop.ledger.adopt(task.name, label, generation=generation, attempt=attempt, intention=intention, version=version)
     return intention, notes
+
+
+def _changed_by_others(shop: Workshop, task: Task, target: Target, plan: Plan, label: str) -> list[str]:
+    """twice cannot keep other writers away; it can say what they did since the slice was published."""
+    known = shop.ledger.run(task.name, label)
+    if known is None or known.version is None or not known.generation:
+        return []
+    mine = [slice_ for slice_ in plan.slices if slice_.label == label]
+    return [
+        f"{label} was changed by others in version {change.version} ({change.operation}); "
+        f"to put it right: twice restate {task.name} --date {label}"
+        for change in target.foreign(task.target, known.version, mine)
+    ]
 
 
 def remembered(shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int) -> Intention | None:

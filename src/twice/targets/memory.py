@@ -8,11 +8,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
 from twice.core.failpoints import Point, hit
-from twice.core.ports import Column, Landed, Lost, Published, Shape, Staged
+from twice.core.ports import Column, Foreign, Landed, Lost, Published, Shape, Staged
 from twice.core.scope import SliceColumn
 from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
@@ -116,6 +117,15 @@ class MemoryTarget:
                 return version.note
         return None
 
+    def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
+        held = self._tables.get(table.name)
+        versions = list(enumerate(held.versions))[since:] if held else []
+        return tuple(
+            Foreign(number, "WRITE")
+            for (_, before), (number, after) in pairwise(versions)
+            if after.note is None and _touched(before, after, slices)
+        )
+
     def stage(self, table: TableName, frame: Rows, plan: Plan, attempt: str, *, read_at: int | None = None) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
         held = self._existing(table)
@@ -195,6 +205,12 @@ class MemoryTarget:
         if held is None:
             raise InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
         return held
+
+
+def _touched(before: _Version, after: _Version, slices: Sequence[Slice]) -> bool:
+    changed = {file.name: file for file in (*before.files, *after.files)}
+    both = {file.name for file in before.files} & {file.name for file in after.files}
+    return any(_inside(file.value, slices) for name, file in changed.items() if name not in both)
 
 
 def _partition_column(shape: Shape, slice_column: SliceColumn | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import Context
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -142,8 +143,6 @@ def test_a_lost_reply_is_settled_by_asking_the_target(bench: Bench, monkeypatch:
 def test_a_lost_ledger_is_learnt_again_from_the_table(bench: Bench, tmp_path: Any) -> None:
     declared = bench.declare(revenue_task())
     bench.run(declared)
-    from dataclasses import replace
-
     fresh = Ledger.open(f"sqlite:///{tmp_path}/fresh.db", bench.clock)
     bench.ledger.close()
     bench.shop = replace(bench.shop, ledger=fresh)
@@ -163,6 +162,25 @@ def test_a_recreated_table_is_published_again_and_noted(bench: Bench) -> None:
     assert result.slices[0].generation == 1
     assert "it was recreated" in result.notes[0]
     assert bench.run(declared).notes == ()
+
+
+def test_a_slice_changed_by_others_is_reported_with_the_version_that_did_it(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.run(declared, "2026-06-10")
+    table = bench.target._tables[REVENUE.name]
+    latest = table.versions[-1]
+    kept = tuple(file for file in latest.files if file.value != DAY)
+    table.versions.append(replace(latest, files=kept, note=None))
+    result = bench.run(declared)
+    assert result.outcome is Outcome.ALREADY
+    assert result.notes == (
+        "2026-06-09 was changed by others in version 3 (WRITE); to put it right: twice restate revenue --date 2026-06-09",
+    )
+    assert bench.run(declared, "2026-06-10").notes == ()
+    bench.run(declared, kind="restate")
+    assert bench.run(declared).notes == ()
+    assert bench.revenue[0] == (DAY, 15)
 
 
 def test_a_ledger_that_cannot_record_the_intent_publishes_nothing(

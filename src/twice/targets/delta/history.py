@@ -39,6 +39,11 @@ class History:
                 return version, note
         return self._search(app_id, generation) if newest >= RECENT else None
 
+    def actions(self, version: int) -> list[dict[str, Any]] | None:
+        """Everything one commit did; None if the log forgot it."""
+        text = self._text(f"{version:020d}.json")
+        return None if text is None else [json.loads(line) for line in text.splitlines()]
+
     def mentions(self, *texts: str) -> bool:
         """Whether any commit still in the log has one of these texts in it."""
         lines = self._lines()

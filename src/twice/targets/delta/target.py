@@ -8,7 +8,7 @@ from dataclasses import replace as with_changes
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.ports import Landed, Lost, Published, Shape, Staged
+from twice.core.ports import Foreign, Landed, Lost, Published, Shape, Staged
 from twice.core.scope import SliceColumn
 from twice.core.slice import Slice
 from twice.core.task import TableName
@@ -19,6 +19,7 @@ from twice.targets.delta import create, leftovers, public, replace
 from twice.targets.delta.history import History
 from twice.targets.delta.internal import Log, acting
 from twice.targets.delta.lock import locked
+from twice.targets.delta.others import changes
 from twice.targets.delta.publish import Stage
 from twice.targets.delta.table import Table, why_public
 from twice.targets.schema import check_names, drift
@@ -76,6 +77,12 @@ class DeltaTarget:
             version, _ = Log(self._session, path).generations(())
             found = None if version is None else History(self._session, path).find(app_id, generation, version)
             return None if found is None else found[1]
+
+    def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
+        path = self._locate(table)
+        with acting(self._session):
+            held = Log(self._session, path).table()
+            return () if held is None else changes(History(self._session, path), held, since, slices)
 
     def one_slice_only(self, table: TableName) -> str | None:
         """Why this table takes one slice per commit; None if it takes several."""
