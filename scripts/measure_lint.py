@@ -62,11 +62,11 @@ def measure(split: str, *, preview: bool = False) -> Score:
     score = Score()
     for entry in labels:
         if entry["split"] == split:
-            _judge(entry, by_path.get((CORPUS / entry["path"]).as_posix(), []), score, preview=preview)
+            _judge(entry, by_path.get((CORPUS / entry["path"]).as_posix(), []), score)
     return score
 
 
-def _judge(entry: dict[str, Any], findings: list[Finding], score: Score, *, preview: bool) -> None:
+def _judge(entry: dict[str, Any], findings: list[Finding], score: Score) -> None:
     labels = entry.get("label", [])
     explained: set[int] = set()
     for label in labels:
@@ -86,7 +86,8 @@ def _judge(entry: dict[str, Any], findings: list[Finding], score: Score, *, prev
     for index, finding in enumerate(findings):
         if index not in explained and finding.severity != "info":
             score.unlabelled_errors += finding.severity == "error"
-            score.surprising.append(f"{entry['path']}:{finding.line} {finding.code} {finding.severity}: {finding.message[:90]}")
+            what = f"{finding.code} {finding.severity}: {finding.message[:90]}"
+            score.surprising.append(f"{entry['path']}:{finding.line} {what}")
 
 
 def _matches(finding: Finding, label: dict[str, Any]) -> bool:

@@ -84,7 +84,9 @@ class Place:
     order: int = 0
     transaction: str = "?"
     within: frozenset[str] = frozenset()
-    """Any of: loop, branch, except, foreach_batch, transform, callback, query (nothing is written), parameter (the mode is a caller's choice)."""
+    """Any of: loop, branch, except, foreach_batch, transform, callback, query (nothing is written),
+    parameter (the mode is a caller's choice).
+    """
     runs: Span | None = None
     """Where a statement kept in a constant is given to the database, when that is another place."""
 

@@ -32,9 +32,8 @@ def _with_guards(write: WriteFact, file: FileFacts, settings: LintSettings) -> W
         fnmatch.fnmatch(write.target, pattern.lower()) or write.engine == pattern for pattern in settings.upsert_targets
     ):
         found.add("upsert_store")
-    if settings.dynamic_overwrite or "dynamic_overwrite" in file.traits:
-        if write.verb == "overwrite":
-            found.add("dynamic_overwrite")
+    if (settings.dynamic_overwrite or "dynamic_overwrite" in file.traits) and write.verb == "overwrite":
+        found.add("dynamic_overwrite")
     if write.verb in ADDING:
         for other in file.writes:
             if other is not write and same_table(other.target, write.target):

@@ -26,7 +26,9 @@ from twice.lint.source import LARGEST, decoded, role_of
 from twice.lint.suppression import CODE as UNUSED
 from twice.lint.suppression import applied
 
-_SKIPPED = {".git", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".tox", "site-packages",
+_SKIPPED = {
+    ".git", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".tox",
+    "site-packages",
             "dbt_packages", "dbt_modules", ".ipynb_checkpoints", ".eggs", "build", "dist"}  # fmt: skip
 _FEW = 24
 """Below this many files a second process costs more than it saves."""

@@ -24,12 +24,14 @@ _SETUP_NAME = re.compile(
 )
 _TOOLING_NAME = re.compile(
     r"(^|/)(setup|manage|noxfile|fabfile)\.py$"
-    r"|(^|/)(generate_(data|fake|mock|sample|test)[^/]*|[^/]*(data|fake|mock)_?gen(erator)?|[^/]*faker[^/]*|[^/]*simulator)\.py$"
+    r"|(^|/)(generate_(data|fake|mock|sample|test)[^/]*|[^/]*(data|fake|mock)_?gen(erator)?)\.py$"
+    r"|(^|/)([^/]*faker[^/]*|[^/]*simulator)\.py$"
     r"|(^|/)(docs|\.github|vendor|node_modules|site-packages)/",
     re.IGNORECASE,
 )
 _TOOLING_IMPORT = re.compile(
-    r"^\s*(from|import) (faker|mimesis|factory|flask|fastapi|django|starlette|streamlit|telegram|discord|tkinter|PyQt\d)\b",
+    r"^\s*(from|import) "
+    r"(faker|mimesis|factory|flask|fastapi|django|starlette|streamlit|telegram|discord|tkinter|PyQt\d)\b",
     re.MULTILINE,
 )
 """Generators of data, and applications: a row per request is what they are for."""
@@ -42,7 +44,7 @@ def role_of(path: str, text: str = "") -> Role:
         return "test"
     if _SETUP_NAME.search(name):
         return "setup"
-    if _TOOLING_NAME.search(name) or _TOOLING_IMPORT.search(text):
+    if _TOOLING_NAME.search(name) or (_TOOLING_IMPORT.search(text) and "BaseCommand" not in text):
         return "tooling"
     return "pipeline"
 

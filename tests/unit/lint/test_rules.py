@@ -9,10 +9,32 @@ from twice.lint.run import lint_text
 from twice.lint.settings import LintSettings
 
 SECTIONS = ("What it does", "Why it breaks a re-run", "When it is fine")
-FIRST_RELEASE = (
-    "TW101 TW102 TW103 TW104 TW105 TW201 TW202 TW203 TW301 TW302 TW303 TW307 TW401 TW402 TW501 TW504 TW506 "
-    "TW601 TW602 TW603 TW701 TW702 TW801 TW901"
-).split()
+FIRST_RELEASE = [
+    "TW101",
+    "TW102",
+    "TW103",
+    "TW104",
+    "TW105",
+    "TW201",
+    "TW202",
+    "TW203",
+    "TW301",
+    "TW302",
+    "TW303",
+    "TW307",
+    "TW401",
+    "TW402",
+    "TW501",
+    "TW504",
+    "TW506",
+    "TW601",
+    "TW602",
+    "TW603",
+    "TW701",
+    "TW702",
+    "TW801",
+    "TW901",
+]
 
 
 def cases(kind: str) -> list[tuple[Rule, int, Case]]:

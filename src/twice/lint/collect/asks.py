@@ -9,7 +9,8 @@ from twice.lint.collect.scene import Scene
 from twice.lint.resolve.module import literal, method
 
 _ASKS = {
-    "fetchone", "first", "scalar", "scalar_one_or_none", "one_or_none", "exists", "count", "get_first", "head_object", "get_records",
+    "fetchone", "first", "scalar", "scalar_one_or_none", "one_or_none", "exists", "count", "get_first",
+    "head_object", "get_records",
     "fetchval", "find_one", "count_documents", "table_exists", "fetchall", "query", "get",
 }  # fmt: skip
 _WORD = re.compile(r"exist|already|is_?new|duplicate|(^|_)seen|is_processed|already_processed", re.I)

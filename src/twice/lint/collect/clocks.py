@@ -23,9 +23,22 @@ _IN_TEXT = re.compile(r"\bcurrent_(date|timestamp)\b(\(\))?|\bnow\(\)", re.I)
 _STATEMENT = re.compile(r"\s*(select|insert|with|update|delete|merge|create)\b", re.I)
 _BARE = {"now", "utcnow", "today"}
 _FILTERS = {"filter", "where", "query", "having", "filter_by"}
-_READS = re.compile(r"^(read_\w+|load|parquet|csv|json|orc|textFile|table|open|glob|iglob|listdir|scandir|get_object|download_\w+|list_objects\w*|list_blobs|rglob|wholeTextFiles|get_key|read_key|urlretrieve|FTP|retrbinary)$")  # fmt: skip
-_WRITES = re.compile(r"^(to_(csv|parquet|json|excel|pickle|feather|sql|gbq|orc)|save|saveAsTable|insertInto|put_object|upload_\w+|put_file|load_file|load_string|load_bytes|blob|copy_object|write_(csv|parquet|json|text|bytes|table)|dump|copyfile|move|export\w*|create_table|load_table_from_\w+|key|makedirs|mkdir)$")  # fmt: skip
-_WINDOW = re.compile(r"^(start|end|since|until|from_?|to|date|start_?date|end_?date|from_?date|to_?date|date_?from|date_?to|start_?time|end_?time|updated_?(since|after)|created_?(after|before)|begin|after|before|day|ds|dt|min_?date|max_?date|startDate|endDate|time_?min|time_?max|period\w*|run_date|params)$", re.I)  # fmt: skip
+_READS = re.compile(
+    r"^(read_\w+|load|parquet|csv|json|orc|textFile|table|open|glob|iglob|listdir|scandir|get_object|"
+    r"download_\w+|list_objects\w*|list_blobs|rglob|wholeTextFiles|get_key|read_key|urlretrieve|FTP|"
+    r"retrbinary)$"
+)
+_WRITES = re.compile(
+    r"^(to_(csv|parquet|json|excel|pickle|feather|sql|gbq|orc)|save|saveAsTable|insertInto|put_object|"
+    r"upload_\w+|put_file|load_file|load_string|load_bytes|blob|copy_object|write_(csv|parquet|json|text|"
+    r"bytes|table)|dump|copyfile|move|export\w*|create_table|load_table_from_\w+|key|makedirs|mkdir)$"
+)
+_WINDOW = re.compile(
+    r"^(start|end|since|until|from_?|to|date|start_?date|end_?date|from_?date|to_?date|date_?from|date_?to|"
+    r"start_?time|end_?time|updated_?(since|after)|created_?(after|before)|begin|after|before|day|ds|dt|"
+    r"min_?date|max_?date|startDate|endDate|time_?min|time_?max|period\w*|run_date|params)$",
+    re.I,
+)
 _HTTP = {"get", "post", "put", "patch", "request", "urlopen"}
 _DATE_WORD = re.compile(
     r"(date|day|dt|ds|time|start|end|since|until|ts|month|year|hour|as_?of|snapshot|today|yesterday|period|partition|window)",
@@ -108,7 +121,7 @@ def _call(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
     name = method(call)
     attribute = isinstance(call.func, ast.Attribute)
     if name in ("DAG", "dag") or is_operator(name):
-        yield from _dag(scene, flow, call, name)
+        yield from _dag(scene, flow, call)
         return
     if name in _FILTERS and attribute and call.args:
         for value in call.args:
@@ -193,7 +206,7 @@ def _in_dictionary(scene: Scene, flow: Flow, value: ast.expr) -> Source | None:
     return None
 
 
-def _dag(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
+def _dag(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
     for item in call.keywords:
         if item.arg in ("on_failure_callback", "end_date", "schedule", "schedule_interval", None):
             continue

@@ -30,13 +30,15 @@ _CREATES = re.compile(
 )
 _PAYMENT = re.compile(r"stripe|charge|payment|payout|refund|invoice|paypal|braintree|adyen|transfer_?funds", re.I)
 _CALLS: dict[str, EffectKind] = {
-    "chat_postMessage": "chat", "files_upload": "chat", "files_upload_v2": "chat", "send_slack_message": "chat", "send_text": "chat",
-    "sendmail": "email", "send_message": "email", "send_email": "email", "send_raw_email": "email", "send_mail": "email",
-    "send_sms": "sms", "create_incident": "page",
+    "chat_postMessage": "chat", "files_upload": "chat", "files_upload_v2": "chat", "send_slack_message": "chat",
+    "send_text": "chat", "sendmail": "email", "send_message": "email", "send_email": "email",
+    "send_raw_email": "email", "send_mail": "email", "send_sms": "sms", "create_incident": "page",
 }  # fmt: skip
 _OPERATORS: tuple[tuple[str, EffectKind], ...] = (
-    ("Slack", "chat"), ("EmailOperator", "email"), ("DiscordWebhook", "chat"), ("Telegram", "chat"), ("OpsgenieCreate", "page"),
-    ("SnsPublish", "queue"), ("PubSubPublish", "queue"), ("SqsPublish", "queue"), ("SimpleHttpOperator", "http"), ("HttpOperator", "http"),
+    ("Slack", "chat"), ("EmailOperator", "email"), ("DiscordWebhook", "chat"), ("Telegram", "chat"),
+    ("OpsgenieCreate", "page"),
+    ("SnsPublish", "queue"), ("PubSubPublish", "queue"), ("SqsPublish", "queue"), ("SimpleHttpOperator",
+    "http"), ("HttpOperator", "http"),
     ("MSTeams", "chat"), ("SendGrid", "email"),
 )  # fmt: skip
 _KEYS = re.compile(r"idempoten|dedup|messagededuplication|client_msg_id|x-request-id|unique_key", re.I)
@@ -87,7 +89,7 @@ def _kind(scene: Scene, call: ast.Call) -> EffectKind | None:
         "send_messages",
         "send_and_wait",
     ):
-        return _queue(scene, call, name, receiver, dotted)
+        return _queue(name, receiver, dotted)
     if name in ("send", "execute") and re.search(r"Slack|Webhook|Telegram|Teams|Discord", receiver):
         return "chat"
     return None
@@ -183,7 +185,7 @@ def _named(scene: Scene, call: ast.Call, name: str, dotted: str, receiver: str) 
     return kind
 
 
-def _queue(scene: Scene, call: ast.Call, name: str, receiver: str, dotted: str) -> EffectKind | None:
+def _queue(name: str, receiver: str, dotted: str) -> EffectKind | None:
     words = receiver + " " + dotted
     if name in ("put_record", "put_records", "put_events", "basic_publish", "send_messages"):
         return "queue"

@@ -10,7 +10,11 @@ from twice.lint.facts import IdFact
 from twice.lint.resolve.flow import Flow
 from twice.lint.resolve.module import Module, keyword, literal, method
 
-_RANDOM = re.compile(r"(^|\.)(uuid\.uuid[14]|uuid[14]|secrets\.\w+|shortuuid\.\w+|ulid\.\w+|nanoid\.generate|random\.(randint|random|choice|choices|getrandbits|randrange|uniform|sample)|numpy\.random\.\w+|functions\.uuid|bson\.ObjectId)(\(\))?$")  # fmt: skip
+_RANDOM = re.compile(
+    r"(^|\.)(uuid\.uuid[14]|uuid[14]|secrets\.\w+|shortuuid\.\w+|ulid\.\w+|nanoid\.generate|"
+    r"random\.(randint|random|choice|choices|getrandbits|randrange|uniform|sample)|numpy\.random\.\w+|"
+    r"functions\.uuid|bson\.ObjectId)(\(\))?$"
+)
 _ENGINE = {"monotonically_increasing_id", "zipWithIndex", "zipWithUniqueId", "monotonicallyIncreasingId"}
 _NOT_STORED = re.compile(
     r"tmp|temp|trace|span|request|correlation|session|consumer|group|client|app|query_?id|job|nonce|token|secret|password|lock|"
@@ -22,10 +26,15 @@ _NOT_STORED = re.compile(
 _ID_NAME = re.compile(
     r"(^|_)(id|ids|key|sk|pk|uuid|guid|uid|hash|identifier|batch|ref|code|number|surrogate)(_|$)|id$|uuid|batch", re.I
 )
-_STORING = {"withColumn", "assign", "insert", "lit", "execute", "executemany", "append", "insert_one", "insert_many", "DataFrame", "Row",
-            "to_sql", "put_item", "insert_rows_json", "send", "publish", "produce", "run", "add", "execute_values", "writerow", "createDataFrame",
+_STORING = {
+    "withColumn", "assign", "insert", "lit", "execute", "executemany", "append", "insert_one", "insert_many",
+    "DataFrame", "Row",
+            "to_sql", "put_item", "insert_rows_json", "send", "publish", "produce", "run", "add", "execute_values",
+            "writerow", "createDataFrame",
             "insert_rows", "index", "save", "create", "update", "extend", "upsert", "merge"}  # fmt: skip
-_OBJECT = re.compile(r"^(put_object|upload_\w+|to_(csv|parquet|json|excel|pickle)|load_(file|string|bytes)|put_file)$")
+_OBJECT = re.compile(
+    r"^(put_object|upload_\w+|to_(csv|parquet|json|excel|pickle)|load_(file|string|bytes)|put_file|Object|blob|Blob)$"
+)
 _SAMPLES = {"sample", "randomSplit", "train_test_split", "sampleBy", "takeSample", "shuffle"}
 _SEEDS = ("seed", "random_state", "withReplacement_seed")
 
@@ -184,9 +193,9 @@ def _is_stored(scene: Scene, call: ast.Call, name: str) -> bool:
                     return True
                 if word in ("info", "debug", "print", "warning", "error"):
                     break
-            elif isinstance(parent, (ast.Dict, ast.Return)):
-                return True
-            elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Subscript):
+            elif isinstance(parent, (ast.Dict, ast.Return)) or (
+                isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Subscript)
+            ):
                 return True
             elif isinstance(parent, ast.stmt):
                 break

@@ -55,6 +55,8 @@ def collect_marks(scene: Scene) -> None:
 
 def _names_a_mark(scene: Scene, call: ast.Call) -> bool:
     values = [*call.args, *(item.value for item in call.keywords), call.func]
+    if isinstance(call.func, ast.Attribute):
+        values.append(call.func.value)
     for value in values:
         text = constant(scene.module, value) if not isinstance(value, ast.Attribute) else ""
         if text and len(text) < 120 and is_mark(text):
@@ -83,10 +85,10 @@ def _consumer(scene: Scene, call: ast.Call) -> None:
             if literal(key) == "enable.auto.commit":
                 auto = value
     given = literal(auto)
-    if auto is None or given is True or str(given).lower() == "true":
-        if method(call) == "KafkaConsumer" or isinstance(settings, ast.Dict):
-            place = scene.place(auto if auto is not None else call)
-            scene.gathering.add(MarkFact(place, "enable.auto.commit", "auto_offset"))
+    by_timer = auto is None or given is True or str(given).lower() == "true"
+    if by_timer and (method(call) == "KafkaConsumer" or isinstance(settings, ast.Dict)):
+        place = scene.place(auto if auto is not None else call)
+        scene.gathering.add(MarkFact(place, "enable.auto.commit", "auto_offset"))
 
 
 def _stored_after(scene: Scene, commit: ast.Call) -> None:

@@ -7,7 +7,7 @@ import re
 
 from twice.lint.collect.scene import Scene
 from twice.lint.facts import OrderFact, OrderProblem
-from twice.lint.resolve.chains import unroll
+from twice.lint.resolve.chains import Link, unroll
 from twice.lint.resolve.flow import Flow
 from twice.lint.resolve.module import argument, keyword, literal, method
 
@@ -41,9 +41,9 @@ def _survivor(scene: Scene, call: ast.Call, name: str, pandas: bool) -> None:
     if literal(keyword(call, "keep")) is False:
         return
     before = [link.name for link in chain.links[:-1]]
-    if pandas and "sort_values" in before or _sorted_before(scene, call):
+    if (pandas and "sort_values" in before) or _sorted_before(scene, call):
         return
-    if _whole_selection(scene, subset, chain.links):
+    if _whole_selection(subset, chain.links):
         return
     columns = tuple(
         str(part.value) for part in ast.walk(subset) if isinstance(part, ast.Constant) and isinstance(part.value, str)
@@ -65,10 +65,10 @@ def _sorted_before(scene: Scene, call: ast.Call) -> bool:
     )
 
 
-def _whole_selection(scene: Scene, subset: ast.expr, links: object) -> bool:
+def _whole_selection(subset: ast.expr, links: tuple[Link, ...]) -> bool:
     """``df.select("a", "b").dropDuplicates(["a", "b"])``: all columns, so the survivors are equal."""
     wanted = {part.value for part in ast.walk(subset) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
-    for link in reversed(links if isinstance(links, tuple) else ()):
+    for link in reversed(links):
         if link.name == "select" and link.call is not None:
             plain = [part for part in link.call.args if isinstance(part, ast.Constant)]
             names = {str(part.value) for part in plain}
@@ -117,10 +117,8 @@ def _window(scene: Scene, call: ast.Call, clocks: Flow) -> None:
 
 
 def _is_constant(value: ast.expr) -> bool:
-    return (
-        isinstance(value, ast.Call)
-        and method(value) in ("lit", "monotonically_increasing_id", "rand")
-        or (isinstance(value, ast.Constant) and not isinstance(value.value, str))
+    return (isinstance(value, ast.Call) and method(value) in ("lit", "monotonically_increasing_id", "rand")) or (
+        isinstance(value, ast.Constant) and not isinstance(value.value, str)
     )
 
 

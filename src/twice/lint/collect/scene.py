@@ -12,12 +12,14 @@ from twice.lint.resolve.module import MODULE, Module, keyword, literal, method
 from twice.lint.settings import LintSettings
 
 _CALLBACKS = ("on_failure_callback", "on_success_callback", "on_retry_callback", "sla_miss_callback",
-              "on_execute_callback", "on_skipped_callback", "on_failure", "on_completion", "on_cancellation")  # fmt: skip
+              "on_execute_callback", "on_skipped_callback", "on_failure", "on_completion",
+              "on_cancellation")  # fmt: skip
 _CALLBACK_NAME = re.compile(
     r"(on_|_on_)(fail|success|error|retry|sla)|(failure|error|success|sla|slack|task|dag)_(callback|alert|notif\w*)|callback|"
     r"^(send_)?alert|_alert$|notify_(fail|error|on)|^log_error", re.IGNORECASE
 )  # fmt: skip
-_TRANSFORMS = {"map", "flatMap", "foreach", "foreachPartition", "mapPartitions", "mapInPandas", "mapInArrow", "applyInPandas",
+_TRANSFORMS = {
+    "map", "flatMap", "foreach", "foreachPartition", "mapPartitions", "mapInPandas", "mapInArrow", "applyInPandas",
                "mapValues", "udf", "pandas_udf", "ParDo", "mapPartitionsWithIndex"}  # fmt: skip
 _DATABASES = {
     "psycopg2": "postgres", "psycopg": "postgres", "asyncpg": "postgres", "pymysql": "mysql", "MySQLdb": "mysql",
@@ -47,7 +49,8 @@ class Scene:
         drivers = {_DATABASES[root] for name in self.imports if (root := name.split(".")[0]) in _DATABASES}
         if drivers:
             return drivers.pop() if len(drivers) == 1 else ""
-        hooks = {"Postgres": "postgres", "MySql": "mysql", "Snowflake": "snowflake", "Redshift": "redshift", "MsSql": "tsql",
+        hooks = {"Postgres": "postgres", "MySql": "mysql", "Snowflake": "snowflake", "Redshift": "redshift",
+                 "MsSql": "tsql",
                  "BigQuery": "bigquery", "Hive": "hive", "Cassandra": "cassandra"}  # fmt: skip
         return next((kind for word, kind in hooks.items() if any(word in name for name in self.imports)), "")
 

@@ -37,13 +37,13 @@ def _imported(scene: Scene, transactions: Transactions, call: ast.Call) -> None:
         root = value.value.id if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name) else name
         known = root in scene.module.aliases or bool(scene.module.stars)
         if name and known and scene.module.value(value) is None and root != "self":
-            place = scene.place(call, transaction=transactions.of(call, call))
+            place = scene.place(call, transaction=transactions.of(call))
             scene.gathering.add(RunFact(place, name))
 
 
 def _read(scene: Scene, transactions: Transactions, clocks: Flow, ids: Flow, found: Found) -> None:
     own = Gathering()
-    transaction = transactions.of(found.call, found.node)
+    transaction = transactions.of(found.call)
     within = scene.within(found.call or found.node)
     site = Site(
         lambda start, end: found.text.locate(scene.module, start, end),
@@ -69,7 +69,7 @@ _MAX = re.compile(r"^\s*select\s+max\s*\(\s*[\w.]+\s*\)(?:\s+(?:as\s+)?\w+)?\s+f
 
 
 def _newest(scene: Scene, found: Found, own: Gathering) -> None:
-    """``SELECT max(ds) FROM source``, fetched to decide what is read next; of the table that is loaded it is a watermark."""
+    """``SELECT max(ds) FROM source`` decides what is read next; of the table being loaded it is a watermark."""
     match = _MAX.match(found.text.value)
     if match is None or found.call is None:
         return

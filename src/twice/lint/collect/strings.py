@@ -17,7 +17,8 @@ _SQL = re.compile(
     | replace\s+into\s+\S+ | merge\s+(?:into\s+)?\S+.*\busing\b | update\s+\S+\s+(?:\w+\s+)?set\b
     | delete\s+from\s+\S+ | truncate\s+(?:table\s+)?[\w.ʔ"{}`%]+\s*;?\s*(?:$|\n|restart|cascade|insert|;)
     | copy\s+(?:into\s+)?\S+.*\bfrom\b | create\s+(?:or\s+replace\s+)?(?:\w+\s+){0,3}table\b | drop\s+table\b
-    | with\s+\w+\s*(?:\([^)]*\))?\s+as\s*\( | select\b.{1,20000}?\bfrom\b | begin\s*(?:transaction|;) | start\s+transaction
+    | with\s+\w+\s*(?:\([^)]*\))?\s+as\s*\( | select\b.{1,20000}?\bfrom\b | begin\s*(?:transaction|;)
+    | start\s+transaction
     | load\s+data\b | select\s+row_number\b
     )""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
@@ -37,11 +38,18 @@ _WRAPPERS = {
     "replace",
     "Composed",
 }
-_TALK = {"print", "info", "debug", "warning", "error", "exception", "critical", "log", "write", "echo", "add_argument", "compile",
-         "pprint", "warn", "startswith", "ArgumentParser", "Exception", "ValueError", "match", "search", "sub", "Field", "help"}  # fmt: skip
-_CURSOR = ("execute", "executemany", "execute_async", "execute_batch", "execute_values", "mogrify", "copy_expert", "executescript",
-           "execute_query", "run_query", "exec_driver_sql", "execute_sql", "execute_string", "run", "sql", "query", "read_sql",
-           "read_sql_query", "get_records", "get_first", "get_pandas_df", "read_gbq", "command", "query_and_wait", "fetch", "do")  # fmt: skip
+_TALK = {
+    "print", "info", "debug", "warning", "error", "exception", "critical", "log", "write", "echo", "add_argument",
+    "compile",
+         "pprint", "warn", "startswith", "ArgumentParser", "Exception", "ValueError", "match", "search", "sub",
+         "Field", "help"}  # fmt: skip
+_CURSOR = (
+    "execute", "executemany", "execute_async", "execute_batch", "execute_values", "mogrify", "copy_expert",
+    "executescript",
+           "execute_query", "run_query", "exec_driver_sql", "execute_sql", "execute_string", "run", "sql", "query",
+           "read_sql",
+           "read_sql_query", "get_records", "get_first", "get_pandas_df", "read_gbq", "command",
+           "query_and_wait", "fetch", "do")  # fmt: skip
 
 
 @dataclass
@@ -91,17 +99,23 @@ def _whole(scene: Scene, node: ast.expr) -> ast.expr:
     """The largest expression that only puts text together around `node`."""
     current: ast.expr = node
     for parent in scene.module.ancestors(node):
-        text_building = (
-            isinstance(parent, (ast.JoinedStr, ast.FormattedValue))
-            or (isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Mod)) and not (isinstance(parent.op, ast.Mod) and parent.right is current))
-            or (isinstance(parent, ast.Attribute) and parent.attr in _WRAPPERS)
-            or (isinstance(parent, ast.Call) and method(parent) in _WRAPPERS and (parent.func is current or current in parent.args)
-                and method(parent) not in ("list", "tuple"))
-        )  # fmt: skip
-        if not text_building or not isinstance(parent, ast.expr):
+        if not _builds_text(parent, current) or not isinstance(parent, ast.expr):
             break
         current = parent
     return current
+
+
+def _builds_text(parent: ast.AST, child: ast.AST) -> bool:
+    if isinstance(parent, (ast.JoinedStr, ast.FormattedValue)):
+        return True
+    if isinstance(parent, ast.BinOp):
+        return isinstance(parent.op, ast.Add) or (isinstance(parent.op, ast.Mod) and parent.right is not child)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _WRAPPERS
+    if isinstance(parent, ast.Call):
+        inside = parent.func is child or child in parent.args
+        return inside and method(parent) in _WRAPPERS and method(parent) not in ("list", "tuple")
+    return False
 
 
 def _is_docstring(scene: Scene, node: ast.AST) -> bool:
@@ -162,11 +176,8 @@ def _formatted_at(scene: Scene, use: ast.AST, text: Text) -> Text:
     """``QUERY.format(table)`` where the constant is used: its holes get the names they are filled with."""
     holder = scene.module.parent.get(use)
     call = scene.module.parent.get(holder) if isinstance(holder, ast.Attribute) else holder
-    if (
-        isinstance(call, ast.Call)
-        and method(call) == "format"
-        or isinstance(call, ast.BinOp)
-        and isinstance(call.op, ast.Mod)
+    if (isinstance(call, ast.Call) and method(call) == "format") or (
+        isinstance(call, ast.BinOp) and isinstance(call.op, ast.Mod)
     ):
         return fold(scene.module, call) or text
     return text
@@ -225,7 +236,7 @@ def name_given(scene: Scene, top: ast.expr) -> str:
 def _only_a_part(scene: Scene, found: Found, tops: set[ast.AST]) -> bool:
     """The text is only ever used to build another text that was found on its own."""
     name = name_given(scene, found.node)
-    if not name or found.call is not None and method(found.call) in _CURSOR:
+    if not name or (found.call is not None and method(found.call) in _CURSOR):
         return False
     uses = scene.module.uses(name, None if scene.constant_scope(found.node) else scene.module.unit(found.node))
     return bool(uses) and all(any(parent in tops for parent in scene.module.ancestors(use)) for use in uses)

@@ -21,7 +21,7 @@ def collect_tasks(scene: Scene) -> None:
             scene.gathering.add(_dag(scene, call, defaults))
             scene.gathering.traits.add("airflow")
         elif is_operator(name):
-            scene.gathering.add(_operator(scene, call, name, defaults))
+            scene.gathering.add(_operator(scene, call))
     if defaults is not None and not any(method(call) in ("DAG", "dag") for call in scene.module.calls):
         retries = _integer(scene, defaults.get("retries"))
         if retries:
@@ -30,7 +30,7 @@ def collect_tasks(scene: Scene) -> None:
             )
     for function in scene.module.functions.values():
         for decorator in function.decorator_list:
-            _decorated(scene, function, decorator, defaults)
+            _decorated(scene, function, decorator)
 
 
 def _default_args(scene: Scene) -> dict[str, ast.expr] | None:
@@ -82,7 +82,7 @@ def _schedule(scene: Scene, node: ast.expr | None) -> str:
     return "" if isinstance(node, ast.Constant) else scene.module.source(node)
 
 
-def _operator(scene: Scene, call: ast.Call, name: str, defaults: dict[str, ast.expr] | None) -> TaskFact:
+def _operator(scene: Scene, call: ast.Call) -> TaskFact:
     task = constant(scene.module, keyword(call, "task_id")) or str(call.lineno)
     run = keyword(call, "python_callable")
     units = [f"task {task}"]
@@ -103,7 +103,7 @@ def _operator(scene: Scene, call: ast.Call, name: str, defaults: dict[str, ast.e
     )  # fmt: skip
 
 
-def _decorated(scene: Scene, function: Function, decorator: ast.expr, defaults: dict[str, ast.expr] | None) -> None:
+def _decorated(scene: Scene, function: Function, decorator: ast.expr) -> None:
     dotted = scene.module.dotted(decorator)
     span = scene.module.span(decorator)
     call = decorator if isinstance(decorator, ast.Call) else None

@@ -54,7 +54,7 @@ class Transactions:
         """A Kafka consumer's commit is about offsets, not rows."""
         return isinstance(call.func, ast.Attribute) and "consumer" in self.scene.module.source(call.func.value).lower()
 
-    def of(self, call: ast.Call | None, node: ast.AST) -> str:
+    def of(self, call: ast.Call | None) -> str:
         """The transaction a statement runs in: equal names commit together, "" commits alone, "?" is unknown."""
         if call is None:
             return "?"

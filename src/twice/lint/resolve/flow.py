@@ -9,12 +9,18 @@ from dataclasses import dataclass
 from twice.lint.resolve.module import MODULE, Module, keyword, method
 
 _THROUGH = {
-    "strftime", "isoformat", "date", "replace", "astimezone", "format", "timestamp", "timetuple", "to_pydatetime", "subtract",
-    "add", "start_of", "end_of", "to_date_string", "normalize", "floor", "strip", "lower", "lit", "str", "int", "float", "to_datetime",
-    "to_date", "date_format", "Timestamp", "timedelta", "combine", "localize", "cast", "alias", "date_sub", "date_add", "to_timestamp",
-    "datetime", "fromtimestamp", "utcfromtimestamp", "quote", "join", "dict", "expr", "col", "concat", "shift", "alias", "round",
-    "hex", "encode", "hexdigest", "md5", "sha256", "strptime", "parse", "days_ago", "trunc", "date_trunc", "unix_timestamp",
-    "relativedelta", "mktime", "to_datetime_string", "to_iso8601_string", "humanize", "ceil", "split", "Path", "List", "last_day",
+    "strftime", "isoformat", "date", "replace", "astimezone", "format", "timestamp", "timetuple", "to_pydatetime",
+    "subtract",
+    "add", "start_of", "end_of", "to_date_string", "normalize", "floor", "strip", "lower", "lit", "str", "int",
+    "float", "to_datetime",
+    "to_date", "date_format", "Timestamp", "timedelta", "combine", "localize", "cast", "alias", "date_sub",
+    "date_add", "to_timestamp",
+    "datetime", "fromtimestamp", "utcfromtimestamp", "quote", "join", "dict", "expr", "col", "concat", "shift",
+    "round",
+    "hex", "encode", "hexdigest", "md5", "sha256", "strptime", "parse", "days_ago", "trunc", "date_trunc",
+    "unix_timestamp",
+    "relativedelta", "mktime", "to_datetime_string", "to_iso8601_string", "humanize", "ceil", "split", "Path",
+    "List", "last_day",
 }  # fmt: skip
 _DEEPEST = 7
 
@@ -94,7 +100,7 @@ class Flow:
             found = self.source(node.func.value, depth + 1) if name in _THROUGH else None
             if found is not None:
                 return found
-        if name == "get" and len(node.args) == 2 or name in ("getenv", "getattr") and len(node.args) > 1:
+        if (name == "get" and len(node.args) == 2) or (name in ("getenv", "getattr") and len(node.args) > 1):
             found = self.source(node.args[-1], depth + 1)
             return Source(found.node, True) if found else None
         if name in _THROUGH:

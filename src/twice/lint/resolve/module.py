@@ -12,7 +12,8 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 MODULE = "<module>"
 SPARK = "pyspark.sql.functions"
 _SPARK_NAMES = {
-    "current_date", "current_timestamp", "now", "unix_timestamp", "localtimestamp", "first", "last", "collect_list", "expr", "rand",
+    "current_date", "current_timestamp", "now", "unix_timestamp", "localtimestamp", "first", "last",
+    "collect_list", "expr", "rand",
     "randn", "uuid", "row_number", "monotonically_increasing_id", "lit", "col", "date_sub", "date_add", "any_value",
 }  # fmt: skip
 _DEEP = 12

@@ -42,7 +42,7 @@ class Rule:
     def family(self) -> str:
         return FAMILIES[self.code[:3]]
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterable[Finding]:
+    def check(self, file: FileFacts, project: ProjectFacts, /) -> Iterable[Finding]:
         raise NotImplementedError
 
     def finding(

@@ -17,16 +17,16 @@ class ClockAsScope(Rule):
     """A clock decides which data a run reads or writes.
 
     What it does
-        Finds `datetime.now()`, `date.today()`, `CURRENT_DATE` and their relatives where their value reaches a filter,
-        a path, a table name or the period of a request, directly or through variables.
+        Finds `datetime.now()`, `date.today()`, `CURRENT_DATE` and their relatives where their value reaches
+        a filter, a path, a table name or the period of a request, directly or through variables.
 
     Why it breaks a re-run
-        A retry after midnight, a re-run next week and a backfill all ask for another day than the run that failed.
-        The failed day is never repaired, and today is loaded twice.
+        A retry after midnight, a re-run next week and a backfill all ask for another day than the run that
+        failed. The failed day is never repaired, and today is loaded twice.
 
     When it is fine
-        Deleting old rows, freshness checks and cache lifetimes are about now on purpose. They are not reported when
-        they only look at data or only delete.
+        Deleting old rows, freshness checks and cache lifetimes are about now on purpose. They are not
+        reported when they only look at data or only delete.
     """
 
     code = "TW101"
@@ -34,8 +34,12 @@ class ClockAsScope(Rule):
     severity = "error"
     BAD = (
         Case(
-            "from datetime import date\nfrom pyspark.sql import functions as F\n\n"
-            'def load(spark):\n    today = date.today()\n    df = spark.table("orders").where(F.col("day") == today)\n'
+            "from datetime import date\n"
+            "from pyspark.sql import functions as F\n"
+            "\n"
+            "def load(spark):\n"
+            "    today = date.today()\n"
+            '    df = spark.table("orders").where(F.col("day") == today)\n'
             '    df.write.mode("overwrite").saveAsTable("orders_today")\n',
             lines=(5,),
         ),
@@ -60,7 +64,7 @@ class ClockAsScope(Rule):
         Case("DELETE FROM audit.trail WHERE created_at < CURRENT_DATE - 90;\n", "cleanup.sql"),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for clock in file.clocks:
             if clock.use not in _WHAT or "callback" in clock.place.within:
                 continue
@@ -76,7 +80,7 @@ class ClockAsScope(Rule):
                 f"`{clock.call}` {_WHAT[clock.use]}: a run for 9 June repeated on 11 June works on 11 June. "
                 "The failed day stays wrong and another day is touched instead.",
                 "Take the date as a required argument of the run (`run_date`, `{{ ds }}`, `data_interval_start`).",
-                declaration='@task(…, scope=Daily("<date column>", start=…))  # the slice comes from --date, not a clock',
+                declaration='@task(…, scope=Daily("<date column>", start=…))  # the slice comes from --date',
                 related=related,
                 severity="error" if _certain(file, clock) else "warning",
             )

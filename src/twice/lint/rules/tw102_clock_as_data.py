@@ -11,12 +11,13 @@ class ClockAsData(Rule):
     """A clock is stored in a column that identifies, orders, versions or partitions rows.
 
     What it does
-        Finds `now()`, `current_timestamp()` and their relatives written into columns whose name says that they matter:
-        effective and valid dates, snapshot and partition dates, versions, batch ids, keys and hashes.
+        Finds `now()`, `current_timestamp()` and their relatives written into columns whose name says that
+        they matter: effective and valid dates, snapshot and partition dates, versions, batch ids, keys and
+        hashes.
 
     Why it breaks a re-run
-        The same input gives other values each time. Rows of the second run do not match those of the first: history
-        gets versions that never happened, partitions mix days, hashes and comparisons never agree.
+        The same input gives other values each time. Rows of the second run do not match those of the first:
+        history gets versions that never happened, partitions mix days, hashes and comparisons never agree.
 
     When it is fine
         A column that only notes when the row was written (`loaded_at`) is TW103 and information.
@@ -32,7 +33,8 @@ class ClockAsData(Rule):
             lines=(5,),
         ),
         Case(
-            "INSERT INTO dim_customer (customer_id, valid_from)\nSELECT id, CURRENT_DATE FROM staging_customer s\n"
+            "INSERT INTO dim_customer (customer_id, valid_from)\n"
+            "SELECT id, CURRENT_DATE FROM staging_customer s\n"
             "WHERE NOT EXISTS (SELECT 1 FROM dim_customer d WHERE d.customer_id = s.id);\n",
             "dim.sql",
             lines=(2,),
@@ -45,7 +47,7 @@ class ClockAsData(Rule):
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for clock in file.clocks:
             if clock.use != "key_column":
                 continue
@@ -57,5 +59,5 @@ class ClockAsData(Rule):
                 f"(42, {clock.name or 'at'}=09:00) and (42, {clock.name or 'at'}=09:07), and nothing that compares, "
                 "orders or partitions by it agrees between runs.",
                 "Store the source's own event time, or the run's logical date.",
-                declaration="surrogate_key(…) and the slice column come from the data; run.slice.start is the run's own time",
+                declaration="the slice column comes from the data; run.slice.start is the run's own time",
             )

@@ -14,8 +14,8 @@ class ClockAuditColumn(Rule):
         Finds `current_timestamp() AS loaded_at` and its relatives; one finding for each file.
 
     Why it breaks a re-run
-        Every row of a re-run differs from the row before, so a comparison of two runs, a checksum or a
-        "has anything changed" merge sees changes everywhere.
+        Every row of a re-run differs from the row before, so a comparison of two runs, a checksum or a "has
+        anything changed" merge sees changes everywhere.
 
     When it is fine
         Nearly always, as long as nothing compares, orders or deduplicates by the column. It is information.
@@ -26,12 +26,14 @@ class ClockAuditColumn(Rule):
     severity = "info"
     BAD = (
         Case(
-            "CREATE TABLE mart.x AS\nSELECT id, current_timestamp AS loaded_at FROM staging.x;\n", "x.sql", lines=(2,)
+            "CREATE TABLE mart.x AS\nSELECT id, current_timestamp AS loaded_at FROM staging.x;\n",
+            "x.sql",
+            lines=(2,),
         ),
     )
     GOOD = (Case("CREATE TABLE mart.x AS\nSELECT id, updated_at FROM staging.x;\n", "x.sql"),)
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         clocks = [clock for clock in file.clocks if clock.use == "audit_column"]
         if not clocks:
             return

@@ -11,12 +11,13 @@ class ClockDefault(Rule):
     """The date of a run silently becomes today when nobody gives one.
 
     What it does
-        Finds run dates whose default is a clock: default arguments, command line defaults, `day or date.today()`,
-        `if day is None: day = date.today()`, `os.getenv("DAY", now())`.
+        Finds run dates whose default is a clock: default arguments, command line defaults, `day or
+        date.today()`, `if day is None: day = date.today()`, `os.getenv("DAY", now())`.
 
     Why it breaks a re-run
-        The scheduled run gives no date and the repair gives none either, so the repair works on another day. A default
-        argument is worse: it is evaluated once, when the module is imported, and a long-lived worker keeps that day.
+        The scheduled run gives no date and the repair gives none either, so the repair works on another
+        day. A default argument is worse: it is evaluated once, when the module is imported, and a long-
+        lived worker keeps that day.
 
     When it is fine
         Tools a person starts by hand and looks at.
@@ -33,13 +34,14 @@ class ClockDefault(Rule):
             lines=(5,),
         ),
         Case(
-            "from datetime import date\n\ndef run(day=None):\n    if day is None:\n        day = date.today()\n    load(day)\n",
+            "from datetime import date\n\ndef run(day=None):\n    if day is None:\n        day = "
+            "date.today()\n    load(day)\n",
             lines=(5,),
         ),
     )
     GOOD = (Case("def run(day):\n    load(day)\n"),)
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for clock in file.clocks:
             if clock.use != "default":
                 continue

@@ -11,12 +11,13 @@ class ClockInDag(Rule):
     """A clock in the arguments of a DAG or an operator, or at module level of a DAG file.
 
     What it does
-        Finds `datetime.now()`, `days_ago()` and their relatives in `start_date`, `op_kwargs`, `params` and other
-        arguments, also through one assignment, and clocks evaluated while the DAG file is parsed.
+        Finds `datetime.now()`, `days_ago()` and their relatives in `start_date`, `op_kwargs`, `params` and
+        other arguments, also through one assignment, and clocks evaluated while the DAG file is parsed.
 
     Why it breaks a re-run
-        The scheduler parses the file every few seconds. The value belongs to the moment of parsing, not to the run:
-        a cleared task of last week gets today's value, and a moving start date lets runs be skipped or repeated.
+        The scheduler parses the file every few seconds. The value belongs to the moment of parsing, not to
+        the run: a cleared task of last week gets today's value, and a moving start date lets runs be
+        skipped or repeated.
 
     When it is fine
         Never for `start_date`. For messages and file names of logs it does not matter.
@@ -48,7 +49,7 @@ class ClockInDag(Rule):
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for clock in file.clocks:
             if clock.use != "dag":
                 continue

@@ -14,7 +14,8 @@ class ClockColumnDefault(Rule):
         Finds DEFAULT now() and its relatives in table definitions.
 
     Why it breaks a re-run
-        Rows loaded again get another value; where the column later orders or deduplicates, the repeated row looks newer.
+        Rows loaded again get another value; where the column later orders or deduplicates, the repeated row
+        looks newer.
 
     When it is fine
         Tables an application writes row by row, and columns nobody compares.
@@ -24,15 +25,22 @@ class ClockColumnDefault(Rule):
     name = "clock-column-default"
     severity = "info"
     preview = True
-    BAD = (Case("CREATE TABLE events (id int PRIMARY KEY, created timestamp DEFAULT now());\n", "t.sql", lines=(1,)),)
+    BAD = (
+        Case(
+            "CREATE TABLE events (id int PRIMARY KEY, created timestamp DEFAULT now());\n",
+            "t.sql",
+            lines=(1,),
+        ),
+    )
     GOOD = (Case("CREATE TABLE events (id int PRIMARY KEY, created timestamp NOT NULL);\n", "t.sql"),)
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for clock in file.clocks:
             if clock.use == "column_default":
                 yield self.finding(
                     file,
                     clock.place,
-                    f"`{clock.name}` is filled by `{clock.call}` when the row arrives: a row loaded again looks newer than it is.",
+                    f"`{clock.name}` is filled by `{clock.call}` when the row arrives: a row loaded again "
+                    "looks newer than it is.",
                     "Give the value from the run or the source explicitly.",
                 )

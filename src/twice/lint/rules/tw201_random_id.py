@@ -11,12 +11,12 @@ class RandomId(Rule):
     """A random identifier is stored with the rows.
 
     What it does
-        Finds `uuid4()`, `NEWID()`, `GENERATE_UUID()`, `random` and `secrets` where the value becomes a column, a key
-        of a row, a batch id or the id a function returns.
+        Finds `uuid4()`, `NEWID()`, `GENERATE_UUID()`, `random` and `secrets` where the value becomes a
+        column, a key of a row, a batch id or the id a function returns.
 
     Why it breaks a re-run
-        The same order gets another id each time it is loaded. Nothing can recognise it: merges insert it again, rows
-        that refer to the old id lose their partner.
+        The same order gets another id each time it is loaded. Nothing can recognise it: merges insert it
+        again, rows that refer to the old id lose their partner.
 
     When it is fine
         Names of temporary tables and files, trace and request ids. Their usual names are not reported.
@@ -26,16 +26,34 @@ class RandomId(Rule):
     name = "random-id"
     severity = "error"
     BAD = (
-        Case('from pyspark.sql import functions as F\n\ndef build(df):\n    return df.withColumn("id", F.expr("uuid()"))\n', lines=(4,)),
-        Case("import uuid\n\ndef rows(orders):\n    return [{'order_id': str(uuid.uuid4()), 'amount': o} for o in orders]\n", lines=(4,)),
-        Case("INSERT INTO fact_sales (sale_id, amount)\nSELECT gen_random_uuid(), amount FROM staging\nON CONFLICT DO NOTHING;\n", "f.sql", lines=(2,)),
-    )  # fmt: skip
+        Case(
+            "from pyspark.sql import functions as F\n"
+            "\n"
+            "def build(df):\n"
+            '    return df.withColumn("id", F.expr("uuid()"))\n',
+            lines=(4,),
+        ),
+        Case(
+            "import uuid\n"
+            "\n"
+            "def rows(orders):\n"
+            "    return [{'order_id': str(uuid.uuid4()), 'amount': o} for o in orders]\n",
+            lines=(4,),
+        ),
+        Case(
+            "INSERT INTO fact_sales (sale_id, amount)\n"
+            "SELECT gen_random_uuid(), amount FROM staging\n"
+            "ON CONFLICT DO NOTHING;\n",
+            "f.sql",
+            lines=(2,),
+        ),
+    )
     GOOD = (
         Case("import uuid\n\ndef key(order):\n    return uuid.uuid5(uuid.NAMESPACE_URL, order['number'])\n"),
         Case("import uuid\n\ntmp_table = f'tmp_{uuid.uuid4().hex}'\n"),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for fact in file.ids:
             if fact.kind != "random":
                 continue

@@ -14,8 +14,8 @@ class EngineRowId(Rule):
         Finds `monotonically_increasing_id`, `zipWithIndex`, `zipWithUniqueId`, `ctid` and `ROWID`.
 
     Why it breaks a re-run
-        The number depends on how the rows were spread over tasks. After a retry, with other files or on another
-        cluster, the same row gets another number.
+        The number depends on how the rows were spread over tasks. After a retry, with other files or on
+        another cluster, the same row gets another number.
 
     When it is fine
         Inside one query, when the number is dropped before anything is stored.
@@ -39,7 +39,7 @@ class EngineRowId(Rule):
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for fact in file.ids:
             if fact.kind != "engine_row":
                 continue

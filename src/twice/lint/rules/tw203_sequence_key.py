@@ -15,8 +15,8 @@ class SequenceKey(Rule):
         Finds tables whose only key is SERIAL, IDENTITY, AUTO_INCREMENT or NEXTVAL.
 
     Why it breaks a re-run
-        The database gives a repeated row the next number, so no constraint ever refuses it, and no conflict clause
-        ever matches. A table that is rebuilt gives every row another number.
+        The database gives a repeated row the next number, so no constraint ever refuses it, and no conflict
+        clause ever matches. A table that is rebuilt gives every row another number.
 
     When it is fine
         When a UNIQUE constraint on business columns stands beside the counter; then it is not reported.
@@ -28,7 +28,8 @@ class SequenceKey(Rule):
     roles = frozenset({"pipeline", "setup", "tooling"})
     BAD = (
         Case(
-            "CREATE TABLE IF NOT EXISTS songplays (\n  songplay_id SERIAL PRIMARY KEY,\n  user_id int,\n  start_time timestamp\n);\n",
+            "CREATE TABLE IF NOT EXISTS songplays (\n  songplay_id SERIAL PRIMARY KEY,\n  user_id int,\n  "
+            "start_time timestamp\n);\n",
             "tables.sql",
         ),
     )
@@ -40,7 +41,7 @@ class SequenceKey(Rule):
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for fact in file.ids:
             if fact.kind != "sequence" or fact.natural_key or is_log(fact.table):
                 continue

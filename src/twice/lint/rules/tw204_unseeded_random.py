@@ -27,7 +27,7 @@ class UnseededRandom(Rule):
     BAD = (Case("def pick(df):\n    return df.sample(0.1)\n", "job.py", lines=(2,)),)
     GOOD = (Case("def pick(df):\n    return df.sample(0.1, seed=7)\n", "job.py"),)
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for fact in file.ids:
             if fact.kind == "sample":
                 yield self.finding(

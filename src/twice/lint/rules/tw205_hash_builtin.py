@@ -14,7 +14,8 @@ class HashBuiltin(Rule):
         Finds calls of the builtin hash().
 
     Why it breaks a re-run
-        hash() of text differs from process to process: a key made with it never matches itself, a row lands in another bucket.
+        hash() of text differs from process to process: a key made with it never matches itself, a row lands
+        in another bucket.
 
     When it is fine
         Integers, and `__hash__` methods.
@@ -32,7 +33,7 @@ class HashBuiltin(Rule):
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for fact in file.ids:
             if fact.kind == "hash":
                 yield self.finding(

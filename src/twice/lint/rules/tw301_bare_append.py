@@ -16,15 +16,16 @@ class BareAppend(Rule):
     """Rows are appended and nothing recognises the rows of an earlier run.
 
     What it does
-        Finds Spark's `mode("append")` and `insertInto`, pandas' `if_exists="append"`, BigQuery's WRITE_APPEND and streaming
-        inserts, Mongo inserts, `write_pandas`, files opened with "a" and their relatives.
+        Finds Spark's `mode("append")` and `insertInto`, pandas' `if_exists="append"`, BigQuery's
+        WRITE_APPEND and streaming inserts, Mongo inserts, `write_pandas`, files opened with "a" and their
+        relatives.
 
     Why it breaks a re-run
         A retry, a re-run or a backfill of the same day adds the same rows again. Sums double, silently.
 
     When it is fine
-        When the same target is emptied of the same scope first, when only rows that are not there yet are written, when
-        the path names the run, or when the store replaces by key. These are recognised.
+        When the same target is emptied of the same scope first, when only rows that are not there yet are
+        written, when the path names the run, or when the store replaces by key. These are recognised.
     """
 
     code = "TW301"
@@ -32,10 +33,17 @@ class BareAppend(Rule):
     severity = "error"
     BAD = (
         Case('def save(df, path):\n    df.write.mode("append").parquet(path)\n', lines=(2,)),
-        Case('def save(df, engine):\n    df.to_sql("sales", engine, if_exists="append", index=False)\n', lines=(2,)),
         Case(
-            "from google.cloud import bigquery\n\ndef load(client, uri):\n    config = bigquery.LoadJobConfig(\n"
-            "        write_disposition=bigquery.WriteDisposition.WRITE_APPEND,\n    )\n"
+            'def save(df, engine):\n    df.to_sql("sales", engine, if_exists="append", index=False)\n',
+            lines=(2,),
+        ),
+        Case(
+            "from google.cloud import bigquery\n"
+            "\n"
+            "def load(client, uri):\n"
+            "    config = bigquery.LoadJobConfig(\n"
+            "        write_disposition=bigquery.WriteDisposition.WRITE_APPEND,\n"
+            "    )\n"
             '    client.load_table_from_uri(uri, "shop.sales", job_config=config).result()\n',
             lines=(5,),
         ),
@@ -50,7 +58,7 @@ class BareAppend(Rule):
         Case('def save(df):\n    df.write.format("org.apache.spark.sql.cassandra").mode("append").save()\n'),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for write in file.writes:
             if write.verb != "append" or write.guards & SAFE or "foreach_batch" in write.place.within:
                 continue
@@ -66,7 +74,8 @@ class BareAppend(Rule):
                 write.place,
                 f"`{write.call}` adds to {where} whatever is there already: 3 rows after the first run, 6 after the "
                 "second, and nobody is told.",
-                "Replace the run's own slice (overwrite its partition, or delete it in the same transaction), or merge on a key.",
+                "Replace the run's own slice (overwrite its partition, or delete it in the same "
+                "transaction), or merge on a key.",
                 declaration=replaces(write),
                 severity=severity,
             )

@@ -13,15 +13,15 @@ class BareInsert(Rule):
     """INSERT INTO without anything that recognises the rows of an earlier run.
 
     What it does
-        Finds INSERT statements, in SQL files and in strings, that have no conflict clause, no anti-join, and no delete of the
-        same target before them.
+        Finds INSERT statements, in SQL files and in strings, that have no conflict clause, no anti-join,
+        and no delete of the same target before them.
 
     Why it breaks a re-run
         The second run inserts the same rows again. Where a unique key exists it fails instead, half-way.
 
     When it is fine
-        Temporary tables, tables made in the same script, stores that replace by key, and log tables that want one row per
-        run. These are recognised; `upsert_targets` in the settings names further ones.
+        Temporary tables, tables made in the same script, stores that replace by key, and log tables that
+        want one row per run. These are recognised; `upsert_targets` in the settings names further ones.
     """
 
     code = "TW302"
@@ -30,23 +30,42 @@ class BareInsert(Rule):
     BAD = (
         Case("INSERT INTO mart.sales\nSELECT * FROM staging.sales;\n", "load.sql", lines=(1,)),
         Case(
-            'def load(cur, rows):\n    for row in rows:\n        cur.execute("INSERT INTO sales (id, amount) VALUES (%s, %s)", row)\n',
+            "def load(cur, rows):\n"
+            "    for row in rows:\n"
+            '        cur.execute("INSERT INTO sales (id, amount) VALUES (%s, %s)", row)\n',
             lines=(3,),
         ),
         Case(
-            'songplay_table_insert = ("""\n    INSERT INTO songplays (start_time, user_id)\n    VALUES (%s, %s)\n""")\n',
+            'songplay_table_insert = ("""\n'
+            "    INSERT INTO songplays (start_time, user_id)\n"
+            "    VALUES (%s, %s)\n"
+            '""")\n',
             "sql_queries.py",
             lines=(2,),
         ),
     )
     GOOD = (
-        Case("INSERT INTO mart.sales (id, amount)\nSELECT id, amount FROM staging.sales\nON CONFLICT (id) DO UPDATE SET amount = EXCLUDED.amount;\n", "load.sql"),
-        Case("BEGIN;\nDELETE FROM mart.sales WHERE day = '{{ ds }}';\nINSERT INTO mart.sales SELECT * FROM staging.sales WHERE day = '{{ ds }}';\nCOMMIT;\n", "load.sql"),
-        Case("INSERT INTO dim SELECT s.* FROM stg s LEFT JOIN dim d ON d.id = s.id WHERE d.id IS NULL;\n", "load.sql"),
+        Case(
+            "INSERT INTO mart.sales (id, amount)\n"
+            "SELECT id, amount FROM staging.sales\n"
+            "ON CONFLICT (id) DO UPDATE SET amount = EXCLUDED.amount;\n",
+            "load.sql",
+        ),
+        Case(
+            "BEGIN;\n"
+            "DELETE FROM mart.sales WHERE day = '{{ ds }}';\n"
+            "INSERT INTO mart.sales SELECT * FROM staging.sales WHERE day = '{{ ds }}';\n"
+            "COMMIT;\n",
+            "load.sql",
+        ),
+        Case(
+            "INSERT INTO dim SELECT s.* FROM stg s LEFT JOIN dim d ON d.id = s.id WHERE d.id IS NULL;\n",
+            "load.sql",
+        ),
         Case("CREATE TEMP TABLE fresh AS SELECT 1 AS id;\nINSERT INTO fresh SELECT 2;\n", "load.sql"),
-    )  # fmt: skip
+    )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, project: ProjectFacts, /) -> Iterator[Finding]:
         for write in file.writes:
             if write.verb != "insert" or write.guards & SAFE:
                 continue
@@ -64,14 +83,15 @@ class BareInsert(Rule):
                 severity = "warning"
             where = target_of(write)
             if key:
-                what = f"{where} has the key ({', '.join(key)}), so the second run stops with a duplicate-key error, half-way."
+                what = f"{where} has the key ({', '.join(key)}), so the second run stops with an error, half-way."
             else:
                 what = f"{where} gets the same rows again on each run: (42, 9.90) is there once, then twice."
             yield self.finding(
                 file,
                 write.place,
                 f"`INSERT INTO` with no conflict clause, no anti-join and no delete before it: {what}",
-                "Use `INSERT … ON CONFLICT (key) DO UPDATE` or MERGE, or delete the run's slice in the same transaction first.",
+                "Use `INSERT … ON CONFLICT (key) DO UPDATE` or MERGE, or delete the run's slice in the "
+                "same transaction first.",
                 declaration=merges(write),
                 severity=severity,
             )

@@ -13,16 +13,16 @@ class DbtAppend(Rule):
     """A dbt incremental model with no unique key: each run appends.
 
     What it does
-        Finds models materialized as `incremental` with no `unique_key` and the default or `append` strategy, wherever
-        that is configured.
+        Finds models materialized as `incremental` with no `unique_key` and the default or `append`
+        strategy, wherever that is configured.
 
     Why it breaks a re-run
-        Without a key dbt only inserts. A job that is killed after the insert and run again, or a filter that lets equal
-        timestamps through, stores rows twice, and the exit code is 0.
+        Without a key dbt only inserts. A job that is killed after the insert and run again, or a filter
+        that lets equal timestamps through, stores rows twice, and the exit code is 0.
 
     When it is fine
-        `insert_overwrite` and `microbatch` replace what they write. A model that leaves out the rows it already has
-        (`not exists` on `{{ this }}`) is not reported.
+        `insert_overwrite` and `microbatch` replace what they write. A model that leaves out the rows it
+        already has (`not exists` on `{{ this }}`) is not reported.
     """
 
     code = "TW303"
@@ -37,18 +37,25 @@ class DbtAppend(Rule):
     )
     GOOD = (
         Case(
-            "{{ config(materialized='incremental', unique_key='event_id') }}\nselect * from {{ ref('events') }}\n"
-            "{% if is_incremental() %}\nwhere ts >= (select max(ts) from {{ this }})\n{% endif %}\n",
+            "{{ config(materialized='incremental', unique_key='event_id') }}\n"
+            "select * from {{ ref('events') }}\n"
+            "{% if is_incremental() %}\n"
+            "where ts >= (select max(ts) from {{ this }})\n"
+            "{% endif %}\n",
             "models/events.sql",
         ),
         Case(
-            "{{ config(materialized='incremental', incremental_strategy='insert_overwrite', partition_by={'field': 'day'}) }}\n"
-            "select * from {{ ref('events') }}\n{% if is_incremental() %}\nwhere day = '{{ var(\"day\") }}'\n{% endif %}\n",
+            "{{ config(materialized='incremental', incremental_strategy='insert_overwrite', "
+            "partition_by={'field': 'day'}) }}\n"
+            "select * from {{ ref('events') }}\n"
+            "{% if is_incremental() %}\n"
+            "where day = '{{ var(\"day\") }}'\n"
+            "{% endif %}\n",
             "models/events.sql",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for model in file.models:
             if model.materialized != "incremental" or model.unique_key or model.anti_join:
                 continue
@@ -58,7 +65,8 @@ class DbtAppend(Rule):
             yield self.finding(
                 file,
                 model.span,
-                f"`{model.name}` is incremental with {how} unique_key: dbt only inserts. A run killed after its insert and "
+                f"`{model.name}` is incremental with {how} unique_key: dbt only inserts. A run killed "
+                "after its insert and "
                 "started again stores the same rows twice and exits 0.",
                 "Give a unique_key (and keep it unique in the model), or use insert_overwrite or microbatch.",
                 declaration=f'sql_task("{model.name}.sql", scope=Daily(…), write=replace())',

@@ -24,15 +24,21 @@ class DbtNoFilter(Rule):
     name = "dbt-no-filter"
     severity = "error"
     preview = True
-    BAD = (Case("{{ config(materialized='incremental') }}\nselect * from {{ ref('events') }}\n", "models/events.sql"),)
+    BAD = (
+        Case(
+            "{{ config(materialized='incremental') }}\nselect * from {{ ref('events') }}\n",
+            "models/events.sql",
+        ),
+    )
     GOOD = (
         Case(
-            "{{ config(materialized='incremental', unique_key='id') }}\nselect * from {{ ref('events') }}\n{% if is_incremental() %}\nwhere ts > 1\n{% endif %}\n",
+            "{{ config(materialized='incremental', unique_key='id') }}\nselect * from "
+            "{{ ref('events') }}\n{% if is_incremental() %}\nwhere ts > 1\n{% endif %}\n",
             "models/events.sql",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for model in file.models:
             if model.materialized != "incremental" or model.incremental_filter or model.anti_join:
                 continue

@@ -13,28 +13,38 @@ class CopyAgain(Rule):
     """COPY or LOAD into a permanent table can load the same file again.
 
     What it does
-        Finds COPY and LOAD DATA into permanent tables that nothing empties first, and Snowflake's `FORCE = TRUE`.
+        Finds COPY and LOAD DATA into permanent tables that nothing empties first, and Snowflake's `FORCE =
+        TRUE`.
 
     Why it breaks a re-run
         COPY appends. The file of 9 June, loaded by the run and by its retry, is in the table twice.
 
     When it is fine
-        Temporary and emptied staging tables. Snowflake remembers loaded files for 64 days unless FORCE is set.
+        Temporary and emptied staging tables. Snowflake remembers loaded files for 64 days unless FORCE is
+        set.
     """
 
     code = "TW306"
     name = "copy-force"
     severity = "warning"
     BAD = (
-        Case("COPY sales FROM 's3://bucket/sales/' IAM_ROLE 'arn:aws:iam::1:role/r' CSV;\n", "load.sql", lines=(1,)),
+        Case(
+            "COPY sales FROM 's3://bucket/sales/' IAM_ROLE 'arn:aws:iam::1:role/r' CSV;\n",
+            "load.sql",
+            lines=(1,),
+        ),
         Case("COPY INTO sales FROM @stage/sales FORCE = TRUE;\n", "load.sql", lines=(1,)),
     )
     GOOD = (
-        Case("TRUNCATE TABLE staging_sales;\nCOPY staging_sales FROM 's3://bucket/sales/' IAM_ROLE 'arn:aws:iam::1:role/r' CSV;\n", "load.sql"),
+        Case(
+            "TRUNCATE TABLE staging_sales;\n"
+            "COPY staging_sales FROM 's3://bucket/sales/' IAM_ROLE 'arn:aws:iam::1:role/r' CSV;\n",
+            "load.sql",
+        ),
         Case("COPY INTO sales FROM @stage/sales;\n", "load.sql"),
-    )  # fmt: skip
+    )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for write in file.writes:
             if write.verb != "copy" or write.guards & SAFE:
                 continue

@@ -16,12 +16,12 @@ class ForeachBatchAppend(Rule):
     """The function of foreachBatch appends and does not use the batch id.
 
     What it does
-        Finds appends and inserts inside functions given to `foreachBatch`, without Delta's `txnAppId`/`txnVersion`, a path by batch
-        id, or a merge.
+        Finds appends and inserts inside functions given to `foreachBatch`, without Delta's
+        `txnAppId`/`txnVersion`, a path by batch id, or a merge.
 
     Why it breaks a re-run
-        foreachBatch runs at least once. A batch that was written but whose checkpoint was not is given to the function again after
-        a restart, with the same id: its rows are appended a second time.
+        foreachBatch runs at least once. A batch that was written but whose checkpoint was not is given to
+        the function again after a restart, with the same id: its rows are appended a second time.
 
     When it is fine
         With Delta's idempotent-write options, or when the batch id is part of the target.
@@ -39,13 +39,16 @@ class ForeachBatchAppend(Rule):
     )
     GOOD = (
         Case(
-            'def write_batch(df, batch_id):\n    df.write.format("delta").option("txnAppId", "events").option("txnVersion", batch_id)'
-            '.mode("append").saveAsTable("events")\n\n'
-            "def start(stream):\n    stream.writeStream.foreachBatch(write_batch).start()\n"
+            "def write_batch(df, batch_id):\n"
+            '    df.write.format("delta").option("txnAppId", "events").option("txnVersion", '
+            'batch_id).mode("append").saveAsTable("events")\n'
+            "\n"
+            "def start(stream):\n"
+            "    stream.writeStream.foreachBatch(write_batch).start()\n",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for write in file.writes:
             if "foreach_batch" not in write.place.within or write.verb not in ("append", "insert", "copy"):
                 continue
@@ -54,7 +57,8 @@ class ForeachBatchAppend(Rule):
             yield self.finding(
                 file,
                 write.place,
-                f"A batch is given to this function again after a restart, with the same id, and its rows are appended to "
+                "A batch is given to this function again after a restart, with the same id, and its rows "
+                "are appended to "
                 f"{target_of(write)} a second time.",
                 "Merge on a key, or set Delta's `txnAppId` and `txnVersion` (the batch id) on the write.",
                 declaration=merges(write),

@@ -14,12 +14,13 @@ class StaticPartitionOverwrite(Rule):
     """A run that computes one slice overwrites all partitions.
 
     What it does
-        Finds `mode("overwrite")` with `partitionBy`, and `insertInto(overwrite=True)`, where neither dynamic overwrite nor
-        `replaceWhere` limits what is replaced. It is an error where the rows are visibly one slice of time.
+        Finds `mode("overwrite")` with `partitionBy`, and `insertInto(overwrite=True)`, where neither
+        dynamic overwrite nor `replaceWhere` limits what is replaced. It is an error where the rows are
+        visibly one slice of time.
 
     Why it breaks a re-run
-        Spark's overwrite is static by default: it deletes every partition of the table, then writes the ones it has. Re-running one day
-        leaves one day.
+        Spark's overwrite is static by default: it deletes every partition of the table, then writes the
+        ones it has. Re-running one day leaves one day.
 
     When it is fine
         A full rebuild: the frame holds all partitions. Without a sign of a slice this is information only.
@@ -37,16 +38,20 @@ class StaticPartitionOverwrite(Rule):
     )
     GOOD = (
         Case(
-            "def save(df, run_date):\n    day = df.where(df.ds == run_date)\n"
-            '    day.write.mode("overwrite").option("replaceWhere", f"ds = \'{run_date}\'").saveAsTable("sales")\n'
+            "def save(df, run_date):\n"
+            "    day = df.where(df.ds == run_date)\n"
+            '    day.write.mode("overwrite").option("replaceWhere", f"ds = '
+            '\'{run_date}\'").saveAsTable("sales")\n',
         ),
         Case(
-            'def save(spark, df, run_date):\n    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")\n'
-            '    df.where(df.ds == run_date).write.mode("overwrite").partitionBy("ds").saveAsTable("sales")\n'
+            "def save(spark, df, run_date):\n"
+            '    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")\n'
+            "    df.where(df.ds == "
+            'run_date).write.mode("overwrite").partitionBy("ds").saveAsTable("sales")\n',
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for write in file.writes:
             if write.verb != "overwrite" or write.engine != "spark" or write.guards & _SCOPED:
                 continue
@@ -57,7 +62,8 @@ class StaticPartitionOverwrite(Rule):
             yield self.finding(
                 file,
                 write.place,
-                f"Static overwrite of {target_of(write)}, partitioned{by}: a run with one day's rows deletes all other days. "
+                f"Static overwrite of {target_of(write)}, partitioned{by}: a run with one day's rows "
+                "deletes all other days. "
                 "365 partitions before, 1 after.",
                 'Set `spark.sql.sources.partitionOverwriteMode` to "dynamic", or give the write a `replaceWhere`.',
                 declaration=replaces(write),

@@ -16,11 +16,12 @@ class PartitionCoarserThanSchedule(Rule):
     """A job that runs every hour writes a partition of a day.
 
     What it does
-        Compares the schedule of the DAG with the target of its writes: an hourly (or finer) schedule and a path or predicate that
-        holds only the day.
+        Compares the schedule of the DAG with the target of its writes: an hourly (or finer) schedule and a
+        path or predicate that holds only the day.
 
     Why it breaks a re-run
-        Each hour replaces what the hours before wrote, or appends to it. After a re-run of 08:00 the day holds 08:00 only.
+        Each hour replaces what the hours before wrote, or appends to it. After a re-run of 08:00 the day
+        holds 08:00 only.
 
     When it is fine
         When the job recomputes the whole day each hour, or merges on a key.
@@ -31,7 +32,8 @@ class PartitionCoarserThanSchedule(Rule):
     severity = "error"
     BAD = (
         Case(
-            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import PythonOperator\n\n"
+            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import "
+            "PythonOperator\n\n"
             'def load(df, ds):\n    df.write.mode("overwrite").parquet(f"s3://lake/events/ds={ds}/")\n\n'
             'dag = DAG("events", schedule="@hourly", start_date=datetime(2026, 1, 1), catchup=False)\n'
             'PythonOperator(task_id="load", python_callable=load, dag=dag)\n',
@@ -41,7 +43,8 @@ class PartitionCoarserThanSchedule(Rule):
     )
     GOOD = (
         Case(
-            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import PythonOperator\n\n"
+            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import "
+            "PythonOperator\n\n"
             'def load(df, ds):\n    df.write.mode("overwrite").parquet(f"s3://lake/events/ds={ds}/")\n\n'
             'dag = DAG("events", schedule="@daily", start_date=datetime(2026, 1, 1), catchup=False)\n'
             'PythonOperator(task_id="load", python_callable=load, dag=dag)\n',
@@ -49,7 +52,7 @@ class PartitionCoarserThanSchedule(Rule):
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, project: ProjectFacts, /) -> Iterator[Finding]:
         frequent = [
             (path, task) for path, task in project.tasks_of.get(file.path, ()) if is_finer_than_a_day(task.schedule)
         ]
@@ -64,7 +67,8 @@ class PartitionCoarserThanSchedule(Rule):
         return self.finding(
             file,
             write.place,
-            f"The schedule `{task.schedule}` runs many times a day, and {target_of(write)} holds one partition a day: the run of 09:00 "
+            f"The schedule `{task.schedule}` runs many times a day, and {target_of(write)} holds one "
+            "partition a day: the run of 09:00 "
             "replaces what 08:00 wrote.",
             "Put the hour into the path or predicate, or run once a day.",
             declaration='@task(…, scope=Hourly("<time column>", start=…), write=replace())',

@@ -16,7 +16,8 @@ class ReadOwnOutput(Rule):
         Finds overwrites whose rows come from the same target.
 
     Why it breaks a re-run
-        A failure while writing loses input and output together. The second run starts from the result of the first: what it adds is added twice.
+        A failure while writing loses input and output together. The second run starts from the result of
+        the first: what it adds is added twice.
 
     When it is fine
         Table formats with snapshots, where the read is pinned.
@@ -28,19 +29,21 @@ class ReadOwnOutput(Rule):
     preview = True
     BAD = (
         Case(
-            "def dedupe(spark):\n    df = spark.read.parquet('lake/users')\n    df.distinct().write.mode('overwrite').parquet('lake/users')\n",
+            "def dedupe(spark):\n    df = spark.read.parquet('lake/users')\n    "
+            "df.distinct().write.mode('overwrite').parquet('lake/users')\n",
             "job.py",
             lines=(3,),
         ),
     )
     GOOD = (
         Case(
-            "def dedupe(spark):\n    df = spark.read.parquet('lake/users')\n    df.distinct().write.mode('overwrite').parquet('lake/users_clean')\n",
+            "def dedupe(spark):\n    df = spark.read.parquet('lake/users')\n    "
+            "df.distinct().write.mode('overwrite').parquet('lake/users_clean')\n",
             "job.py",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for write in file.writes:
             if write.verb != "overwrite" or not write.target:
                 continue
@@ -48,7 +51,8 @@ class ReadOwnOutput(Rule):
                 yield self.finding(
                     file,
                     write.place,
-                    f"{target_of(write)} is overwritten with rows read from itself: a failure in between loses both, and the next run "
+                    f"{target_of(write)} is overwritten with rows read from itself: a failure in between "
+                    "loses both, and the next run "
                     "starts from this run's result.",
                     "Write to a new place and swap, or keep the history in its own table.",
                 )

@@ -14,16 +14,16 @@ class DeleteInsertSplit(Rule):
     """A table is emptied and filled again, and the two do not commit together.
 
     What it does
-        Finds DELETE or TRUNCATE followed by INSERT, COPY or an append of the same target, in two calls, two tasks or two jobs
-        without one transaction around them.
+        Finds DELETE or TRUNCATE followed by INSERT, COPY or an append of the same target, in two calls, two
+        tasks or two jobs without one transaction around them.
 
     Why it breaks a re-run
-        A crash between the two leaves the slice empty, and readers see it empty meanwhile. Two runs at once both delete, then both
-        insert: every row twice.
+        A crash between the two leaves the slice empty, and readers see it empty meanwhile. Two runs at once
+        both delete, then both insert: every row twice.
 
     When it is fine
-        One BEGIN … COMMIT, one `with engine.begin()`, one cursor with one commit at the end: these are recognised. A staging table
-        that nobody reads may be empty.
+        One BEGIN … COMMIT, one `with engine.begin()`, one cursor with one commit at the end: these are
+        recognised. A staging table that nobody reads may be empty.
     """
 
     code = "TW501"
@@ -31,14 +31,23 @@ class DeleteInsertSplit(Rule):
     severity = "error"
     BAD = (
         Case(
-            "from airflow.providers.postgres.hooks.postgres import PostgresHook\n\n"
-            "def load(ds):\n    hook = PostgresHook()\n    hook.run(f\"DELETE FROM mart.sales WHERE day = '{ds}'\")\n"
+            "from airflow.providers.postgres.hooks.postgres import PostgresHook\n"
+            "\n"
+            "def load(ds):\n"
+            "    hook = PostgresHook()\n"
+            "    hook.run(f\"DELETE FROM mart.sales WHERE day = '{ds}'\")\n"
             "    hook.run(f\"INSERT INTO mart.sales SELECT * FROM staging.sales WHERE day = '{ds}'\")\n",
             lines=(5,),
         ),
         Case(
-            'import psycopg2\n\ndef load(conn, rows):\n    cur = conn.cursor()\n    cur.execute("TRUNCATE TABLE mart.sales")\n    conn.commit()\n'
-            '    cur.executemany("INSERT INTO mart.sales VALUES (%s, %s)", rows)\n    conn.commit()\n',
+            "import psycopg2\n"
+            "\n"
+            "def load(conn, rows):\n"
+            "    cur = conn.cursor()\n"
+            '    cur.execute("TRUNCATE TABLE mart.sales")\n'
+            "    conn.commit()\n"
+            '    cur.executemany("INSERT INTO mart.sales VALUES (%s, %s)", rows)\n'
+            "    conn.commit()\n",
             lines=(5,),
         ),
     )
@@ -49,11 +58,12 @@ class DeleteInsertSplit(Rule):
             '        cur.executemany("INSERT INTO mart.sales VALUES (%s, %s)", rows)\n',
         ),
         Case(
-            "BEGIN;\nTRUNCATE mart.sales;\nINSERT INTO mart.sales SELECT * FROM staging.sales;\nCOMMIT;\n", "load.sql"
+            "BEGIN;\nTRUNCATE mart.sales;\nINSERT INTO mart.sales SELECT * FROM staging.sales;\nCOMMIT;\n",
+            "load.sql",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         told: set[int] = set()
         for write in file.writes:
             if write.verb not in ADDING or write.guards & {
@@ -84,7 +94,8 @@ class DeleteInsertSplit(Rule):
         return self.finding(
             file,
             delete.place.happens,
-            f"{delete.call} of {where} and the {write.call} that fills it commit separately: a crash in between leaves no rows, and two "
+            f"{delete.call} of {where} and the {write.call} that fills it commit separately: a crash in "
+            "between leaves no rows, and two "
             "runs at once insert everything twice.",
             fix,
             declaration=replaces(write),

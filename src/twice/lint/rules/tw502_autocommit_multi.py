@@ -14,7 +14,8 @@ class AutocommitMulti(Rule):
         Finds autocommit switched on where more than one INSERT, UPDATE, DELETE or MERGE is run.
 
     Why it breaks a re-run
-        A failure after the second of four statements leaves half of the work, and the re-run starts on top of it.
+        A failure after the second of four statements leaves half of the work, and the re-run starts on top
+        of it.
 
     When it is fine
         When the statements are independent, or an explicit BEGIN stands in their text.
@@ -26,19 +27,33 @@ class AutocommitMulti(Rule):
     preview = True
     BAD = (
         Case(
-            'import psycopg2\n\ndef load(dsn):\n    conn = psycopg2.connect(dsn)\n    conn.autocommit = True\n    cur = conn.cursor()\n    cur.execute("UPDATE a SET x = 1 WHERE k = 2")\n    cur.execute("DELETE FROM b WHERE k = 2")\n',
+            "import psycopg2\n"
+            "\n"
+            "def load(dsn):\n"
+            "    conn = psycopg2.connect(dsn)\n"
+            "    conn.autocommit = True\n"
+            "    cur = conn.cursor()\n"
+            '    cur.execute("UPDATE a SET x = 1 WHERE k = 2")\n'
+            '    cur.execute("DELETE FROM b WHERE k = 2")\n',
             "job.py",
             lines=(5,),
         ),
     )
     GOOD = (
         Case(
-            'import psycopg2\n\ndef load(dsn):\n    conn = psycopg2.connect(dsn)\n    cur = conn.cursor()\n    cur.execute("UPDATE a SET x = 1 WHERE k = 2")\n    cur.execute("DELETE FROM b WHERE k = 2")\n    conn.commit()\n',
+            "import psycopg2\n"
+            "\n"
+            "def load(dsn):\n"
+            "    conn = psycopg2.connect(dsn)\n"
+            "    cur = conn.cursor()\n"
+            '    cur.execute("UPDATE a SET x = 1 WHERE k = 2")\n'
+            '    cur.execute("DELETE FROM b WHERE k = 2")\n'
+            "    conn.commit()\n",
             "job.py",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         if any(fact.kind == "begin" for fact in file.transactions):
             return
         for fact in file.transactions:
@@ -53,7 +68,8 @@ class AutocommitMulti(Rule):
                 yield self.finding(
                     file,
                     fact.place,
-                    f"Autocommit: {len(changes)} statements commit one by one. A failure in the middle leaves half of them done.",
+                    f"Autocommit: {len(changes)} statements commit one by one. A failure in the middle "
+                    "leaves half of them done.",
                     "Use one transaction with one commit at the end.",
                 )
                 return

@@ -29,19 +29,27 @@ class CommitInLoop(Rule):
     preview = True
     BAD = (
         Case(
-            'def load(conn, files):\n    cur = conn.cursor()\n    for name in files:\n        cur.execute("INSERT INTO sales SELECT * FROM staging WHERE file = %s", (name,))\n        conn.commit()\n',
+            "def load(conn, files):\n"
+            "    cur = conn.cursor()\n"
+            "    for name in files:\n"
+            '        cur.execute("INSERT INTO sales SELECT * FROM staging WHERE file = %s", (name,))\n'
+            "        conn.commit()\n",
             "job.py",
             lines=(5,),
         ),
     )
     GOOD = (
         Case(
-            'def load(conn, files):\n    cur = conn.cursor()\n    for name in files:\n        cur.execute("INSERT INTO sales SELECT * FROM staging WHERE file = %s", (name,))\n    conn.commit()\n',
+            "def load(conn, files):\n"
+            "    cur = conn.cursor()\n"
+            "    for name in files:\n"
+            '        cur.execute("INSERT INTO sales SELECT * FROM staging WHERE file = %s", (name,))\n'
+            "    conn.commit()\n",
             "job.py",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for fact in file.transactions:
             if fact.kind != "commit" or "loop" not in fact.place.within or file.language == "sql":
                 continue
@@ -53,6 +61,7 @@ class CommitInLoop(Rule):
                 yield self.finding(
                     file,
                     fact.place,
-                    "Each turn of the loop commits: after a crash in turn 3 the first two are stored, and the re-run stores them again.",
+                    "Each turn of the loop commits: after a crash in turn 3 the first two are stored, and "
+                    "the re-run stores them again.",
                     "Commit once after the loop, or upsert on a key, or record each finished piece in the same commit.",
                 )

@@ -15,14 +15,16 @@ class WatermarkSplit(Rule):
     """How far a job got is stored apart from the rows it loaded.
 
     What it does
-        Finds watermarks, last-run stamps, checkpoints and `Variable.set` that are stored in another transaction than the load, or
-        before it.
+        Finds watermarks, last-run stamps, checkpoints and `Variable.set` that are stored in another
+        transaction than the load, or before it.
 
     Why it breaks a re-run
-        Mark after load: a crash in between loads the same rows again. Mark before load: a crash in between loses rows for ever.
+        Mark after load: a crash in between loads the same rows again. Mark before load: a crash in between
+        loses rows for ever.
 
     When it is fine
-        Stored in the same transaction; or after a load that may safely be repeated (a keyed merge): then it is information.
+        Stored in the same transaction; or after a load that may safely be repeated (a keyed merge): then it
+        is information.
     """
 
     code = "TW504"
@@ -30,8 +32,11 @@ class WatermarkSplit(Rule):
     severity = "error"
     BAD = (
         Case(
-            "from airflow.models import Variable\n\ndef load(df, engine, newest):\n"
-            '    df.to_sql("events", engine, if_exists="append")\n    Variable.set("events_last_loaded", newest)\n',
+            "from airflow.models import Variable\n"
+            "\n"
+            "def load(df, engine, newest):\n"
+            '    df.to_sql("events", engine, if_exists="append")\n'
+            '    Variable.set("events_last_loaded", newest)\n',
             lines=(5,),
         ),
         Case(
@@ -43,13 +48,18 @@ class WatermarkSplit(Rule):
     )
     GOOD = (
         Case(
-            "import psycopg2\n\ndef load(conn, rows, newest):\n    cur = conn.cursor()\n"
-            '    cur.executemany("INSERT INTO events VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v", rows)\n'
-            '    cur.execute("UPDATE etl_watermark SET last_value = %s", (newest,))\n    conn.commit()\n'
+            "import psycopg2\n"
+            "\n"
+            "def load(conn, rows, newest):\n"
+            "    cur = conn.cursor()\n"
+            '    cur.executemany("INSERT INTO events VALUES (%s, %s) ON CONFLICT (id) DO UPDATE '
+            'SET v = EXCLUDED.v", rows)\n'
+            '    cur.execute("UPDATE etl_watermark SET last_value = %s", (newest,))\n'
+            "    conn.commit()\n",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for mark in file.marks:
             if mark.kind != "mark" or "except" in mark.place.within or "callback" in mark.place.within:
                 continue
@@ -83,7 +93,7 @@ class WatermarkSplit(Rule):
             mark.place.happens,
             f"The mark `{mark.name}` is stored {what}",
             "Store the mark in the transaction of the load, and let it be the largest value that was really loaded.",
-            declaration='@task(…, scope=Since("<cursor column>", initial=…), write=merge(key=[…]))  # mark and rows in one commit',
+            declaration='@task(…, scope=Since("<cursor column>", initial=…), write=merge(key=[…]))  # one commit',
             related=(Related(file.path, load.place.span.line, load.place.span.column, "the load"),),
             severity=severity,
         )

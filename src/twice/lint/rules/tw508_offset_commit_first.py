@@ -14,7 +14,8 @@ class OffsetCommitFirst(Rule):
         Finds consumers with auto-commit, and commits before the write, in code that stores what it reads.
 
     Why it breaks a re-run
-        A crash after the commit and before the write loses messages; the other way round they come twice, so the write needs a key.
+        A crash after the commit and before the write loses messages; the other way round they come twice,
+        so the write needs a key.
 
     When it is fine
         Consumers that only look.
@@ -26,26 +27,39 @@ class OffsetCommitFirst(Rule):
     preview = True
     BAD = (
         Case(
-            "from kafka import KafkaConsumer\n\ndef run(cur):\n    consumer = KafkaConsumer('orders', enable_auto_commit=True)\n    for m in consumer:\n        cur.execute(\"INSERT INTO orders VALUES (%s) ON CONFLICT DO NOTHING\", (m.value,))\n",
+            "from kafka import KafkaConsumer\n"
+            "\n"
+            "def run(cur):\n"
+            "    consumer = KafkaConsumer('orders', enable_auto_commit=True)\n"
+            "    for m in consumer:\n"
+            '        cur.execute("INSERT INTO orders VALUES (%s) ON CONFLICT DO NOTHING", (m.value,))\n',
             "job.py",
             lines=(4,),
         ),
     )
     GOOD = (
         Case(
-            "from kafka import KafkaConsumer\n\ndef run(cur, conn):\n    consumer = KafkaConsumer('orders', enable_auto_commit=False)\n    for m in consumer:\n        cur.execute(\"INSERT INTO orders VALUES (%s) ON CONFLICT DO NOTHING\", (m.value,))\n        conn.commit()\n        consumer.commit()\n",
+            "from kafka import KafkaConsumer\n"
+            "\n"
+            "def run(cur, conn):\n"
+            "    consumer = KafkaConsumer('orders', enable_auto_commit=False)\n"
+            "    for m in consumer:\n"
+            '        cur.execute("INSERT INTO orders VALUES (%s) ON CONFLICT DO NOTHING", (m.value,))\n'
+            "        conn.commit()\n"
+            "        consumer.commit()\n",
             "job.py",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         stores = [write for write in file.writes if write.verb in ("insert", "append", "merge", "copy", "update")]
         for mark in file.marks:
             if mark.kind == "auto_offset" and (stores or file.effects):
                 yield self.finding(
                     file,
                     mark.place,
-                    "Offsets are committed by a timer: a crash between the timer and the write loses the messages in between.",
+                    "Offsets are committed by a timer: a crash between the timer and the write loses the "
+                    "messages in between.",
                     "Switch auto-commit off and commit after the write; give the write a key.",
                 )
             if mark.kind == "offset_first":

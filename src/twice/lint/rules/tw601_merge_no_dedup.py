@@ -12,12 +12,12 @@ class MergeNoDedup(Rule):
     """A merge whose source may hold a key more than once.
 
     What it does
-        Finds MERGE, `DeltaTable.merge` and INSERT … SELECT … ON CONFLICT DO UPDATE whose source is not made unique on the key: no
-        row_number, GROUP BY or DISTINCT is seen.
+        Finds MERGE, `DeltaTable.merge` and INSERT … SELECT … ON CONFLICT DO UPDATE whose source is not made
+        unique on the key: no row_number, GROUP BY or DISTINCT is seen.
 
     Why it breaks a re-run
-        Two source rows of one existing key make the merge fail, or one of them wins by chance. Two of a new key are both inserted,
-        and from then on every merge of that key fails or doubles.
+        Two source rows of one existing key make the merge fail, or one of them wins by chance. Two of a new
+        key are both inserted, and from then on every merge of that key fails or doubles.
 
     When it is fine
         The source is unique by other means (a test, a constraint). Silence it with the reason.
@@ -36,13 +36,15 @@ class MergeNoDedup(Rule):
     )
     GOOD = (
         Case(
-            "MERGE INTO dim d USING (\n  SELECT * FROM staging QUALIFY row_number() OVER (PARTITION BY id ORDER BY version DESC, batch) = 1\n"
-            ") s ON d.id = s.id\nWHEN MATCHED THEN UPDATE SET d.name = s.name\nWHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name);\n",
+            "MERGE INTO dim d USING (\n  SELECT * FROM staging QUALIFY row_number() OVER (PARTITION BY id "
+            "ORDER BY version DESC, batch) = 1\n"
+            ") s ON d.id = s.id\nWHEN MATCHED THEN UPDATE SET d.name = s.name\nWHEN NOT MATCHED THEN "
+            "INSERT (id, name) VALUES (s.id, s.name);\n",
             "dim.sql",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for write in file.writes:
             shape = write.merge
             if shape is None or shape.source_unique or not shape.inserts:
@@ -52,7 +54,8 @@ class MergeNoDedup(Rule):
             yield self.finding(
                 file,
                 write.place,
-                f"Nothing makes {shape.source or 'the source'} unique before it is merged into {target_of(write)}: a new key that "
+                f"Nothing makes {shape.source or 'the source'} unique before it is merged into "
+                f"{target_of(write)}: a new key that "
                 "occurs twice is inserted twice, an existing one fails or takes either row.",
                 "Keep one row per key first: row_number() over (partition by key order by version desc, tiebreak) = 1.",
                 declaration=merges(write),

@@ -42,12 +42,13 @@ class ConflictDoNothing(Rule):
             "users.sql",
         ),
         Case(
-            "INSERT INTO applied_bookings (booking_id, at) SELECT id, at FROM staging ON CONFLICT (booking_id) DO NOTHING;\n",
+            "INSERT INTO applied_bookings (booking_id, at) SELECT id, at FROM staging ON CONFLICT "
+            "(booking_id) DO NOTHING;\n",
             "bookings.sql",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for write in file.writes:
             if not write.nothing_on_conflict or write.guards & {"temporary", "log", "constant_rows"}:
                 continue
@@ -56,8 +57,9 @@ class ConflictDoNothing(Rule):
             yield self.finding(
                 file,
                 write.place,
-                f"A row that {target_of(write)} already has is kept as it is: a re-run with corrected data (level paid) leaves the old "
+                f"A row that {target_of(write)} already has is kept as it is: a re-run with corrected data "
+                "(level paid) leaves the old "
                 "row (level free).",
                 "If rows can change, use DO UPDATE guarded by a version; if not, this is fine.",
-                declaration=f'@task("{table_for(write)}", …, write=insert_new(key=[…]))  # reports how many existing rows differ',
+                declaration=f'@task("{table_for(write)}", …, write=insert_new(key=[…]))  # reports rows that differ',
             )

@@ -27,7 +27,7 @@ class WholeRowDistinct(Rule):
     BAD = (Case("INSERT INTO t SELECT DISTINCT * FROM s;\n", "t.sql", lines=(1,)),)
     GOOD = (Case("INSERT INTO t SELECT a, max(b) FROM s GROUP BY a;\n", "t.sql"),)
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for order in file.orders:
             if order.kind == "whole_row":
                 yield self.finding(

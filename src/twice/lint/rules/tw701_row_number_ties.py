@@ -18,11 +18,12 @@ class RowNumberTies(Rule):
     """row_number over an order that leaves ties.
 
     What it does
-        Finds row_number() without ORDER BY, ordered by a constant, by the partition's own column or by a clock; as
-        information also by one single column.
+        Finds row_number() without ORDER BY, ordered by a constant, by the partition's own column or by a
+        clock; as information also by one single column.
 
     Why it breaks a re-run
-        Rows that tie are numbered by chance. Where number 1 is kept or the number is a key, the second run keeps another row.
+        Rows that tie are numbered by chance. Where number 1 is kept or the number is a key, the second run
+        keeps another row.
 
     When it is fine
         One column that is unique within the partition. It is information only.
@@ -33,16 +34,25 @@ class RowNumberTies(Rule):
     severity = "warning"
     BAD = (
         Case("SELECT *, row_number() OVER (PARTITION BY id) AS rn FROM events;\n", "x.sql", lines=(1,)),
-        Case("SELECT *, row_number() OVER (ORDER BY (SELECT NULL)) AS id FROM events;\n", "x.sql", lines=(1,)),
         Case(
-            "SELECT *, row_number() OVER (PARTITION BY id ORDER BY ts DESC) AS rn FROM events;\n", "x.sql", lines=(1,)
+            "SELECT *, row_number() OVER (ORDER BY (SELECT NULL)) AS id FROM events;\n",
+            "x.sql",
+            lines=(1,),
+        ),
+        Case(
+            "SELECT *, row_number() OVER (PARTITION BY id ORDER BY ts DESC) AS rn FROM events;\n",
+            "x.sql",
+            lines=(1,),
         ),
     )
     GOOD = (
-        Case("SELECT *, row_number() OVER (PARTITION BY id ORDER BY ts DESC, event_id) AS rn FROM events;\n", "x.sql"),
+        Case(
+            "SELECT *, row_number() OVER (PARTITION BY id ORDER BY ts DESC, event_id) AS rn FROM events;\n",
+            "x.sql",
+        ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for order in file.orders:
             if order.kind != "row_number":
                 continue
@@ -51,7 +61,8 @@ class RowNumberTies(Rule):
             yield self.finding(
                 file,
                 order.place,
-                f"`{order.call}` {_WHY[order.problem]}{columns}: of two rows that tie, either is number 1, and the next run may choose "
+                f"`{order.call}` {_WHY[order.problem]}{columns}: of two rows that tie, either is number 1, "
+                "and the next run may choose "
                 "the other.",
                 "Add columns until the order is total: the version, then the row's own key.",
                 declaration='write=merge(key=[…], newest_by="<version>")  # ties are broken by a hash of the content',

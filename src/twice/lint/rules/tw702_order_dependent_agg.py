@@ -14,10 +14,12 @@ class OrderDependentAggregate(Rule):
         Finds first, last, any_value, collect_list, ARRAY_AGG, STRING_AGG and LISTAGG without an order.
 
     Why it breaks a re-run
-        The order of rows after a shuffle differs from run to run, so the value, and any hash of it, differs too.
+        The order of rows after a shuffle differs from run to run, so the value, and any hash of it, differs
+        too.
 
     When it is fine
-        When all values of a group are equal, or the list is sorted afterwards; a sort around it is recognised.
+        When all values of a group are equal, or the list is sorted afterwards; a sort around it is
+        recognised.
     """
 
     code = "TW702"
@@ -25,17 +27,32 @@ class OrderDependentAggregate(Rule):
     severity = "warning"
     BAD = (
         Case(
-            'from pyspark.sql import functions as F\n\ndef build(df):\n    return df.groupBy("id").agg(F.first("status"))\n',
+            "from pyspark.sql import functions as F\n"
+            "\n"
+            "def build(df):\n"
+            '    return df.groupBy("id").agg(F.first("status"))\n',
             lines=(4,),
         ),
-        Case("CREATE TABLE t AS SELECT id, string_agg(name, ',') AS names FROM s GROUP BY id;\n", "x.sql", lines=(1,)),
+        Case(
+            "CREATE TABLE t AS SELECT id, string_agg(name, ',') AS names FROM s GROUP BY id;\n",
+            "x.sql",
+            lines=(1,),
+        ),
     )
     GOOD = (
-        Case('from pyspark.sql import functions as F\n\ndef build(df):\n    return df.groupBy("id").agg(F.sort_array(F.collect_list("status")))\n'),
-        Case("CREATE TABLE t AS SELECT id, string_agg(name, ',' ORDER BY name) AS names FROM s GROUP BY id;\n", "x.sql"),
-    )  # fmt: skip
+        Case(
+            "from pyspark.sql import functions as F\n"
+            "\n"
+            "def build(df):\n"
+            '    return df.groupBy("id").agg(F.sort_array(F.collect_list("status")))\n',
+        ),
+        Case(
+            "CREATE TABLE t AS SELECT id, string_agg(name, ',' ORDER BY name) AS names FROM s GROUP BY id;\n",
+            "x.sql",
+        ),
+    )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for order in file.orders:
             if order.kind != "aggregate":
                 continue

@@ -27,7 +27,7 @@ class LimitNoOrder(Rule):
     BAD = (Case("CREATE TABLE t AS SELECT * FROM s LIMIT 100;\n", "t.sql", lines=(1,)),)
     GOOD = (Case("CREATE TABLE t AS SELECT * FROM s ORDER BY id LIMIT 100;\n", "t.sql"),)
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for order in file.orders:
             if order.kind == "limit" and order.stored:
                 yield self.finding(

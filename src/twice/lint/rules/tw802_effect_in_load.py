@@ -14,7 +14,8 @@ class EffectInLoad(Rule):
         Finds effects in functions that also write data.
 
     Why it breaks a re-run
-        A failure after the message and before the commit, or the other way round, makes them disagree; the retry repeats both.
+        A failure after the message and before the commit, or the other way round, makes them disagree; the
+        retry repeats both.
 
     When it is fine
         When the message goes out after the commit and has a key.
@@ -26,19 +27,26 @@ class EffectInLoad(Rule):
     preview = True
     BAD = (
         Case(
-            "import requests\n\ndef load(df, engine):\n    df.to_sql('sales', engine, if_exists='replace')\n    requests.post('https://partner.example.com/done', json={})\n",
+            "import requests\n\ndef load(df, engine):\n    df.to_sql('sales', engine, "
+            "if_exists='replace')\n    requests.post('https://partner.example.com/done', json={})\n",
             "job.py",
             lines=(5,),
         ),
     )
     GOOD = (
         Case(
-            "import requests\n\ndef load(df, engine):\n    df.to_sql('sales', engine, if_exists='replace')\n\ndef tell():\n    requests.post('https://partner.example.com/done', json={})\n",
+            "import requests\n"
+            "\n"
+            "def load(df, engine):\n"
+            "    df.to_sql('sales', engine, if_exists='replace')\n"
+            "\n"
+            "def tell():\n"
+            "    requests.post('https://partner.example.com/done', json={})\n",
             "job.py",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for effect in file.effects:
             if effect.place.unit in ("<module>", "") or "callback" in effect.place.within:
                 continue
@@ -52,7 +60,8 @@ class EffectInLoad(Rule):
                 yield self.finding(
                     file,
                     effect.place,
-                    f"`{effect.call}` stands in the function that also stores rows: each retry of the load sends it again.",
+                    f"`{effect.call}` stands in the function that also stores rows: each retry of the load "
+                    "sends it again.",
                     "Make it a task of its own after the load, or an outbox row in the same transaction.",
                     declaration="effects=[…]  # released after the publish",
                     related=(Related(file.path, span.line, span.column, "the write"),),

@@ -14,7 +14,8 @@ class EffectInTransform(Rule):
         Finds effects in UDFs, map, foreach, foreachPartition and mapPartitions.
 
     Why it breaks a re-run
-        The engine runs a task again after a lost executor, and twice at once when it speculates; a frame used twice is computed twice. Each time it is sent again.
+        The engine runs a task again after a lost executor, and twice at once when it speculates; a frame
+        used twice is computed twice. Each time it is sent again.
 
     When it is fine
         Never; collect what must be said in a table and send it from one place.
@@ -26,25 +27,39 @@ class EffectInTransform(Rule):
     preview = True
     BAD = (
         Case(
-            "import requests\nfrom pyspark.sql import SparkSession\n\ndef send(row):\n    requests.post('https://partner.example.com/x', json=row)\n\ndef run(df):\n    df.rdd.foreach(send)\n",
+            "import requests\n"
+            "from pyspark.sql import SparkSession\n"
+            "\n"
+            "def send(row):\n"
+            "    requests.post('https://partner.example.com/x', json=row)\n"
+            "\n"
+            "def run(df):\n"
+            "    df.rdd.foreach(send)\n",
             "job.py",
             lines=(5,),
         ),
     )
     GOOD = (
         Case(
-            "import requests\nfrom pyspark.sql import SparkSession\n\ndef run(df, key):\n    rows = df.collect()\n    requests.post('https://partner.example.com/x', json=rows, headers={'Idempotency-Key': key})\n",
+            "import requests\n"
+            "from pyspark.sql import SparkSession\n"
+            "\n"
+            "def run(df, key):\n"
+            "    rows = df.collect()\n"
+            "    requests.post('https://partner.example.com/x', json=rows, "
+            "headers={'Idempotency-Key': key})\n",
             "job.py",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for effect in file.effects:
             if "transform" in effect.place.within and not effect.keyed:
                 yield self.finding(
                     file,
                     effect.place,
-                    f"`{effect.call}` runs inside a transformation: every task attempt and every recomputation sends it again.",
+                    f"`{effect.call}` runs inside a transformation: every task attempt and every "
+                    "recomputation sends it again.",
                     "Write what must be said to an outbox table, and send it from one place after the commit.",
                     declaration="effects=[…]  # sent once per published slice",
                 )

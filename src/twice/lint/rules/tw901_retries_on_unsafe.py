@@ -16,10 +16,12 @@ class RetriesOnUnsafe(Rule):
     """Retries repeat code that is not safe to repeat.
 
     What it does
-        Finds retries (task, default_args, Celery, tenacity) over code in which an append, an insert or an update would be applied twice.
+        Finds retries (task, default_args, Celery, tenacity) over code in which an append, an insert or an
+        update would be applied twice.
 
     Why it breaks a re-run
-        Nobody has to re-run anything: the scheduler does it, at night, after the first attempt wrote its rows and then failed.
+        Nobody has to re-run anything: the scheduler does it, at night, after the first attempt wrote its
+        rows and then failed.
 
     When it is fine
         Once the finding it refers to is fixed, or with retries=0.
@@ -30,7 +32,8 @@ class RetriesOnUnsafe(Rule):
     severity = "error"
     BAD = (
         Case(
-            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import PythonOperator\n\n"
+            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import "
+            "PythonOperator\n\n"
             'def load(df, engine):\n    df.to_sql("sales", engine, if_exists="append")\n\n'
             'default_args = {"owner": "data", "retries": 3}\n'
             'dag = DAG("sales", default_args=default_args, start_date=datetime(2026, 1, 1))\n'
@@ -41,7 +44,8 @@ class RetriesOnUnsafe(Rule):
     )
     GOOD = (
         Case(
-            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import PythonOperator\n\n"
+            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import "
+            "PythonOperator\n\n"
             'def load(df, engine):\n    df.to_sql("sales", engine, if_exists="replace")\n\n'
             'default_args = {"owner": "data", "retries": 3}\n'
             'dag = DAG("sales", default_args=default_args, start_date=datetime(2026, 1, 1))\n'
@@ -50,7 +54,7 @@ class RetriesOnUnsafe(Rule):
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, project: ProjectFacts, /) -> Iterator[Finding]:
         retried = [task for task in file.tasks if (task.retries or 0) > 0]
         if not retried:
             return
@@ -69,7 +73,8 @@ class RetriesOnUnsafe(Rule):
         return self.finding(
             file,
             task.span,
-            f"retries={task.retries} repeats code with {first.code} ({first.name}, line {first.line}){count}: an attempt that wrote its "
+            f"retries={task.retries} repeats code with {first.code} ({first.name}, line "
+            f"{first.line}){count}: an attempt that wrote its "
             "rows and then failed is followed by one that writes them again.",
             f"Fix {first.code} first; until then retries=0.",
             declaration="twice retries safely by itself: an attempt that landed is found in the target",

@@ -13,7 +13,8 @@ class OverlapAllowed(Rule):
     """Two runs of an unsafe writer may overlap.
 
     What it does
-        Finds DAGs with catchup on or max_active_runs not 1 over code that deletes and inserts apart, appends, or updates in place.
+        Finds DAGs with catchup on or max_active_runs not 1 over code that deletes and inserts apart,
+        appends, or updates in place.
 
     Why it breaks a re-run
         Two runs at once both delete, then both insert; both read the counter, then both write it.
@@ -28,19 +29,35 @@ class OverlapAllowed(Rule):
     preview = True
     BAD = (
         Case(
-            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import PythonOperator\n\ndef load(df, engine):\n    df.to_sql('sales', engine, if_exists='append')\n\ndag = DAG('sales', start_date=datetime(2026, 1, 1), catchup=True)\nPythonOperator(task_id='load', python_callable=load, dag=dag)\n",
+            "from datetime import datetime\n"
+            "from airflow import DAG\n"
+            "from airflow.operators.python import PythonOperator\n"
+            "\n"
+            "def load(df, engine):\n"
+            "    df.to_sql('sales', engine, if_exists='append')\n"
+            "\n"
+            "dag = DAG('sales', start_date=datetime(2026, 1, 1), catchup=True)\n"
+            "PythonOperator(task_id='load', python_callable=load, dag=dag)\n",
             "dag.py",
             lines=(8,),
         ),
     )
     GOOD = (
         Case(
-            "from datetime import datetime\nfrom airflow import DAG\nfrom airflow.operators.python import PythonOperator\n\ndef load(df, engine):\n    df.to_sql('sales', engine, if_exists='append')\n\ndag = DAG('sales', start_date=datetime(2026, 1, 1), catchup=True, max_active_runs=1)\nPythonOperator(task_id='load', python_callable=load, dag=dag)\n",
+            "from datetime import datetime\n"
+            "from airflow import DAG\n"
+            "from airflow.operators.python import PythonOperator\n"
+            "\n"
+            "def load(df, engine):\n"
+            "    df.to_sql('sales', engine, if_exists='append')\n"
+            "\n"
+            "dag = DAG('sales', start_date=datetime(2026, 1, 1), catchup=True, max_active_runs=1)\n"
+            "PythonOperator(task_id='load', python_callable=load, dag=dag)\n",
             "dag.py",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, project: ProjectFacts, /) -> Iterator[Finding]:
         dags = [
             task for task in file.tasks if task.kind == "dag" and task.max_active_runs != 1 and task.catchup is True
         ]
@@ -52,7 +69,8 @@ class OverlapAllowed(Rule):
             yield self.finding(
                 file,
                 dags[0].span,
-                f"catchup without max_active_runs=1: missed runs start together, over code with {first.code} (line {first.line}).",
+                "catchup without max_active_runs=1: missed runs start together, over code with "
+                f"{first.code} (line {first.line}).",
                 "Set max_active_runs=1 until the write is safe.",
                 related=(Related(file.path, first.line, first.column, f"{first.code} {first.name}"),),
             )

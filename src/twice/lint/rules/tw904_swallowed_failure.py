@@ -14,7 +14,8 @@ class SwallowedFailure(Rule):
         Finds writes inside try blocks whose handler of all errors neither raises nor leaves.
 
     Why it breaks a re-run
-        The run reports success with half of its rows; nobody knows that there is something to repeat, and the next run builds on it.
+        The run reports success with half of its rows; nobody knows that there is something to repeat, and
+        the next run builds on it.
 
     When it is fine
         When the failed part is recorded somewhere that is worked off later.
@@ -26,24 +27,27 @@ class SwallowedFailure(Rule):
     preview = True
     BAD = (
         Case(
-            "def load(df, engine):\n    try:\n        df.to_sql('sales', engine, if_exists='replace')\n    except Exception as error:\n        print(error)\n",
+            "def load(df, engine):\n    try:\n        df.to_sql('sales', engine, if_exists='replace')\n   "
+            " except Exception as error:\n        print(error)\n",
             "job.py",
             lines=(4,),
         ),
     )
     GOOD = (
         Case(
-            "def load(df, engine):\n    try:\n        df.to_sql('sales', engine, if_exists='replace')\n    except Exception as error:\n        print(error)\n        raise\n",
+            "def load(df, engine):\n    try:\n        df.to_sql('sales', engine, if_exists='replace')\n   "
+            " except Exception as error:\n        print(error)\n        raise\n",
             "job.py",
         ),
     )
 
-    def check(self, file: FileFacts, project: ProjectFacts) -> Iterator[Finding]:
+    def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for swallow in file.swallows:
             where = f"`{swallow.target}`" if swallow.target.strip("{}") else "the target"
             yield self.finding(
                 file,
                 swallow.place,
-                f"If the write to {where} fails, the error is only noted and the run ends as a success: nobody repeats it.",
+                f"If the write to {where} fails, the error is only noted and the run ends as a success: "
+                "nobody repeats it.",
                 "Raise the error again after noting it.",
             )

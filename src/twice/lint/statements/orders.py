@@ -35,7 +35,7 @@ def _window(node: exp.Window, site: Site) -> Iterator[Fact]:
     problem: OrderProblem
     if not columns:
         problem = "missing"
-    elif all(isinstance(c, (exp.Literal, exp.Null)) or isinstance(c, exp.Subquery) for c in columns):
+    elif all(isinstance(c, (exp.Literal, exp.Null, exp.Subquery)) for c in columns):
         problem = "constant"
     elif any(is_clock(part) for column in columns for part in column.walk()):
         problem = "clock"
@@ -53,11 +53,7 @@ def _window(node: exp.Window, site: Site) -> Iterator[Fact]:
 
 
 def _aggregate(node: exp.Expr, site: Site) -> Iterator[Fact]:
-    if (
-        node.find(exp.Order) is not None
-        or isinstance(node.parent, exp.WithinGroup)
-        or isinstance(node.parent, exp.Order)
-    ):
+    if node.find(exp.Order) is not None or isinstance(node.parent, (exp.WithinGroup, exp.Order)):
         return
     if isinstance(node.this, exp.Distinct) and isinstance(node, exp.ArrayAgg):
         return

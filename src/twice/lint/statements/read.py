@@ -46,7 +46,7 @@ class ReadText:
 def read_text(
     text: str, site: Site, gathering: Gathering, *, dialect: str = "", templated: bool = True, depth: int = 0
 ) -> ReadText:
-    """Adds the facts of every statement. A transaction written in the text (BEGIN … COMMIT) is carried to its writes."""
+    """Adds the facts of every statement; a transaction in the text (BEGIN … COMMIT) is carried to its writes."""
     masked = mask(text, templated=templated)
     dialect = dialect or guess(masked)
     outcome = ReadText()

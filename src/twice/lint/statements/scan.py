@@ -67,7 +67,8 @@ def _facts(verb: Verb, target: str, body: str, place: Place, engine: str) -> lis
         guards.add("fresh")
     if verb == "overwrite" and re.search(r"\bpartition\s*\(\s*\w+\s*=", body[:400], re.I):
         guards.add("replace_where")
-    if verb == "copy" and body[:10].lower().startswith("copy into"):
+    forced = bool(re.search(r"force['\"]?\s*=\s*['\"]?true", body, re.I))
+    if verb == "copy" and body[:10].lower().startswith("copy into") and not forced:
         guards.add("once_option")
     step = _STEP.search(body) if verb in ("update", "merge") or guards & {"conflict_clause"} else None
     merge = None
@@ -77,7 +78,7 @@ def _facts(verb: Verb, target: str, body: str, place: Place, engine: str) -> lis
         merge = MergeShape("the source", unique, updates, versioned=bool(re.search(r"matched\s+and", body, re.I)))
     write = WriteFact(
         place, verb, engine, target, body.split(None, 1)[0].upper(), frozenset(guards),
-        increments=(step[1].lower(),) if step else (), merge=merge,
+        increments=(step[1].lower(),) if step else (), merge=merge, forced=forced,
         nothing_on_conflict=bool(re.search(r"do\s+nothing|insert\s+(or\s+)?ignore", body, re.I)),
         conditions=("?",) if verb in ("delete", "update") and re.search(r"\bwhere\b", body, re.I) else (),
     )  # fmt: skip

@@ -11,7 +11,8 @@ from twice.lint.vocabulary import table_name
 
 CLOCKS = {
     "now", "sysdate", "getdate", "getutcdate", "sysdatetime", "sysutcdatetime", "systimestamp", "curdate", "curtime",
-    "current_date", "current_timestamp", "current_time", "localtimestamp", "localtime", "unix_timestamp", "utc_timestamp",
+    "current_date", "current_timestamp", "current_time", "localtimestamp", "localtime", "unix_timestamp",
+    "utc_timestamp",
     "clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday", "today", "current_datetime",
     "utc_date", "sysdatetimeoffset",
 }  # fmt: skip
@@ -72,7 +73,7 @@ def name_of(table: exp.Expr | None) -> str:
         table = table.this
     if not isinstance(table, exp.Table):
         return ""
-    parts = [part.name for part in table.parts if part.name]
+    parts = [f"#{part.name}" if part.args.get("temporary") else part.name for part in table.parts if part.name]
     return table_name(shown(".".join(parts)))
 
 

@@ -73,7 +73,7 @@ def clocks_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
         if not is_clock(node):
             continue
         use, column = destination(node, tree)
-        if use == "" or isinstance(tree, exp.Create) and str(tree.kind).upper() == "VIEW":
+        if use == "" or (isinstance(tree, exp.Create) and str(tree.kind).upper() == "VIEW"):
             continue  # a view's window moves on purpose
         start = _start(node, text)
         call = text[start : start + 40].split("(")[0].split()[0].strip(",;)") if text[start:].split() else "now"

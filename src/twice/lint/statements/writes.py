@@ -18,6 +18,7 @@ from twice.lint.vocabulary import is_log, is_mark, is_temporary, names_the_run
 _SEQUENCES = re.compile(r"\b(small|big)?serial\b", re.IGNORECASE)
 
 
+_STREAM = re.compile(r"\bMETADATA\$(ACTION|ISUPDATE)|\bfrom\s+[\w.]*_stream\b", re.IGNORECASE)
 _OVER_MERGE = re.compile(r"\(\s*merge\s", re.IGNORECASE)
 
 
@@ -32,6 +33,8 @@ class WriteReader:
     def read(self, tree: exp.Expr, place: Place, engine: str, text: str = "") -> list[Fact]:
         if isinstance(tree, exp.Insert):
             facts = self._insert(tree, place, engine)
+            if _STREAM.search(text):
+                facts = [_shielded(fact) for fact in facts]  # reading a stream moves its offset in the same commit
             if _OVER_MERGE.search(text):
                 # SQL Server's history idiom: the outer insert takes only what the inner MERGE reports as changed.
                 facts = [_shielded(fact) for fact in facts]
@@ -228,7 +231,7 @@ class WriteReader:
             return []  # an unload: rows leave the database
         into = text[:40].upper().split()[:2] == ["COPY", "INTO"]
         options = " ".join(part.sql().upper() for part in tree.args.get("params") or ())
-        forced = bool(re.search(r"FORCE\s*=?\s*TRUE", options))
+        forced = bool(re.search(r"FORCE['\"]?\s*=?\s*['\"]?TRUE", options))
         guards: set[Guard] = {"once_option"} if into and not forced else set()
         engine = "snowflake" if into else engine
         return [self._write("copy", target, place, engine, "COPY", guards=frozenset(guards), forced=forced)]

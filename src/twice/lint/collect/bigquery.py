@@ -1,0 +1,99 @@
+"""BigQuery jobs: what their disposition says, and what it says when it is not given."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from twice.lint.collect.client_writes import client_write, target_name
+from twice.lint.collect.scene import Scene
+from twice.lint.facts import Guard, Verb, WriteFact
+from twice.lint.resolve.folding import constant
+from twice.lint.resolve.module import argument, keyword, literal, method
+
+_TABLES = (
+    "destination_project_dataset_table",
+    "destination_dataset_table",
+    "destination",
+    "table",
+    "table_id",
+    "destinationTable",
+    "to_table",
+)
+
+
+def load_job(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    """A BigQuery load appends unless its configuration says otherwise."""
+    config = keyword(call, "job_config")
+    target = target_name(scene, argument(call, 1, "destination"))
+    if config is not None:
+        if isinstance(config, ast.Name):
+            values = scene.module.values.get((scene.module.unit(config), f"{config.id}.write_disposition"), [])
+            made = scene.module.value(config)
+            if values or (isinstance(made, ast.Call) and keyword(made, "write_disposition") is not None):
+                return
+            if (
+                made is None
+                or not isinstance(made, ast.Call)
+                or made.args
+                or any(item.arg is None for item in made.keywords)
+            ):
+                return  # made elsewhere
+        elif isinstance(config, ast.Call):
+            if keyword(config, "write_disposition") is not None or not method(config).endswith("Config"):
+                return
+        else:
+            return
+    guards: set[Guard] = {"partition_decorator"} if "$" in target else set()
+    yield client_write(scene, call, "append", "bigquery", target, f"{name}() (appends by default)", guards)
+
+
+def dispositions(scene: Scene) -> Iterator[WriteFact]:
+    """WRITE_APPEND, wherever it is given: keyword, attribute or configuration dictionary."""
+    for node in scene.module.nodes:
+        word = (
+            node.attr if isinstance(node, ast.Attribute) else literal(node) if isinstance(node, ast.Constant) else None
+        )
+        if word not in ("WRITE_APPEND", "WRITE_TRUNCATE"):
+            continue
+        holder = _holder(scene, node)
+        if holder is None:
+            continue
+        target = _destination(scene, holder)
+        guards: set[Guard] = {"partition_decorator"} if "$" in target else set()
+        verb: Verb = "append" if word == "WRITE_APPEND" else "overwrite"
+        if verb == "overwrite" and not target:
+            continue
+        yield client_write(scene, node, verb, "bigquery", target, str(word), guards)
+
+
+def _holder(scene: Scene, node: ast.AST) -> ast.AST | None:
+    """The call, dictionary or assignment that takes the disposition; None when it is only compared or a default."""
+    for parent in scene.module.ancestors(node):
+        if isinstance(parent, (ast.Call, ast.Dict)):
+            return parent
+        if isinstance(parent, ast.Assign):
+            return parent
+        if isinstance(parent, (ast.Compare, ast.arguments)):
+            return None
+        if isinstance(parent, ast.IfExp):
+            continue
+        if isinstance(parent, ast.stmt):
+            return None
+    return None
+
+
+def _destination(scene: Scene, holder: ast.AST) -> str:
+    calls = [holder] if isinstance(holder, ast.Call) else []
+    calls += [parent for parent in scene.module.ancestors(holder) if isinstance(parent, ast.Call)]
+    for call in calls:
+        for item in call.keywords:
+            if item.arg in _TABLES:
+                found = constant(scene.module, item.value).lower()
+                if found:
+                    return found
+    unit = scene.module.unit(holder)
+    for call in scene.module.calls:
+        if method(call).startswith(("load_table_from", "query")) and scene.module.unit(call) == unit:
+            return target_name(scene, argument(call, 1, "destination"))
+    return ""

@@ -1,0 +1,35 @@
+"""A write through a client, with the guards its target and its place give it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from twice.lint.collect.asks import looks_first
+from twice.lint.collect.scene import Scene
+from twice.lint.facts import Guard, Verb, WriteFact
+from twice.lint.resolve.folding import constant
+from twice.lint.vocabulary import is_log, is_temporary, names_the_run
+
+
+def client_write(
+    scene: Scene, at: ast.AST, verb: Verb, engine: str, target: str, words: str,
+    guards: set[Guard] | None = None, transaction: str = "",
+) -> WriteFact:  # fmt: skip
+    all_guards: set[Guard] = set(guards or ())
+    if is_temporary(target):
+        all_guards.add("temporary")
+    if names_the_run(target):
+        all_guards.add("run_path")
+    if is_log(target):
+        all_guards.add("log")
+    if looks_first(scene, at):
+        all_guards.add("looked_first")
+    return WriteFact(scene.place(at, transaction=transaction), verb, engine, target, words, frozenset(all_guards))
+
+
+def target_name(scene: Scene, node: ast.AST | None) -> str:
+    if node is None:
+        return ""
+    text = constant(scene.module, node).strip().lower()
+    return text or "{" + re.sub(r"[{}]", "", scene.module.source(node, 40)).lower() + "}"

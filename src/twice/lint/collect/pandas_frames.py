@@ -1,0 +1,120 @@
+"""Writes of pandas, polars, awswrangler and delta-rs frames."""
+
+from __future__ import annotations
+
+import ast
+
+from twice.lint.collect.asks import looks_first
+from twice.lint.collect.history import target_guards
+from twice.lint.collect.scene import Scene
+from twice.lint.facts import Guard, Verb, WriteFact
+from twice.lint.resolve.folding import constant
+from twice.lint.resolve.module import argument, keyword, literal
+
+
+def to_sql(scene: Scene, call: ast.Call, name: str) -> None:
+    given = keyword(call, "if_exists")
+    target = constant(scene.module, argument(call, 0, "name", "destination_table")).strip().lower()
+    if given is None and len(call.args) > 3:
+        given = call.args[3]
+    guards: set[Guard] = set(target_guards(target))
+    if isinstance(given, ast.IfExp):
+        guards.add("first_chunk_replaces")
+        mode = "append"
+    else:
+        mode = constant(scene.module, given).lower() if given is not None else "fail"
+    if keyword(call, "method") is not None and "upsert" in scene.module.source(keyword(call, "method")).lower():  # type: ignore[arg-type]
+        guards.add("conflict_clause")
+    if "drop_duplicates" in scene.module.source(call, 200):
+        pass
+    if looks_first(scene, call):
+        guards.add("looked_first")
+    if isinstance(given, (ast.Name, ast.Attribute)) and _switched(scene, given):
+        guards.add("first_chunk_replaces")
+    verb: Verb | None = "append" if mode == "append" else "overwrite" if mode == "replace" else None
+    if verb is None:
+        return
+    at = given if given is not None and verb == "append" else call
+    at = call if at.lineno == call.lineno else at
+    place = scene.place(at, transaction=_begun(scene, call))
+    scene.gathering.add(WriteFact(place, verb, "pandas", target, f'{name}(if_exists="{mode}")', frozenset(guards)))
+
+
+def _switched(scene: Scene, given: ast.Name | ast.Attribute) -> bool:
+    """The mode is a variable that becomes "append" after the first chunk."""
+    if not isinstance(given, ast.Name):
+        return False
+    values = {
+        literal(value)
+        for value in scene.module.values.get((scene.module.unit(given), given.id), [])
+        if isinstance(value, ast.Constant)
+    }
+    return {"replace", "append"} <= values
+
+
+def _begun(scene: Scene, call: ast.Call) -> str:
+    for parent in scene.module.ancestors(call):
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+        if isinstance(parent, ast.With) and any(
+            "begin" in scene.module.dotted(item.context_expr) for item in parent.items
+        ):
+            return f"with:{parent.lineno}"
+    return ""
+
+
+def write_file(scene: Scene, call: ast.Call, name: str) -> None:
+    target = (
+        constant(
+            scene.module, argument(call, 0, "path", "path_or_buf", "table_name", "table", "table_or_uri", "target")
+        )
+        .strip()
+        .lower()
+    )
+    guards: set[Guard] = set(target_guards(target))
+    mode = constant(scene.module, keyword(call, "mode", "if_table_exists", "if_exists")).lower()
+    wrangler = "wrangler" in scene.module.dotted(call.func)
+    if mode in ("a", "append"):
+        if looks_first(scene, call):
+            guards.add("looked_first")
+        engine = "file" if name in ("to_csv", "to_json") and not wrangler else "pandas"
+        scene.gathering.add(
+            WriteFact(
+                scene.place(call, transaction=""), "append", engine, target, f'{name}(mode="{mode}")', frozenset(guards)
+            )
+        )
+    elif mode in ("overwrite", "overwrite_partitions", "replace"):
+        guards |= {"dynamic_overwrite"} if mode == "overwrite_partitions" else set()
+        scene.gathering.add(
+            WriteFact(
+                scene.place(call, transaction=""),
+                "overwrite",
+                "pandas",
+                target,
+                f'{name}(mode="{mode}")',
+                frozenset(guards),
+            )
+        )
+    elif name == "to_parquet" and keyword(call, "partition_cols") is not None and not wrangler:
+        if literal(keyword(call, "existing_data_behavior")) is None and keyword(call, "basename_template") is None:
+            scene.gathering.add(
+                WriteFact(
+                    scene.place(call, transaction=""),
+                    "append",
+                    "pandas",
+                    target,
+                    "to_parquet(partition_cols=…)",
+                    frozenset(guards),
+                )
+            )
+    elif wrangler and name == "to_parquet" and literal(keyword(call, "dataset")) is True and not mode:
+        scene.gathering.add(
+            WriteFact(
+                scene.place(call, transaction=""),
+                "append",
+                "pandas",
+                target,
+                "to_parquet(dataset=True)",
+                frozenset(guards),
+            )
+        )

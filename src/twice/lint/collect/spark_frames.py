@@ -1,0 +1,232 @@
+"""Spark's writers: ``df.write…``, ``df.writeTo(…)``, and helpers whose caller chooses the mode."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+
+from twice.lint.collect.asks import looks_first
+from twice.lint.collect.history import frame_sources, is_anti_joined, is_sliced, target_guards
+from twice.lint.collect.scene import Scene
+from twice.lint.facts import Guard, ReadFact, Verb, WriteFact
+from twice.lint.resolve.chains import Chain, unroll
+from twice.lint.resolve.folding import constant
+from twice.lint.resolve.module import argument, keyword, literal, method
+
+_STORES = re.compile(r"cassandra|hbase|hudi|kudu|phoenix|redis|dynamodb|elasticsearch|cosmos", re.I)
+
+
+def spark_write(scene: Scene, call: ast.Call, chain: Chain, end: str) -> None:
+    module = scene.module
+    mode = _mode(scene, call, chain, end)
+    given = _mode_node(call, chain, end)
+    if isinstance(given, ast.Name) and (calls := _callers(scene, given)) is not None:
+        _written_by_callers(scene, call, chain, end, given, calls)
+        return
+    target = _target(scene, call, chain, end)
+    options = _options(scene, chain)
+    form = (
+        constant(module, next(iter(chain.calls("format")), ast.Call(ast.Name("x"), [], [])).args[0])
+        if any(True for _ in chain.calls("format"))
+        else end
+    )
+    form = form or end
+    guards: set[Guard] = set(target_guards(target))
+    if _STORES.search(form) or any(_STORES.search(key) for key in options):
+        hudi_insert = "insert" in options.get("hoodie.datasource.write.operation", "") and "upsert" not in options.get(
+            "hoodie.datasource.write.operation", ""
+        )
+        if not hudi_insert:
+            guards.add("upsert_store")
+    if "mongo" in form and "replace" in options.get("operationtype", options.get("replacedocument", "")):
+        guards.add("upsert_store")
+    if "txnappid" in options and "txnversion" in options:
+        guards.add("once_option")
+    if "replacewhere" in options or chain.has("replaceWhere"):
+        guards.add("replace_where")
+    if options.get("partitionoverwritemode") == "dynamic":
+        guards.add("dynamic_overwrite")
+    if looks_first(scene, call):
+        guards.add("looked_first")
+    if is_anti_joined(scene, chain):
+        guards.add("anti_join")
+    if re.search(r"error|reject|quarantin|dead_?letter|bad_?record|audit|metric|_log", target, re.I):
+        guards.add("log")
+    verb: Verb
+    if mode == "append" or (end == "insertInto" and mode != "overwrite"):
+        verb = "append"
+    elif mode == "overwrite":
+        verb = "overwrite"
+    elif mode.startswith("{"):
+        return
+    else:
+        return  # the default fails when the target exists: nothing is doubled
+    partitions = tuple(
+        str(literal(value)) if isinstance(literal(value), str) else module.source(value, 30)
+        for part in chain.calls("partitionBy")
+        for value in _flat(part.args)
+    )
+    node = next((part for part in chain.calls("mode")), None)
+    at = (
+        node.args[0]
+        if node is not None and node.args and node.lineno >= call.lineno and _same_chain(node, call)
+        else call
+    )
+    scene.gathering.add(
+        WriteFact(
+            scene.place(at, transaction=""), verb, "kafka" if form == "kafka" else "spark", target,
+            f'.write.mode("{mode or "append"}").{end}()', frozenset(guards), partition_by=partitions,
+            sliced=is_sliced(scene, call, chain), reads=() if "jdbc" in (end, form) else frame_sources(scene, chain),
+        )
+    )  # fmt: skip
+
+
+def _same_chain(node: ast.Call, call: ast.Call) -> bool:
+    return any(part is node for part in ast.walk(call))
+
+
+def _flat(values: list[ast.expr]) -> list[ast.expr]:
+    flat: list[ast.expr] = []
+    for value in values:
+        flat.extend(value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value])
+    return flat
+
+
+def _mode(scene: Scene, call: ast.Call, chain: Chain, end: str) -> str:
+    if end == "insertInto":
+        overwrite = argument(call, 1, "overwrite")
+        if literal(overwrite) is True:
+            return "overwrite"
+    given = _mode_node(call, chain, end)
+    text = constant(scene.module, given).lower() if given is not None else ""
+    return text or ("{unknown}" if given is not None else "")
+
+
+def _mode_node(call: ast.Call, chain: Chain, end: str) -> ast.expr | None:
+    given = keyword(call, "mode")
+    if given is None and end in ("parquet", "orc", "csv", "json") and len(call.args) > 1:
+        given = call.args[1]
+    if given is None and end == "jdbc" and len(call.args) > 2:
+        given = call.args[2]
+    if given is None:
+        given = next((part.args[0] for part in reversed(list(chain.calls("mode"))) if part.args), None)
+    if given is None:
+        given = next((keyword(part, "saveMode") for part in chain.calls("mode")), None)
+    return given
+
+
+def _callers(scene: Scene, name: ast.Name) -> list[ast.Call] | None:
+    """The calls in this module of the function whose parameter the name is; None when it is no parameter."""
+    function = scene.module.owner(name)
+    if function is None or name.id not in {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}:
+        return None
+    if scene.module.values.get((function.name, name.id)):
+        return None
+    return [call for call in scene.module.calls if method(call) == function.name]
+
+
+def given_to(scene: Scene, call: ast.Call, name: ast.Name) -> ast.expr | None:
+    """What one call gives to the parameter `name` of the function `name` stands in, or the default."""
+    function = scene.module.owner(name)
+    if function is None:
+        return None
+    names = [a.arg for a in function.args.args]
+    offset = 1 if names[:1] == ["self"] and isinstance(call.func, ast.Attribute) else 0
+    given = keyword(call, name.id)
+    if given is None and name.id in names and names.index(name.id) - offset < len(call.args):
+        given = call.args[names.index(name.id) - offset]
+    return given if given is not None else scene.module.value(name)
+
+
+def _written_by_callers(
+    scene: Scene, write: ast.Call, chain: Chain, end: str, mode: ast.Name, calls: list[ast.Call]
+) -> None:
+    """A helper with a mode parameter: what it does is decided where it is called."""
+    target_node = argument(write, 1 if end == "jdbc" else 0, "path", "name", "tableName", "table")
+    for call in calls:
+        if constant(scene.module, given_to(scene, call, mode)).lower() != "append":
+            continue
+        named = given_to(scene, call, target_node) if isinstance(target_node, ast.Name) else target_node
+        target = constant(scene.module, named).lower() if named is not None else ""
+        guards = set(target_guards(target))
+        scene.gathering.add(
+            WriteFact(
+                scene.place(call, transaction=""),
+                "append",
+                "spark",
+                target,
+                f'{method(call)}(mode="append")',
+                frozenset(guards),
+            )
+        )
+    if not calls and constant(scene.module, mode).lower() == "append":
+        place = scene.place(write, transaction="")
+        place = replace(place, within=place.within | {"parameter"})
+        scene.gathering.add(
+            WriteFact(place, "append", "spark", _target(scene, write, chain, end), '.write.mode("append" by default)')
+        )
+
+
+def _target(scene: Scene, call: ast.Call, chain: Chain, end: str) -> str:
+    value = argument(call, 1, "table") if end == "jdbc" else argument(call, 0, "path", "name", "tableName")
+    options = _options(scene, chain)
+    text = constant(scene.module, value) if value is not None else ""
+    if not text and value is not None:
+        text = "{" + scene.module.source(value, 40).replace("{", "").replace("}", "") + "}"
+    text = (
+        text
+        or options.get("path")
+        or options.get("dbtable")
+        or options.get("table")
+        or options.get("collection")
+        or options.get("topic")
+        or ""
+    )
+    return text.strip().lower()
+
+
+def _options(scene: Scene, chain: Chain) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for call in chain.calls("option"):
+        if len(call.args) > 1:
+            key = constant(scene.module, call.args[0]).lower()
+            options[key] = constant(scene.module, call.args[1]).lower() or scene.module.source(call.args[1], 40).lower()
+    for call in chain.calls("options"):
+        for item in call.keywords:
+            held = (
+                scene.module.value(item.value)
+                if item.arg is None and isinstance(item.value, (ast.Name, ast.Attribute))
+                else item.value
+            )
+            if item.arg is not None:
+                options[item.arg.lower()] = constant(scene.module, item.value).lower()
+            elif isinstance(held, ast.Dict):
+                for key, value in zip(held.keys, held.values, strict=False):
+                    options[constant(scene.module, key).lower()] = constant(scene.module, value).lower()
+    return options
+
+
+def spark_read(scene: Scene, call: ast.Call) -> None:
+    value = argument(call, 0, "path")
+    target = constant(scene.module, value).lower() if value is not None else ""
+    if target:
+        latest = bool(re.search(r"(^|/)latest(/|$)", target))
+        scene.gathering.add(ReadFact(scene.place(call), "spark", target, latest=latest))
+
+
+def write_to(scene: Scene, call: ast.Call, name: str) -> None:
+    chain = unroll(scene.module, call)
+    start = next(iter(chain.calls("writeTo")), None)
+    target = constant(scene.module, start.args[0]).lower() if start is not None and start.args else ""
+    guards: set[Guard] = set(target_guards(target))
+    if is_anti_joined(scene, chain):
+        guards.add("anti_join")
+    verb: Verb = "append" if name == "append" else "overwrite"
+    if name == "overwritePartitions":
+        guards.add("dynamic_overwrite")
+    elif name == "overwrite":
+        guards.add("replace_where")
+    scene.gathering.add(
+        WriteFact(scene.place(call, transaction=""), verb, "spark", target, f".writeTo().{name}()", frozenset(guards))
+    )
