@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timezone
+from datetime import datetime
 from typing import Any, Protocol, cast
-from zoneinfo import ZoneInfo
 
 from twice.core.audit import Measure
 from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Shape, Suspicion
-from twice.core.scope import Scope, Whole
+from twice.core.scope import Scope, SliceColumn, Whole
 from twice.core.slice import Slice
-from twice.errors import DeclarationError, ResultRefused
+from twice.engine.columns import declared, not_a_frame, refuse_twins
+from twice.engine.slices import check_given, check_source, cut_of, value_of
 
 
 class Table(Protocol):
@@ -34,16 +34,21 @@ class PlainEngine:
         return None
 
     def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> Frame:
-        at = _index(frame, column)
-        return _kept(frame, lambda row: row[at] is not None and start <= _instant(row[at], zone) < end)
+        cut = cut_of(frame.columns, column, start, end, zone)
+        at = _index(frame, cut.column)
+        return _kept(frame, lambda row: row[at] is not None and cut.low <= row[at] < cut.high)
 
     def shape(self, frame: Frame, scope: Scope) -> tuple[Frame, Shape]:
-        """Scopes with a derived slice column are Spark's business; here the scope column is its own."""
         if not hasattr(frame, "columns") or not hasattr(frame, "rows"):
-            raise ResultRefused(f"the task returned a {type(frame).__name__}, not rows", fix="Return the result.")
-        if not isinstance(scope, Whole):
-            _index(frame, scope.held_in.name)
-        return frame, Shape(cast(Table, frame).columns)
+            raise not_a_frame(frame)
+        refuse_twins(cast(Table, frame).columns)
+        if isinstance(scope, Whole):
+            return frame, Shape(frame.columns)
+        held = scope.held_in
+        source = _index(frame, check_source(frame.columns, held).name)
+        if held.derived:
+            frame = _with(frame, held, lambda row: value_of(held, row[source]))
+        return frame, Shape(frame.columns, held.name)
 
     def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:  # noqa: ARG002 - rows at hand have no plan
         return ()
@@ -88,6 +93,18 @@ def _inside(frame: Frame, slice_: Slice) -> Frame:
     return _kept(frame, lambda row: bounds.contain(row[at]))
 
 
+def _with(frame: Frame, held: SliceColumn, value: Callable[[tuple[Any, ...]], Any]) -> Frame:
+    """The slice column added, or the given one checked: where it contradicts its row, no slice owns the row."""
+    given = check_given(frame.columns, held)
+    if given is None:
+        rows = tuple((*row, value(row)) for row in frame.rows)
+        return replace(frame, columns=(*frame.columns, Column(held.name, held.type)), rows=rows)
+    at = _index(frame, given.name)
+    checked = (row[at] if row[at] == value(row) else None for row in frame.rows)
+    rows = tuple((*row[:at], stated, *row[at + 1 :]) for row, stated in zip(frame.rows, checked, strict=True))
+    return replace(frame, rows=rows)
+
+
 def _kept(frame: Frame, keep: Any) -> Frame:
     return replace(frame, rows=tuple(row for row in frame.rows if keep(row)))
 
@@ -101,13 +118,4 @@ def _digest(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> str:
 
 
 def _index(frame: Frame, name: str) -> int:
-    names = [column.name.lower() for column in frame.columns]
-    if name.lower() not in names:
-        raise DeclarationError(f"there is no column {name}", fix=f"There are {', '.join(names)}.")
-    return names.index(name.lower())
-
-
-def _instant(value: date | datetime, zone: str | None) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    return datetime.combine(value, time(), ZoneInfo(zone) if zone else timezone.utc)
+    return [column.name for column in frame.columns].index(declared(frame.columns, name, "the task").name)

@@ -1,0 +1,92 @@
+"""Which dates an interval covers, and which columns can be cut. The JVM is asked in tests/spark."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twice.core.ports import Column
+from twice.core.scope import Daily, Every, Hourly, Monthly
+from twice.engine.columns import not_a_frame, quoted, refuse_twins
+from twice.engine.slices import check_given, check_source, cut_of, value_of
+from twice.errors import DeclarationError, ResultRefused
+
+DAY = (Column("day", "date"), Column("at", "timestamp"))
+ZONES = ["America/New_York", "Europe/Berlin", "Asia/Kolkata", "America/Sao_Paulo", "Africa/Cairo", "Pacific/Apia"]
+
+
+@given(st.sampled_from(ZONES), st.dates(date(2012, 1, 1), date(2030, 1, 1)), st.integers(0, 40))
+def test_the_dates_before_a_local_day_are_whole_dates_over_every_clock_change(
+    zone: str, day: date, before: int
+) -> None:
+    scope = Daily("at", start="2000-01-01", zone=zone)
+    slice_ = scope.slice_at(datetime(day.year, day.month, day.day, 12, tzinfo=ZoneInfo(zone)))
+    cut = cut_of(DAY, "day", slice_.start - timedelta(days=before), slice_.end, zone)
+    local = date.fromisoformat(slice_.label)
+    if zone != "Pacific/Apia":  # it skipped a whole day once, which no count of hours can follow
+        assert (cut.low, cut.high) == (local - timedelta(days=before), local + timedelta(days=1))
+
+
+def test_an_hour_of_a_date_column_is_refused_with_the_reason() -> None:
+    hour = Hourly("at", start="2026-01-01T00").slice_of("2026-01-01T13")
+    with pytest.raises(DeclarationError, match="DATE column 'day'.*not whole days.*A date says nothing about the hour"):
+        cut_of(DAY, "day", hour.start, hour.end, None)
+
+
+def test_a_missing_column_names_those_there_are() -> None:
+    with pytest.raises(DeclarationError, match="'nope', which is not there. There are: day, at"):
+        cut_of(DAY, "nope", datetime.now(timezone.utc), datetime.now(timezone.utc), None)
+
+
+def test_a_name_in_another_case_is_the_same_column() -> None:
+    start = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    assert cut_of(DAY, "AT", start, start + timedelta(hours=1), None).column == "at"
+
+
+@given(
+    st.sampled_from(
+        [
+            Hourly("at", start="1900-01-01T00"),
+            Every("at", start="1900-01-01T00:00", minutes=20),
+            Daily("at", start="1900-01-01", zone="America/New_York"),
+            Monthly("at", start="1900-01", zone="Asia/Tokyo"),
+        ]
+    ),
+    st.datetimes(datetime(1901, 1, 1), datetime(2100, 1, 1), timezones=st.just(timezone.utc)),
+)
+def test_a_derived_value_lies_in_the_slice_of_its_instant(scope: Hourly | Daily, at: datetime) -> None:
+    bounds = scope.slice_at(at).bounds
+    assert bounds is not None
+    assert value_of(scope.held_in, at) == bounds.low
+
+
+def test_a_scope_column_of_another_type_is_refused_with_the_cast() -> None:
+    held = Daily("at", start="2026-01-01").held_in
+    with pytest.raises(ResultRefused, match=r"'at', which is timestamp and must be date\..*Cast at to DATE"):
+        check_source(DAY, held)
+
+
+def test_a_given_slice_column_of_another_type_is_refused() -> None:
+    held = Hourly("at", start="2026-01-01T00").held_in
+    with pytest.raises(ResultRefused, match="'at_hour' is string; the slice column of that name is timestamp"):
+        check_given((*DAY, Column(held.name, "string")), held)
+    assert check_given(DAY, held) is None
+
+
+def test_two_columns_that_differ_only_by_case_are_refused() -> None:
+    with pytest.raises(ResultRefused, match="more than one column named 'ID'"):
+        refuse_twins([Column("id", "int"), Column("ID", "int")])
+
+
+def test_names_are_quoted_whatever_is_in_them() -> None:
+    assert quoted("a.b`c") == "`a.b``c`"
+
+
+def test_what_a_function_returned_instead_of_a_frame_is_named() -> None:
+    assert "returned nothing" in str(not_a_frame(None))
+    assert "returned a int" in str(not_a_frame(1))
+    assert "a decimal Decimal" in str(not_a_frame(__import__("decimal").Decimal(1)))
