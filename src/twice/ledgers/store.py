@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, Engine, delete, update
+from sqlalchemy import Connection, Engine, update
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Clock
@@ -21,7 +21,7 @@ from twice.ledgers.claims import Wish
 from twice.ledgers.connect import connect, for_writing, parse_url
 from twice.ledgers.migrate import migrate
 from twice.ledgers.rename import rename
-from twice.ledgers.schema import attempts, runs
+from twice.ledgers.schema import attempts
 from twice.ledgers.trouble import problem, told_plainly
 
 
@@ -57,8 +57,9 @@ class Ledger:
         wish = Wish(task, tuple(labels), attempt, kind, holder)
         found: Claim | Busy | None = None
         while found is None:
-            now = self.now()
             with self._writing() as connection:
+                # With the lock in hand: a claim that waited for it must not judge leases by an old time.
+                now = self.now()
                 found = claims.claim(connection, wish, now, now + lease)
                 if not isinstance(found, Claim):
                     connection.rollback()
@@ -132,9 +133,10 @@ class Ledger:
 
     def forget(self, task: str, label: str) -> None:
         """The table holds less than was published (recreated, or an older copy put in its place): what is recorded
-        of the run is no longer true. Its attempts stay. Dying before it leaves that to the next look."""
+        of its publish is no longer true. Its attempts stay; the next publish counts from what the table holds.
+        Dying before it leaves that to the next look."""
         with self._writing() as connection:
-            connection.execute(delete(runs).where(runs.c.task == task, runs.c.label == label))
+            transitions.forget(connection, task, label)
 
     def discarded(self, attempt: str) -> None:
         """The attempt's staged files are known to be gone. Dying before it costs one more look for them."""

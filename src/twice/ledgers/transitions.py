@@ -29,6 +29,7 @@ from twice.errors import LeaseLost, RunError
 from twice.ledgers.claims import release
 from twice.ledgers.schema import OPEN_STATES, attempts, audits, inputs, insert_or, runs, slices
 
+_OF_PUBLISH = ("attempt", "code_hash", "inputs_hash", "rows", "fingerprint", "version", "published")
 _ORDER = {AttemptState(state): place for place, state in enumerate(OPEN_STATES)}
 
 
@@ -123,9 +124,8 @@ def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> N
         runs.c.generation == given.generation,
         or_(runs.c.attempt.is_(None), given.attempt.is_(None), runs.c.attempt == given.attempt),
     )
-    known = ("attempt", "code_hash", "inputs_hash", "rows", "fingerprint", "version", "published")
     newest: dict[str, ColumnElement[Any]] = {
-        name: case((higher, given[name]), else_=func.coalesce(runs.c[name], given[name])) for name in known
+        name: case((higher, given[name]), else_=func.coalesce(runs.c[name], given[name])) for name in _OF_PUBLISH
     }
     connection.execute(
         put.on_conflict_do_update(
@@ -135,6 +135,15 @@ def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> N
         ),
         # Sorted, so that two publishes never wait for each other in a ring.
         sorted(rows, key=lambda row: str(row["label"])),
+    )
+
+
+def forget(connection: Connection, task: str, label: str) -> None:
+    """The one way back: nothing is known to be published. Who tried it last stays known."""
+    connection.execute(
+        update(runs)
+        .where(runs.c.task == task, runs.c.label == label)
+        .values({"generation": 0, **dict.fromkeys(_OF_PUBLISH)})
     )
 
 
