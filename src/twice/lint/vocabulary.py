@@ -40,6 +40,10 @@ _RUN = re.compile(
     r"execution_ts|start_date|end_date|snapshot_date|macros_\w+|data_date|etl_date|load_date|uuid\w*|timestamp)\w*\}",
     re.IGNORECASE,
 )
+_ATTEMPT = re.compile(
+    r"\{\w*(run_?id|dag_run|batch_?id|job_id|load_id|epoch_id|uuid|ts_nodash|timestamp|execution_ts)\w*\}|\{ts\}",
+    re.IGNORECASE,
+)
 _COUNTER = re.compile(
     r"retry|retries|attempt|hits?$|views?$|version|visits?|tries|fail(ure)?s?_?count|error_?count|seq", re.IGNORECASE
 )
@@ -75,6 +79,11 @@ def is_staging(name: str) -> bool:
 def names_the_run(name: str) -> bool:
     """A path or table name that holds the run's date or id."""
     return bool(_RUN.search(name))
+
+
+def names_an_attempt(name: str) -> bool:
+    """A name that only this run has. A date is none: the same day run again has the same name."""
+    return bool(_ATTEMPT.search(name))
 
 
 def is_counter(name: str) -> bool:

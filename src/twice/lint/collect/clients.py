@@ -32,6 +32,15 @@ _WEB = (
 _ORM = {"add", "add_all", "bulk_save_objects", "bulk_insert_mappings", "bulk_create"}
 _LOG_FILE = re.compile(r"log|history|debug|error|trace|report|output\.txt|stdout|audit", re.I)
 
+_REMOVES = {
+    "rmtree": re.compile(r"rmtree$"),
+    "rm": re.compile(r"\bfs\.rm$"),
+    "delete_objects": re.compile(r"\bs3\.delete_objects$"),
+    "purge_s3_path": re.compile(r"purge_s3_path$"),
+    "delete": re.compile(r"\bfs\.delete$"),
+}
+"""Calls that empty a path, by name; written behind them, rows are alone there."""
+
 
 def collect_clients(scene: Scene) -> None:
     for call in scene.module.calls:
@@ -61,6 +70,11 @@ def _facts(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
             "copy_from()",
             transaction="?",
         )
+    elif name == "copy_records_to_table":
+        table = target_name(scene, argument(call, 0, "table_name"))
+        yield client_write(scene, call, "append", "postgres", table, f"{name}()", transaction="?")
+    elif name in _REMOVES and _REMOVES[name].search(scene.module.dotted(call.func)) and call.args:
+        yield client_write(scene, call, "drop", "file", target_name(scene, call.args[0]), f"{name}()")
     elif name in ("from_options", "from_catalog", "from_jdbc_conf") and "write_dynamic_frame" in scene.module.dotted(
         call.func
     ):

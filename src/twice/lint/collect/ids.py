@@ -17,7 +17,7 @@ _RANDOM = re.compile(
 )
 _ENGINE = {"monotonically_increasing_id", "zipWithIndex", "zipWithUniqueId", "monotonicallyIncreasingId"}
 _NOT_STORED = re.compile(
-    r"tmp|temp|trace|span|request|correlation|session|consumer|group|client|app|query_?id|job|nonce|token|secret|password|lock|"
+    r"tmp|temp|^jti$|trace|span|request|correlation|session|consumer|group|client|app|query_?id|job|nonce|token|secret|password|lock|"
     r"salt|state|seed|boundary|proxy|agent|sleep|delay|jitter|wait|worker|thread|container|cluster|pod|file_?name|path|dir|prefix|"
     r"suffix|port|bucket_name|color|test|dag_id|task_id|key_?pair|state_machine|execution_name|cache|checkpoint_?(dir|loc\w*)?$|"
     r"stage_name|view|table_?name|staging|name$|conn",

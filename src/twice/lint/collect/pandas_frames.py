@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from twice.lint.collect.asks import looks_first
+from twice.lint.collect.client_writes import target_name
 from twice.lint.collect.history import target_guards
 from twice.lint.collect.scene import Scene
 from twice.lint.facts import Guard, Verb, WriteFact
@@ -14,7 +16,7 @@ from twice.lint.resolve.module import argument, keyword, literal
 
 def to_sql(scene: Scene, call: ast.Call, name: str) -> None:
     given = keyword(call, "if_exists")
-    target = constant(scene.module, argument(call, 0, "name", "destination_table")).strip().lower()
+    target = target_name(scene, argument(call, 0, "name", "destination_table"))
     if given is None and len(call.args) > 3:
         given = call.args[3]
     guards: set[Guard] = set(target_guards(target))
@@ -25,8 +27,8 @@ def to_sql(scene: Scene, call: ast.Call, name: str) -> None:
         mode = constant(scene.module, given).lower() if given is not None else "fail"
     if keyword(call, "method") is not None and "upsert" in scene.module.source(keyword(call, "method")).lower():  # type: ignore[arg-type]
         guards.add("conflict_clause")
-    if "drop_duplicates" in scene.module.source(call, 200):
-        pass
+    if _leaves_out(scene, call):
+        guards.add("anti_join")
     if looks_first(scene, call):
         guards.add("looked_first")
     if isinstance(given, (ast.Name, ast.Attribute)) and _switched(scene, given):
@@ -38,6 +40,15 @@ def to_sql(scene: Scene, call: ast.Call, name: str) -> None:
     at = call if at.lineno == call.lineno else at
     place = scene.place(at, transaction=_begun(scene, call))
     scene.gathering.add(WriteFact(place, verb, "pandas", target, f'{name}(if_exists="{mode}")', frozenset(guards)))
+
+
+def _leaves_out(scene: Scene, call: ast.Call) -> bool:
+    """The frame was made without the rows that are there: ``df[~df.id.isin(known)]``, or a merge kept to left_only."""
+    frame = call.func.value if isinstance(call.func, ast.Attribute) else None
+    made = [frame] if frame is not None else []
+    if isinstance(frame, ast.Name):
+        made += scene.module.values.get((scene.module.unit(frame), frame.id), [])
+    return any(re.search(r"~.{0,80}\.isin\(|left_only", scene.module.source(value, 400)) for value in made)
 
 
 def _switched(scene: Scene, given: ast.Name | ast.Attribute) -> bool:

@@ -82,7 +82,7 @@ class ClockAsScope(Rule):
                 "Take the date as a required argument of the run (`run_date`, `{{ ds }}`, `data_interval_start`).",
                 declaration='@task(…, scope=Daily("<date column>", start=…))  # the slice comes from --date',
                 related=related,
-                severity="error" if _certain(file, clock) else "warning",
+                severity="error" if _certain(file, clock) else "info" if _only_looks(file, clock) else "warning",
             )
 
 
@@ -90,6 +90,11 @@ def _only_removes(file: FileFacts, line: int) -> bool:
     """The clock stands in a DELETE: retention, not scope."""
     before = [write for write in file.writes if write.place.span.line <= line]
     return bool(before) and max(before, key=lambda write: write.place.span.line).verb in ("delete", "update")
+
+
+def _only_looks(file: FileFacts, clock: ClockFact) -> bool:
+    """A query in a SQL file that stores nothing: a report or a check, unless something else stores its answer."""
+    return "query" in clock.place.within and file.language == "sql" and not file.writes
 
 
 def _certain(file: FileFacts, clock: ClockFact) -> bool:

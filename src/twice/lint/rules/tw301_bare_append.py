@@ -6,7 +6,7 @@ from twice.lint.facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding, Severity
 from twice.lint.rules.rule import Case, Rule
 from twice.lint.rules.wording import SAFE, replaces, target_of
-from twice.lint.vocabulary import is_staging
+from twice.lint.vocabulary import is_staging, names_an_attempt
 
 _SOFT = ("orm", "file", "kafka", "sheet", "glue")
 """Where rows added twice are often wanted, or cleared elsewhere."""
@@ -47,6 +47,10 @@ class BareAppend(Rule):
             '    client.load_table_from_uri(uri, "shop.sales", job_config=config).result()\n',
             lines=(5,),
         ),
+        Case(
+            'def save(df, ds):\n    df.write.mode("append").parquet(f"s3://lake/sales/ds={ds}/")\n',
+            lines=(2,),
+        ),
     )
     GOOD = (
         Case(
@@ -54,7 +58,7 @@ class BareAppend(Rule):
             '        conn.execute("DELETE FROM sales WHERE day = %s", (day,))\n'
             '        df.to_sql("sales", conn, if_exists="append", index=False)\n',
         ),
-        Case('def save(df, ds):\n    df.write.mode("append").parquet(f"s3://lake/sales/run={ds}/")\n'),
+        Case('def save(df, run_id):\n    df.write.mode("append").parquet(f"s3://lake/sales/run={run_id}/")\n'),
         Case('def save(df):\n    df.write.format("org.apache.spark.sql.cassandra").mode("append").save()\n'),
     )
 
@@ -64,7 +68,7 @@ class BareAppend(Rule):
                 continue
             if "callback" in write.place.within or "except" in write.place.within:
                 continue
-            if "run_path" in write.guards:
+            if names_an_attempt(write.target):
                 continue
             uncertain = write.engine in _SOFT or "parameter" in write.place.within or is_staging(write.target)
             severity: Severity = "warning" if uncertain else "error"

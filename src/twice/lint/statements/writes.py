@@ -161,7 +161,8 @@ class WriteReader:
         own = [step for when in updates for step in increments(_owned(when.args["then"].expressions, alias))]
         shape = MergeShape(
             source=name_of(using) or "a query",
-            source_unique=is_unique_source(using, known),
+            # ON FALSE compares nothing: it is how a slice is replaced in one statement.
+            source_unique=True if _never(tree.args.get("on")) else is_unique_source(using, known),
             updates=bool(updates) or any(when.args.get("matched") for when in whens),
             versioned=bool(updates) and all(when.args.get("condition") is not None for when in updates),
             inserts=any(not when.args.get("matched") for when in whens),
@@ -201,7 +202,9 @@ class WriteReader:
                         reads=tables_in(tree.expression))
         ]  # fmt: skip
         if sequence and "temporary" not in guards:
-            facts.append(IdFact(place, sequence[1], "sequence", sequence[0], target, natural_key=bool(key)))
+            at = _column_offset(tree, sequence[0])
+            here = self.site.place(at, at + len(sequence[0])) if self.site is not None and at is not None else place
+            facts.append(IdFact(here, sequence[1], "sequence", sequence[0], target, natural_key=bool(key)))
         return facts
 
     def _update(self, tree: exp.Update, place: Place, engine: str) -> list[Fact]:
@@ -302,6 +305,13 @@ def _keys_of(tree: exp.Create) -> tuple[tuple[str, ...], tuple[str, str] | None]
     return (business[0] if business else ()), sequence
 
 
+def _column_offset(tree: exp.Create, name: str) -> int | None:
+    for column in tree.find_all(exp.ColumnDef):
+        if column.name == name:
+            return offset_of(column)
+    return None
+
+
 def _sequence_words(column: exp.ColumnDef) -> str:
     kind = column.args.get("kind")
     if kind is not None and _SEQUENCES.search(kind.sql()):
@@ -317,6 +327,10 @@ def _sequence_words(column: exp.ColumnDef) -> str:
         ):
             return "NEXTVAL"
     return ""
+
+
+def _never(condition: object) -> bool:
+    return isinstance(condition, exp.Expr) and condition.sql().upper().strip("() ") in ("FALSE", "1 = 0", "1 = 2")
 
 
 def _kind(constraint: exp.Expr) -> exp.Expr | None:
