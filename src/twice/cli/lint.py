@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -98,7 +98,7 @@ def _explained(code: str) -> str:
 def _run(
     paths: list[Path],
     output: str,
-    given: dict[str, object],
+    given: dict[str, Any],
     baseline: Path | None,
     *,
     write_baseline: bool,
@@ -113,12 +113,13 @@ def _run(
     from twice.lint.run import lint_paths
     from twice.lint.settings import from_pyproject
 
-    for code in (*given["select"], *given["ignore"]):  # type: ignore[misc]
+    for code in (*given["select"], *given["ignore"]):
         if not any(rule.code.startswith(code) for rule in all_rules()) and not "TW001".startswith(code):
             raise UsageError(f"no rule begins with {code!r}", fix="Codes look like TW, TW3 or TW301.")
     start = paths[0] if paths[0].is_dir() else paths[0].parent
     settings = from_pyproject(start)
-    settings = replace(settings, **{name: value for name, value in given.items() if value})
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value}
+    settings = replace(settings, **chosen)
     if given["cache"] is False:
         settings = replace(settings, cache=False)
     if write_baseline:

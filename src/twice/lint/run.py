@@ -89,7 +89,7 @@ def _jobs(paths: list[Path], settings: LintSettings) -> Iterator[_Job]:
 
 
 def _below(folder: Path) -> list[Path]:
-    found = []
+    found: list[Path] = []
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         # target/ of a dbt project repeats its models; the dbt front-end reads the compiled twin itself.

@@ -43,7 +43,9 @@ def _one(finding: Finding, file: FileFacts, tasks: tuple[tuple[str, TaskFact], .
 
 
 def _unit_at(finding: Finding, file: FileFacts) -> str:
-    for fact in (*file.writes, *file.effects, *file.marks):
-        if fact.place.span.line == finding.line:
-            return fact.place.unit
+    places = [write.place for write in file.writes]
+    places += [effect.place for effect in file.effects] + [mark.place for mark in file.marks]
+    for place in places:
+        if place.span.line == finding.line:
+            return place.unit
     return ""

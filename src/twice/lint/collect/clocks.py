@@ -129,8 +129,7 @@ def _call(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
             text = fold(scene.module, value) if not isinstance(value, ast.Call) else None
             word = _IN_TEXT.search(text.value) if text is not None and not _STATEMENT.match(text.value) else None
             if word is not None:
-                source = Source(value)
-                yield ClockFact(scene.place(value), word[0], "filter", "", reaches=scene.module.span(call)), source
+                yield ClockFact(scene.place(value), word[0], "filter", reaches=scene.module.span(call)), Source(value)
         return
     if name == "add_argument" or name in ("Option", "option", "Argument"):
         for item in call.keywords:
@@ -145,8 +144,9 @@ def _call(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
     yield from _paths(scene, flow, call, name)
     yield from _window(scene, flow, call, name)
     fallback = next((item.value for item in call.keywords if item.arg in ("default_var", "default")), None)
-    if name in ("get", "getenv") and fallback is not None and (source := flow.source(fallback)) is not None:
-        yield from _use(scene, Source(source.node, True), "default", call, "date")
+    given = flow.source(fallback) if name in ("get", "getenv") else None
+    if given is not None:
+        yield from _use(scene, Source(given.node, True), "default", call, "date")
     if name in ("getenv", "get") and len(call.args) == 2 and isinstance(literal(call.args[0]), str):
         source = flow.source(call.args[1])
         if source is not None:

@@ -190,8 +190,10 @@ def _options(scene: Scene, chain: Chain) -> dict[str, str]:
     options: dict[str, str] = {}
     for call in chain.calls("option"):
         if len(call.args) > 1:
-            key = constant(scene.module, call.args[0]).lower()
-            options[key] = constant(scene.module, call.args[1]).lower() or scene.module.source(call.args[1], 40).lower()
+            named = constant(scene.module, call.args[0]).lower()
+            options[named] = (
+                constant(scene.module, call.args[1]).lower() or scene.module.source(call.args[1], 40).lower()
+            )
     for call in chain.calls("options"):
         for item in call.keywords:
             held = (

@@ -39,20 +39,20 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
 def reader_for(path: str, text: str, context: ReadContext) -> Reader:
     # The four front-ends load their parsers when first needed: a project without SQL never pays for sqlglot.
     if path.endswith(".ipynb") or text.lstrip().startswith(_DATABRICKS):
-        from twice.lint.frontends import notebook
+        from twice.lint.frontends.notebook import read as read_notebook
 
-        return notebook.read
+        return read_notebook
     if path.endswith(".py"):
-        from twice.lint.frontends import python
+        from twice.lint.frontends.python import read as read_python
 
-        return python.read
+        return read_python
     if _is_dbt(text, context):
-        from twice.lint.frontends import dbt
+        from twice.lint.frontends.dbt import read as read_dbt
 
-        return dbt.read
-    from twice.lint.frontends import sql
+        return read_dbt
+    from twice.lint.frontends.sql import read as read_sql
 
-    return sql.read
+    return read_sql
 
 
 def _is_dbt(text: str, context: ReadContext) -> bool:

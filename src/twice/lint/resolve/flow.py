@@ -77,7 +77,7 @@ class Flow:
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.GeneratorExp)):
             return self.source(node.body if isinstance(node, ast.Lambda) else node.elt, depth + 1)
         if isinstance(node, ast.Dict):
-            return self._first([value for value in node.values if value is not None], depth)
+            return self._first(list(node.values), depth)
         if isinstance(node, ast.Compare):
             return self._first([node.left, *node.comparators], depth)
         children = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]

@@ -10,8 +10,8 @@ import re
 HOLE = "ʔ"
 _HOLES = re.compile(HOLE + r"(\w*)")
 # Bounded, so that a text full of openings without an end stays linear.
-_EXPRESSION = re.compile(r"\{\{.{0,400}?\}\}", re.DOTALL)
-_TAG = re.compile(r"\{%.{0,400}?%\}|\{#.{0,2000}?#\}", re.DOTALL)
+_EXPRESSION = re.compile(r"\{\{(?:[^{}]|\{[^{}]{0,200}\}|\}(?!\})){0,400}\}\}")
+_TAG = re.compile(r"\{%[^{%]{0,400}%\}|\{#[^{#]{0,2000}#\}")
 _SHELL = re.compile(r"\$\{[^{}\n]{0,200}\}")
 _NAMED = re.compile(r"%\((\w+)\)s")
 _POSITIONAL = re.compile(r"%s")
