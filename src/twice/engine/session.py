@@ -251,7 +251,8 @@ def _told(log: Path, begun: int) -> str:
 def _refuse_remote() -> None:
     if "DATABRICKS_RUNTIME_VERSION" in os.environ:
         raise EnvironmentProblem("this is Databricks, which this version of twice does not support yet")
-    if is_remote() or os.environ.get("SPARK_API_MODE", "").lower() == "connect" or _connected():
+    asked = "SPARK_REMOTE" in os.environ or os.environ.get("SPARK_API_MODE", "").lower() == "connect"
+    if asked or is_remote() or _connected():
         raise EnvironmentProblem(
             "this is Spark Connect, which this version of twice does not support yet",
             fix="Use a classic session: unset SPARK_REMOTE, or let twice start Spark itself.",
