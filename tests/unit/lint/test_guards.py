@@ -38,7 +38,8 @@ def test_a_commit_between_delete_and_insert_splits_them() -> None:
 def test_autocommit_splits_what_one_cursor_would_join() -> None:
     code = (
         "import psycopg2\n\ndef load(dsn, rows):\n    conn = psycopg2.connect(dsn)\n    conn.autocommit = True\n"
-        '    cur = conn.cursor()\n    cur.execute("TRUNCATE f")\n    cur.executemany("INSERT INTO f VALUES (%s)", rows)\n'
+        '    cur = conn.cursor()\n    cur.execute("TRUNCATE f")\n'
+        '    cur.executemany("INSERT INTO f VALUES (%s)", rows)\n'
     )
     assert "TW501" in codes(code)
 
@@ -116,14 +117,18 @@ def test_a_configured_upsert_target_is_silent() -> None:
 
 
 def test_a_configured_sink_and_effect_call_are_found() -> None:
-    code = "from house import warehouse, alerts\n\ndef run(rows):\n    warehouse.write_rows('f', rows)\n    alerts.page('x')\n"
+    code = (
+        "from house import warehouse, alerts\n\n"
+        "def run(rows):\n    warehouse.write_rows('f', rows)\n    alerts.page('x')\n"
+    )
     assert not codes(code)
     assert {"TW301", "TW801"} <= codes(code, sinks=("*.write_rows",), effect_calls=("*.page",))
 
 
 def test_a_callback_that_posts_to_slack_is_no_finding() -> None:
     code = (
-        "import requests\nfrom airflow import DAG\n\ndef tell(context):\n    requests.post('https://hooks.slack.com/x', json={})\n\n"
+        "import requests\nfrom airflow import DAG\n\n"
+        "def tell(context):\n    requests.post('https://hooks.slack.com/x', json={})\n\n"
         "dag = DAG('x', on_failure_callback=tell)\n"
     )
     assert "TW801" not in codes(code)

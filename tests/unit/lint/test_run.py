@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from twice.lint.frontends import ReadContext, read
 from twice.lint.run import lint_paths, lint_text
 from twice.lint.settings import LintSettings, from_pyproject, from_table
 
+DEEP = "x = " + "(" * 150 + "1" + ")" * 150 + "\n"
+LONG = "x = " + " + ".join(["1"] * 5000)
 BARE = "INSERT INTO mart.sales SELECT * FROM staging.sales;\n"
 
 
@@ -121,7 +122,8 @@ def test_facts_survive_the_cache_unchanged() -> None:
     text = (
         "import psycopg2\nfrom airflow import DAG\n\ndef load(cur, conn):\n    try:\n"
         '        cur.execute("MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN UPDATE SET n = a.n + b.n")\n'
-        "    except Exception:\n        pass\n    conn.commit()\n    # twice: ignore[TW101] x\n    df.dropDuplicates(['a'])\n"
+        "    except Exception:\n        pass\n    conn.commit()\n"
+        "    # twice: ignore[TW101] x\n    df.dropDuplicates(['a'])\n"
     )
     facts = read("job.py", text, ReadContext())
     name = cache.key("job.py", text, "pipeline", "")
@@ -161,9 +163,7 @@ def test_settings_come_from_the_nearest_pyproject_and_wrong_ones_are_named(tmp_p
 
 
 def test_a_deeply_nested_file_is_a_notice_or_is_read_but_never_a_crash(tmp_path: Path) -> None:
-    folder = project(
-        tmp_path, deep__py="x = " + "(" * 150 + "1" + ")" * 150 + "\n", sum__py="x = " + " + ".join(["1"] * 5000)
-    )
+    folder = project(tmp_path, deep__py=DEEP, sum__py=LONG)
     started = time.monotonic()
     lint_paths([folder], LintSettings(cache=False))
     assert time.monotonic() - started < 4
@@ -171,6 +171,6 @@ def test_a_deeply_nested_file_is_a_notice_or_is_read_but_never_a_crash(tmp_path:
 
 def test_folders_of_environments_and_packages_are_not_read(tmp_path: Path) -> None:
     folder = project(tmp_path, load__sql=BARE)
-    os.makedirs(folder / ".venv" / "x")
+    (folder / ".venv" / "x").mkdir(parents=True)
     (folder / ".venv" / "x" / "y.sql").write_text(BARE)
     assert lint_paths([folder], LintSettings()).files == 1
