@@ -105,7 +105,7 @@ def test_a_missing_input_table_is_told_and_creates_nothing(shop: Shop, spark: An
         ('orders.selectExpr("date_add(order_date, 1) AS order_date", "region")', "rows outside 2026-06-09"),
         ('orders.selectExpr("CAST(NULL AS DATE) AS order_date", "region")', "rows outside 2026-06-09"),
         ('orders.select("region")', "order_date"),
-        ('orders.select("order_date", "region", "REGION")', "region"),
+        ('orders.select("order_date", "region", "REGION")', "more than one column named 'REGION'"),
         ('orders.withColumn("r", F.rand())', "rand reaches column r"),
         ('orders.withColumn("t", F.current_timestamp())', "current_timestamp reaches column t"),
         ("None", "returned"),

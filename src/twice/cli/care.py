@@ -12,7 +12,10 @@ from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, 
 def recover(
     output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
 ) -> int:
-    """Settle attempts that did not report back. It asks the tables; it never runs a task."""
+    """Settle attempts that went silent.
+
+    It asks the tables what became of them; it never runs a task.
+    """
     from twice.wiring import open_project
 
     with open_project(project, profile) as opened:
@@ -31,7 +34,10 @@ def recover(
 
 @boundary
 def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
-    """Delete what failed attempts have staged, where no process can publish it any more."""
+    """Delete what dead attempts staged.
+
+    Only where no process can publish it any more.
+    """
     from twice.wiring import open_project
 
     with open_project(project, profile) as opened:

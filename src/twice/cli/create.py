@@ -18,7 +18,10 @@ def init(
     output: Output = Format.text,
     debug: Debug = False,
 ) -> int:
-    """Write a new project: configuration, a pipeline with its test, sample data, CI. Then it works."""
+    """Write a new project that works.
+
+    Configuration, two pipelines, a test, sample data, pre-commit and CI.
+    """
     name = folder.resolve().name
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
         raise UsageError(f"{name!r} cannot name a project", fix="Use letters, digits, _ and -, e.g. myshop.")

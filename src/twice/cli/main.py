@@ -14,9 +14,10 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # rich's help costs a quarter of a second to import
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True)
+config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command("init")(create.init)
 app.command("run")(runs.run)
@@ -35,7 +36,7 @@ config_app.command("show")(configuration.show)
 def main() -> None:
     """The console script. Interrupted by a person: exit 130, whatever was under way."""
     try:
-        app()
+        app(prog_name="twice")
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)

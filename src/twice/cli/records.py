@@ -27,7 +27,10 @@ def status(
     profile: Profile = None,
     debug: Debug = False,
 ) -> int:
-    """Every slice the ledger knows: what is published, what failed last. Exit 1 if a last attempt failed."""
+    """Show what is published, what failed.
+
+    Every slice the ledger knows. Exit 1 if the last attempt at one failed.
+    """
     from twice.wiring import open_project
 
     with open_project(project, profile) as opened:
@@ -69,7 +72,10 @@ def history(
     profile: Profile = None,
     debug: Debug = False,
 ) -> int:
-    """Every attempt at a task or a slice: rows, fingerprint, version, audits, why, and where the time went."""
+    """Show every attempt, and why.
+
+    Rows, fingerprint, version, audits, why it was (not) computed, and where the time went.
+    """
     from twice.wiring import open_project
 
     with open_project(project, profile) as opened:

@@ -45,7 +45,10 @@ def run(
     profile: Profile = None,
     debug: Debug = False,
 ) -> int:
-    """Make a slice right: publish it, unless the same code on the same inputs is published already."""
+    """Make a slice right, once.
+
+    Publishes it, unless the same code on the same inputs is published already.
+    """
     if everything:
         if task is not None or start is not None or end is not None:
             raise UsageError("--all takes a --date, no task and no interval", fix="twice run --all --date 2026-06-09")
@@ -65,7 +68,10 @@ def restate(
     profile: Profile = None,
     debug: Debug = False,
 ) -> int:
-    """Compute a published slice again on purpose; says IDENTICAL or CHANGED."""
+    """Compute a published slice again.
+
+    On purpose, whatever changed or not; says IDENTICAL or CHANGED.
+    """
     return _run("restate", task, date, (None, None), wait, output, (project, profile))
 
 

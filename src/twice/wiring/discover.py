@@ -22,7 +22,7 @@ def discover(project_id: str, root: Path, folders: Sequence[Path]) -> Project:
                 f"there is no folder {_shown(folder, root)} with pipelines",
                 fix="Create it, or name another one with pipelines = […] in twice.toml.",
             )
-        _forget_other_projects(folder, root)
+        _forget(folder, root)
         for file in sorted(folder.rglob("*.py")):
             if not any(part.startswith(("_", ".")) for part in file.relative_to(folder).parts):
                 tasks.update({id(task): task for task in _tasks_in(file, root)})
@@ -37,7 +37,7 @@ def _tasks_in(file: Path, root: Path) -> list[Task]:
             f"{_shown(file, root)} cannot be imported: its path is no Python module name",
             fix="Rename it with letters, digits and _.",
         )
-    if str(root) not in sys.path:
+    if sys.path[:1] != [str(root)]:
         sys.path.insert(0, str(root))
     importlib.invalidate_caches()
     try:
@@ -61,14 +61,12 @@ def _line(error: BaseException, file: Path) -> str:
     return f":{lines[-1]}" if lines else ""
 
 
-def _forget_other_projects(folder: Path, root: Path) -> None:
-    """Two projects opened in one process may both have a module `pipelines.revenue`."""
+def _forget(folder: Path, root: Path) -> None:
+    """Import afresh: a notebook edits a file and opens its project again, and two projects opened in one process
+    may both have a module `pipelines.revenue`."""
     top = folder.relative_to(root).parts[0]
-    for name, module in list(sys.modules.items()):
-        if name == top or name.startswith(f"{top}."):
-            paths = [getattr(module, "__file__", None), *getattr(module, "__path__", [])]
-            if not any(path and Path(path).is_relative_to(root) for path in paths):
-                del sys.modules[name]
+    for name in [name for name in sys.modules if name == top or name.startswith(f"{top}.")]:
+        del sys.modules[name]
 
 
 def _shown(path: Path, root: Path) -> str:
