@@ -17,6 +17,7 @@ import functools
 import hashlib
 import inspect
 import json
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -98,9 +99,11 @@ def _wrapped(function: FunctionType, within: tuple[int, ...]) -> Iterator[str]:
 
 
 def _held(function: FunctionType, within: tuple[int, ...]) -> Iterator[str]:
-    values = inspect.getclosurevars(function).nonlocals
-    for name in sorted(values):
-        yield f"closes over {name} = {_value(values[name], within)}"
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield f"closes over {name} = {_value(cell.cell_contents, within)}"
+        except ValueError:
+            yield f"closes over {name}, not yet bound"
     if function.__defaults__ or function.__kwdefaults__:
         yield f"defaults {_value((function.__defaults__, function.__kwdefaults__), within)}"
 
@@ -173,13 +176,20 @@ def _value(value: Any, within: tuple[int, ...]) -> str:
 
 def _fields(value: Any, within: tuple[int, ...]) -> str:
     if isinstance(value, type):
-        return f"class {value.__module__}.{value.__qualname__}"
+        return f"class {value.__module__}.{value.__qualname__} {_methods(value, within)}"
     if is_dataclass(value):
         return _value({field.name: getattr(value, field.name) for field in fields(value)}, within)
     if type(value).__module__.partition(".")[0] in _BY_TEXT:
         return ascii(str(value))
     shown = getattr(value, "__dict__", None)
     return _value(shown, within) if isinstance(shown, dict) and len(within) < 8 else ""
+
+
+def _methods(value: type, within: tuple[int, ...]) -> list[str]:
+    """The code of a class of a notebook or prompt; a class of a module comes with the module."""
+    if hasattr(sys.modules.get(value.__module__), "__file__"):
+        return []
+    return [f"{name} {_value(each, within)}" for name, each in vars(value).items() if isinstance(each, FunctionType)]
 
 
 _BY_TEXT = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "re", "zoneinfo", "ipaddress"})

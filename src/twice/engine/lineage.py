@@ -24,6 +24,9 @@ _ELSEWHERE = frozenset({"CTERelationRef", "UnionLoopRef"})
 # Below one of these only the columns it names are read; below any other node every column may be.
 _NARROWING = frozenset({"Project", "Aggregate"})
 
+# These go by position: the ids of what is below them are named nowhere above.
+_POSITIONAL = frozenset({"Union", "UnionLoop", "Intersect", "Except", "CTERelationDef"})
+
 
 @dataclass(frozen=True)
 class _Reading:
@@ -159,8 +162,7 @@ def _used(root: Node) -> frozenset[int]:
             if inner.kind == "AttributeReference" and inner.id is not None:
                 used.add(inner.id)
             waiting.extend((plan, True) for plan in inner.trees("plan"))
-        # A union goes by position: the ids of its later children are named nowhere above it.
-        below = node.kind not in _NARROWING and (whole or node.kind == "Union")
+        below = node.kind not in _NARROWING and (whole or node.kind in _POSITIONAL)
         waiting.extend((child, below) for child in node.children)
     return frozenset(used)
 

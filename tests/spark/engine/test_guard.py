@@ -235,6 +235,8 @@ def test_subqueries_and_ctes_are_followed(session: Any) -> None:
     assert found(session.sql(outer)) == {"rand": ("m",)}
     lateral = "SELECT o.id, l.u FROM orders o, LATERAL (SELECT first(region) AS u FROM orders p WHERE p.id = o.id) l"
     assert found(session.sql(lateral)) == {"first": ("u",)}
+    outer = f"SELECT o.id, l.z FROM {drawn}, LATERAL (SELECT o.r + 1 AS z) l"
+    assert found(session.sql(outer)) == {"rand": ("z",)}
 
 
 @pytest.mark.usefixtures("orders")

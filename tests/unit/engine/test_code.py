@@ -294,6 +294,23 @@ def test_a_function_without_source_counts_by_its_bytecode_and_globals() -> None:
     assert same != code_hash(a_task(prompt(text.format(3, 2))))
 
 
+def test_a_class_made_at_a_prompt_counts_by_its_methods() -> None:
+    text = "class Rate:\n    def of(self):\n        return {}\ndef revenue(orders):\n    return Rate().of()\n"
+    same = code_hash(a_task(prompt(text.format(1))))
+    assert same == code_hash(a_task(prompt(text.format(1))))
+    assert same != code_hash(a_task(prompt(text.format(2))))
+
+
+def test_functions_that_hold_each_other_end() -> None:
+    def revenue(orders: Any) -> Any:
+        return other(orders)
+
+    def other(orders: Any) -> Any:
+        return revenue(orders)
+
+    assert code_hash(a_task(revenue)) == code_hash(a_task(revenue))
+
+
 def test_a_function_of_a_notebook_counts_by_its_cell_and_the_values_it_names() -> None:
     import linecache
 
