@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from twice.lint.collect.client_writes import client_write, target_name
@@ -61,10 +62,20 @@ def dispositions(scene: Scene) -> Iterator[WriteFact]:
             continue
         target = _destination(scene, holder)
         guards: set[Guard] = {"partition_decorator"} if "$" in target else set()
+        if _named_job(scene, node):
+            guards.add("once_option")
         verb: Verb = "append" if word == "WRITE_APPEND" else "overwrite"
         if verb == "overwrite" and not target:
             continue
         yield client_write(scene, node, verb, "bigquery", target, str(word), guards)
+
+
+def _named_job(scene: Scene, node: ast.AST) -> bool:
+    """BigQuery refuses a second job of the same id. One made of a clock or a random value is no such id."""
+    unit = scene.module.unit(node)
+    ids = [keyword(call, "job_id") for call in scene.module.calls if scene.module.unit(call) == unit]
+    words = [scene.module.source(each, 200) for each in ids if each is not None]
+    return bool(words) and not any(re.search(r"uuid|random|time|now\(|today\(", each) for each in words)
 
 
 def _holder(scene: Scene, node: ast.AST) -> ast.AST | None:

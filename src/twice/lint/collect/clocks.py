@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from twice.lint.collect.scene import Scene, is_operator
 from twice.lint.facts import ClockFact, ClockUse
 from twice.lint.resolve.flow import Flow, Source
-from twice.lint.resolve.folding import fold
+from twice.lint.resolve.folding import constant, fold
 from twice.lint.resolve.module import MODULE, Module, literal, method
 from twice.lint.vocabulary import is_audit_column
 
@@ -19,6 +19,7 @@ _CLOCK = re.compile(
     r"|arrow\.(now|utcnow)|Timestamp\.(now|today|utcnow)|timezone\.(now|utcnow)|dates\.days_ago|days_ago|Timestamp\.utcnow"
     r"|functions\.(current_date|current_timestamp|now|curdate|unix_timestamp|localtimestamp))$"
 )  # fmt: skip
+_SHELL_CLOCK = re.compile(r"(\$\(|`)date\b[^)`]*[)`]")
 _IN_TEXT = re.compile(r"\bcurrent_(date|timestamp)\b(\(\))?|\bnow\(\)", re.I)
 _STATEMENT = re.compile(r"\s*(select|insert|with|update|delete|merge|create)\b", re.I)
 _BARE = {"now", "utcnow", "today"}
@@ -211,6 +212,10 @@ def _dag(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
         if item.arg in ("on_failure_callback", "end_date", "schedule", "schedule_interval", None):
             continue
         yield from _use(scene, flow.source(item.value), "dag", call, item.arg or "")
+        command = _SHELL_CLOCK.search(constant(scene.module, item.value)) if item.arg == "bash_command" else None
+        if command is not None:
+            fact = ClockFact(scene.place(item.value), command[0], "dag", item.arg or "")
+            yield fact, Source(item.value)
 
 
 def _columns(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:

@@ -143,17 +143,22 @@ class WriteReader:
         values = isinstance(tree.expression, exp.Values)
         shape = MergeShape(
             source=" ".join(tables_in(tree.expression)),
-            source_unique=True if values else is_unique_source(tree.expression, self.unique),
+            source_unique=True if values else is_unique_source(tree.expression, self._known(tree)),
             updates=True,
             versioned=conflict.args.get("where") is not None,
         )
         return "merge", {**more, "merge": shape, "key": keys, **self._steps(increments(assignments))}
 
-    def _merge(self, tree: exp.Merge, place: Place, engine: str) -> list[Fact]:
-        target = name_of(tree.this)
+    def _known(self, tree: exp.Expr) -> dict[str, bool]:
+        """Which tables hold each key once, those that the statement itself names with WITH included."""
         known = dict(self.unique)
         for cte in tree.find_all(exp.CTE):
             known[cte.alias.lower()] = bool(is_unique_source(cte.this, self.unique))
+        return known
+
+    def _merge(self, tree: exp.Merge, place: Place, engine: str) -> list[Fact]:
+        target = name_of(tree.this)
+        known = self._known(tree)
         using = tree.args.get("using")
         whens = tree.args["whens"].expressions if tree.args.get("whens") else []
         updates = [when for when in whens if when.args.get("matched") and isinstance(when.args.get("then"), exp.Update)]
