@@ -21,9 +21,15 @@ _MARK = re.compile(
     r"control_?table|load_?control|job_?state|sync_?state|cursor_?(state|value|file)|state_?(file|path|key|store)|since_?id|newest_?id|(^|/)state\.json|pipeline_?state|max_?(ts|id)_?loaded",
     re.IGNORECASE,
 )
+_PROCESS = (
+    r"(etl|elt|load|job|run|task|dag|pipeline|batch|process|processing|execution|import|export|ingest|ingestion|sync|"
+    r"migration|audit|dq|quality|validation|step|workflow|refresh|warehouse|dwh)"
+)
+# A table of logs or metrics is as often the data itself; only one about the pipeline's own work is a log here.
 _LOG = re.compile(
-    r"(^|[._\"`])(\w*_)?(logs?|audits?|audit_\w+|metrics?|history_log|runs?|job_runs?|run_history|errors?|error_\w+|"
-    r"dead_?letters?|dlq|notifications?|etl_log\w*|task_log\w*|execution_log\w*|quality_results?|dq_\w+|stats_log)$",
+    rf"(^|[._\"`]){_PROCESS}s?(_\w+)?_?(logs?|history|audits?|metrics?|runs?|errors?|status|stats)$"
+    r"|^logs?$|(^|[._\"`])(audits?|audit_\w+|\w+_audit|dead_?letters?|dlq|quality_results?|dq_\w+|run_?history|error_log\w*)$"
+    r"|(^|[.\"`])(etl|ops|audit|monitoring|meta|metadata|control|admin)\.\w*(log|run|audit|metric|error|history)\w*$",
     re.IGNORECASE,
 )
 _TEMPORARY = re.compile(

@@ -36,6 +36,26 @@ def page(rule: Rule) -> str:
     return "\n".join(head + body)
 
 
+def index(rules: tuple[Rule, ...]) -> str:
+    """The table of all rules, by family."""
+    lines = ["# Rules of twice lint", "", "`twice lint --explain CODE` prints these pages."]
+    family = ""
+    for rule in rules:
+        if rule.family != family:
+            family = rule.family
+            lines += [
+                "",
+                f"## {rule.code[:3]} {family}",
+                "",
+                "| code | name | severity | stage | finds |",
+                "|---|---|---|---|---|",
+            ]
+        summary = _parts(inspect.getdoc(rule) or "")[0]
+        stage = "preview" if rule.preview else "stable"
+        lines.append(f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.severity} | {stage} | {summary} |")
+    return "\n".join([*lines, ""])
+
+
 def _parts(text: str) -> tuple[str, dict[str, str]]:
     sections: dict[str, str] = {}
     summary, *rest = re.split(r"^(What it does|Why it breaks a re-run|When it is fine)$", text, flags=re.MULTILINE)

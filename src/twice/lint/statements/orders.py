@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -18,8 +18,8 @@ _PICKS = (exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue)
 _LISTS = (exp.ArrayAgg, exp.GroupConcat)
 
 
-def orders_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
-    for node in tree.walk():
+def orders_in(tree: exp.Expr, nodes: Sequence[exp.Expr], site: Site, text: str) -> Iterator[Fact]:
+    for node in nodes:
         if isinstance(node, exp.Window) and isinstance(node.this, (*_RANKS, *_PICKS)):
             yield from _window(node, site)
         elif isinstance(node, (*_PICKS, *_LISTS)) and node.find_ancestor(exp.Window) is None:

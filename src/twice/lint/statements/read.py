@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from twice.lint.facts import Place, ReadFact, TxnFact, WriteFact
 from twice.lint.gather import Gathering
-from twice.lint.statements.mask import mask
+from twice.lint.statements.mask import HOLE, mask
 from twice.lint.statements.orders import orders_in
 from twice.lint.statements.parse import guess, parse
 from twice.lint.statements.scan import scan
@@ -122,24 +123,28 @@ def _one(
         if not facts and _is_query(statement.text):
             outcome.unread.append(statement.offset)
     else:
+        nodes = tuple(tree.walk())
         reader.site = site
         facts = reader.read(tree, place, site.engine, statement.text)
-        gathering.add(*clocks_in(tree, site, statement.text))
-        gathering.add(*variables_in(tree, variables))
-        gathering.add(*ids_in(tree, site, statement.text))
-        gathering.add(*orders_in(tree, site, statement.text))
-        for use in hole_uses(tree):
+        gathering.add(*clocks_in(tree, nodes, site, statement.text))
+        if variables:
+            gathering.add(*variables_in(tree, variables))
+        gathering.add(*ids_in(tree, nodes, site, statement.text))
+        gathering.add(*orders_in(tree, nodes, site, statement.text))
+        for use in hole_uses(tree) if HOLE in statement.text else ():
             outcome.holes.append(replace(use, offset=use.offset + statement.offset))
-        _latest(tree, site, gathering)
-        outcome.reads.extend(name_of(table) for table in tree.find_all(exp.Table))
-        outcome.filtered = outcome.filtered or tree.find(exp.Where) is not None
+        _latest(nodes, site, gathering)
+        outcome.reads.extend(name_of(node) for node in nodes if isinstance(node, exp.Table))
+        outcome.filtered = outcome.filtered or any(isinstance(node, exp.Where) for node in nodes)
     gathering.add(*facts)
     outcome.writes.extend(fact for fact in facts if isinstance(fact, WriteFact))
 
 
-def _latest(tree: exp.Expr, site: Site, gathering: Gathering) -> None:
+def _latest(nodes: Sequence[exp.Expr], site: Site, gathering: Gathering) -> None:
     """``WHERE dt = (SELECT max(dt) FROM source)``: whatever is newest when the query runs."""
-    for test in tree.find_all(exp.EQ, exp.In):
+    for test in nodes:
+        if not isinstance(test, (exp.EQ, exp.In)):
+            continue
         other = test.args.get("query") if isinstance(test, exp.In) else test.expression
         subquery = other.find(exp.Select) if isinstance(other, exp.Subquery) else None
         if subquery is None or not isinstance(

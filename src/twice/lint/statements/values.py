@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -68,8 +68,8 @@ def variables_in(tree: exp.Expr, variables: dict[str, tuple[str, Place]]) -> Ite
             yield ClockFact(place, call, use, column)  # type: ignore[arg-type]
 
 
-def clocks_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
-    for node in tree.walk():
+def clocks_in(tree: exp.Expr, nodes: Sequence[exp.Expr], site: Site, text: str) -> Iterator[Fact]:
+    for node in nodes:
         if not is_clock(node):
             continue
         use, column = destination(node, tree)
@@ -83,11 +83,11 @@ def clocks_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
         yield ClockFact(place, call.upper() if len(call) < 30 else "now()", use, column)  # type: ignore[arg-type]
 
 
-def ids_in(tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
+def ids_in(tree: exp.Expr, nodes: Sequence[exp.Expr], site: Site, text: str) -> Iterator[Fact]:
     stored = isinstance(tree, (exp.Insert, exp.Merge, exp.Update)) or (
         isinstance(tree, exp.Create) and str(tree.kind).upper() == "TABLE"
     )
-    for node in tree.walk():
+    for node in nodes:
         random_id = is_random_id(node)
         engine_id = is_engine_id(node)
         if not (random_id or engine_id or is_random(node)):
