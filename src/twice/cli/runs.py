@@ -204,4 +204,4 @@ def _print_forecast(forecast: Forecast) -> None:
         at = "" if leaf.version is None else f" at version {leaf.version}"
         print(f"  reads {leaf.kind} {leaf.name}{at}" + ("" if leaf.identity else " (unversioned: always recomputed)"))
     for suspicion in forecast.suspicions:
-        print(f"  would be refused: {suspicion.name} reaches {', '.join(suspicion.columns) or 'all rows'}")
+        print(f"  would be refused: {suspicion.name} reaches {', '.join(suspicion.columns)}")

@@ -126,9 +126,13 @@ class Leaf:
     version: int | None = None
 
 
+ALL_ROWS = "all rows"
+
+
 @dataclass(frozen=True)
 class Suspicion:
-    """Something in the plan that may differ on the next run, and the result columns it reaches."""
+    """Something in the plan that may differ on the next run, and the result columns it reaches (`ALL_ROWS`, if it
+    decides which rows there are)."""
 
     name: str
     columns: tuple[str, ...]

@@ -11,14 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from twice.core.ports import Suspicion
+from twice.core.ports import ALL_ROWS, Suspicion
 from twice.engine import suspects
 from twice.engine.plan import JavaObject, class_name, items, parse
 from twice.engine.reach import Walk
 from twice.engine.taints import CLEAN, SPECIAL_TIMES
-
-ALL_ROWS = "all rows"
-"""Stands for the columns of a suspicion that decides which rows there are."""
 
 _HARMLESS = frozenset({"RaiseError", "AssertTrue", "AssertNotNull"})
 """Flagged so that the optimiser leaves them in place."""

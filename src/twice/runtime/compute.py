@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.lineage import inputs_hash
-from twice.core.ports import Frame, Leaf, Shape, Suspicion
+from twice.core.ports import ALL_ROWS, Frame, Leaf, Shape, Suspicion
 from twice.core.scope import Whole
 from twice.core.slice import Slice
 from twice.core.task import RUN_PARAMETER, Read, TableName, Task
@@ -163,4 +163,4 @@ def _innermost(error: Exception, task: Task) -> str:
 
 
 def _columns(columns: tuple[str, ...]) -> str:
-    return f"column {', '.join(columns)}" if columns else "which rows there are"
+    return ", ".join(columns) if ALL_ROWS in columns else f"column {', '.join(columns)}"

@@ -11,8 +11,9 @@ import pytest
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
+from twice.core.ports import ALL_ROWS
 from twice.engine import suspects
-from twice.engine.guard import ALL_ROWS, suspicions
+from twice.engine.guard import suspicions
 
 ORDERS = "id LONG, day DATE, region STRING, amount DECIMAL(12,2), tags ARRAY<STRING>"
 
