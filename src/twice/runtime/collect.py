@@ -13,7 +13,7 @@ from twice.core.task import Task
 from twice.core.token import app_id
 from twice.core.write import Plan
 from twice.errors import UsageError
-from twice.runtime.settle import passed_at, settle_passed
+from twice.runtime.settle import never_looked, passed_at, settle_passed
 from twice.runtime.workshop import Workshop
 
 
@@ -40,7 +40,7 @@ def collect_passed(shop: Workshop, task: Task, target: Target, plan: Plan) -> Co
     for attempt in shop.ledger.undiscarded(task.name):
         if not {slice_.label for slice_ in attempt.slices} & set(generations):
             continue
-        if _staged_nothing(attempt) or passed_at(attempt, generations) is not None:
+        if never_looked(attempt) or passed_at(attempt, generations) is not None:
             files += target.discard(task.target, attempt.id, _slices(task, attempt))
             shop.ledger.discarded(attempt.id)
             done.append(attempt.id)
@@ -70,11 +70,6 @@ def _left_behind(shop: Workshop) -> dict[str, set[str]]:
     for attempt in (*shop.ledger.undiscarded(), *shop.ledger.open_attempts()):
         labels.setdefault(attempt.task, set()).update(slice_.label for slice_ in attempt.slices)
     return labels
-
-
-def _staged_nothing(attempt: AttemptRecord) -> bool:
-    """It died before its look: it never knew a generation to stage for."""
-    return all(slice_.expected is None for slice_ in attempt.slices)
 
 
 def _slices(task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from twice.core.record import AttemptRecord
 from twice.core.run import AttemptState
 from twice.runtime.collect import collect_all
+from twice.runtime.settle import lease_ran_out
 from twice.runtime.workshop import Workshop
 
 
@@ -30,14 +30,10 @@ def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
     before = shop.ledger.open_attempts()
     collect_all(shop, session)
     for attempt in shop.ledger.open_attempts():
-        if _lease_ran_out(shop, attempt):
+        if lease_ran_out(shop, attempt):
             shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
     return tuple(
         Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)
         for attempt in before
         if (after := shop.ledger.attempt(attempt.id)) is not None and not after.state.open
     )
-
-
-def _lease_ran_out(shop: Workshop, attempt: AttemptRecord) -> bool:
-    return attempt.lease_until is None or attempt.lease_until < shop.ledger.now()

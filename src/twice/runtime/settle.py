@@ -48,13 +48,17 @@ def settle_passed(
 ) -> list[str]:
     """Close the open attempts whose generation the target has passed: they landed, or they must lose.
 
-    An attempt whose generation is not passed stays open: it may be dead, or slow and about to land.
+    An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One that died
+    before its look and lost its lease knew no generation and staged nothing; if it wakes, the ledger stops it.
     """
     notes: list[str] = []
     apps = {label: app for app, label in labels.items()}
     for attempt in shop.ledger.open_attempts(task.name, tuple(apps)):
         passed = passed_at(attempt, {label: published.generations[app] for label, app in apps.items()})
         if passed is None:
+            if never_looked(attempt) and lease_ran_out(shop, attempt):
+                shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
+                shop.ledger.discarded(attempt.id)
             continue
         label, generation = passed
         note = target.provenance(task.target, apps[label], generation)
@@ -76,6 +80,15 @@ def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[s
         if held is not None and slice_.expected is not None and held > slice_.expected:
             return slice_.label, slice_.expected + 1
     return None
+
+
+def never_looked(attempt: AttemptRecord) -> bool:
+    return all(slice_.expected is None for slice_ in attempt.slices)
+
+
+def lease_ran_out(shop: Workshop, attempt: AttemptRecord) -> bool:
+    """Also if another attempt has taken the slice over since."""
+    return attempt.lease_until is None or attempt.lease_until < shop.ledger.now()
 
 
 def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None) -> None:

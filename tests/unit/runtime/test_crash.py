@@ -47,6 +47,8 @@ def test_after_a_crash_anywhere_a_plain_rerun_gives_the_clean_table(bench: Bench
     run = bench.ledger.run("revenue", "2026-06-09")
     assert run is not None
     assert (run.generation, run.rows) == (1, 1)
+    assert not bench.ledger.open_attempts()
+    assert not bench.ledger.undiscarded()
 
 
 @pytest.mark.parametrize("point", Point)
