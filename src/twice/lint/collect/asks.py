@@ -17,9 +17,11 @@ _WORD = re.compile(r"exist|already|is_?new|duplicate|(^|_)seen|is_processed|alre
 
 
 def looks_first(scene: Scene, node: ast.AST) -> bool:
-    """The write stands where a test found nothing: ``if not row: insert``, ``if row: update else: insert``."""
+    """The write stands where a test found nothing: ``if not row: insert``, ``if row: continue`` before it."""
     child = node
     for parent in scene.module.ancestors(node):
+        if _left_before(scene, parent, child):
+            return True
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         if isinstance(parent, ast.If):
@@ -27,6 +29,30 @@ def looks_first(scene: Scene, node: ast.AST) -> bool:
             if _is_new(parent.test) or (_asks(scene, parent.test) and otherwise != _is_negative(parent.test)):
                 return True
         child = parent
+    return False
+
+
+def _left_before(scene: Scene, parent: ast.AST, child: ast.AST) -> bool:
+    """An earlier statement of the block leaves it when the rows are there."""
+    block: list[ast.stmt] = getattr(parent, "body", [])
+    if not isinstance(block, list) or child not in block:
+        return False
+    return any(
+        isinstance(statement, ast.If)
+        and isinstance(statement.body[-1], (ast.Continue, ast.Return))
+        and _asks_rows(scene, statement.test)
+        and not _is_negative(statement.test)
+        for statement in block[: block.index(child)]
+    )
+
+
+def _asks_rows(scene: Scene, test: ast.expr) -> bool:
+    """Like `_asks`, but a mere look into a dictionary or a parameter is not enough to leave."""
+    for part in ast.walk(test):
+        value = scene.module.value(part) if isinstance(part, (ast.Name, ast.Attribute)) else part
+        for call in ast.walk(value) if value is not None else ():
+            if isinstance(call, ast.Call) and method(call) in _ASKS - {"get", "query", "count", "fetchall"}:
+                return True
     return False
 
 

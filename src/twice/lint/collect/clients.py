@@ -122,6 +122,10 @@ def _facts(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
         yield from _operator_files(scene, call, name)
     elif name in _ORM and isinstance(call.func, ast.Attribute):
         yield from _orm(scene, call, name)
+    elif name in ("export", "insert_dataframe", "write_table") and literal(keyword(call, "if_exists")) == "append":
+        # Exporters of schedulers (Mage and its like) take pandas' own word.
+        table = target_name(scene, call.args[-1] if call.args else keyword(call, "table_name", "table"))
+        yield client_write(scene, call, "append", "sink", table, f'{name}(if_exists="append")')
     elif (
         name == "index"
         and isinstance(call.func, ast.Attribute)

@@ -32,7 +32,7 @@ _READS = re.compile(
 _WRITES = re.compile(
     r"^(to_(csv|parquet|json|excel|pickle|feather|sql|gbq|orc)|save|saveAsTable|insertInto|put_object|"
     r"upload_\w+|put_file|load_file|load_string|load_bytes|blob|copy_object|write_(csv|parquet|json|text|"
-    r"bytes|table)|dump|copyfile|move|export\w*|create_table|load_table_from_\w+|key|makedirs|mkdir)$"
+    r"bytes|table)|dump|copyfile|move|export\w*|create_table|load_table_from_\w+|key|never)$"
 )
 _WINDOW = re.compile(
     r"^(start|end|since|until|from_?|to|date|start_?date|end_?date|from_?date|to_?date|date_?from|date_?to|"

@@ -134,7 +134,8 @@ def _column(scene: Scene, call: ast.AST) -> str:
             return _target_name(target)
         elif isinstance(parent, ast.Return):
             function = scene.module.owner(parent)
-            return function.name if function and _ID_NAME.search(function.name) else ""
+            wanted = function is not None and _ID_NAME.search(function.name) and "run" not in function.name
+            return function.name if function is not None and wanted else ""
         elif isinstance(parent, (ast.FormattedValue, ast.JoinedStr)):
             pass
         elif isinstance(parent, ast.stmt):

@@ -13,7 +13,7 @@ from twice.lint.collect.transactions import Transactions
 from twice.lint.facts import ClockFact, Guard, IdFact, ReadFact, RunFact, Span, WriteFact
 from twice.lint.gather import Gathering
 from twice.lint.resolve.flow import Flow
-from twice.lint.resolve.module import MODULE, keyword, method
+from twice.lint.resolve.module import MODULE, Module, keyword, method
 from twice.lint.statements.read import ReadText, read_text
 from twice.lint.statements.site import Site
 from twice.lint.statements.values import HoleUse
@@ -141,7 +141,7 @@ def _computed(scene: Scene, found: Found, outcome: ReadText, write: WriteFact) -
         return write
     fetched = Flow(scene.module, _is_fetch)
     for use in outcome.holes:
-        value = found.text.holes.get(use.name) or _bound(found.call, use, outcome.holes)
+        value = found.text.holes.get(use.name) or _bound(scene.module, found.call, use, outcome.holes)
         if use.use not in ("key_column", "audit_column") or value is None:
             continue
         computed = scene.module.value(value) if isinstance(value, ast.Name) else value
@@ -172,7 +172,7 @@ def _holes(scene: Scene, clocks: Flow, ids: Flow, found: Found, outcome: ReadTex
     for use in outcome.holes:
         value = found.text.holes.get(use.name)
         if value is None:
-            value = _bound(found.call, use, outcome.holes)
+            value = _bound(scene.module, found.call, use, outcome.holes)
         if value is None:
             continue
         clock = clocks.source(value)
@@ -191,11 +191,13 @@ def _holes(scene: Scene, clocks: Flow, ids: Flow, found: Found, outcome: ReadTex
             )
 
 
-def _bound(call: ast.Call | None, use: HoleUse, holes: list[HoleUse]) -> ast.expr | None:
+def _bound(module: Module, call: ast.Call | None, use: HoleUse, holes: list[HoleUse]) -> ast.expr | None:
     """The argument bound to a driver's placeholder."""
     if call is None or not is_bindable(call):
         return None
     values = call.args[1] if len(call.args) > 1 else keyword(call, "parameters", "params", "vars", "args")
+    if isinstance(values, ast.Name):
+        values = module.value(values)
     if isinstance(values, ast.Dict):
         for key, value in zip(values.keys, values.values, strict=False):
             if isinstance(key, ast.Constant) and key.value == use.name:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from twice.lint.facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding
 from twice.lint.rules.rule import Case, Rule
+from twice.lint.rules.wording import is_only_shown
 
 
 class ClockAsData(Rule):
@@ -49,7 +50,7 @@ class ClockAsData(Rule):
 
     def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
         for clock in file.clocks:
-            if clock.use != "key_column":
+            if clock.use != "key_column" or is_only_shown(file, clock.place):
                 continue
             column = f"`{clock.name}`" if clock.name else "a column"
             yield self.finding(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from twice.lint.facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding
 from twice.lint.rules.rule import Case, Rule
+from twice.lint.rules.wording import is_only_shown
 
 
 class ClockAuditColumn(Rule):
@@ -34,7 +35,7 @@ class ClockAuditColumn(Rule):
     GOOD = (Case("CREATE TABLE mart.x AS\nSELECT id, updated_at FROM staging.x;\n", "x.sql"),)
 
     def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
-        clocks = [clock for clock in file.clocks if clock.use == "audit_column"]
+        clocks = [c for c in file.clocks if c.use == "audit_column" and not is_only_shown(file, c.place)]
         if not clocks:
             return
         first = min(clocks, key=lambda clock: clock.place.span.line)

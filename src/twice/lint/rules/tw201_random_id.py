@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from twice.lint.facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding
 from twice.lint.rules.rule import Case, Rule
+
+_OF_THE_RUN = re.compile(r"run|batch|load|process|execution|pipeline|job", re.IGNORECASE)
+"""An id of the run, not of the row: rows of two runs differ by it, but each still has its own key."""
 
 
 class RandomId(Rule):
@@ -65,4 +69,5 @@ class RandomId(Rule):
                 "as 9c0… the second, so the second run cannot find its own rows.",
                 "Derive the id from the business key: a hash of it, or `uuid5(namespace, key)`.",
                 declaration=f'.withColumn("{fact.column or "id"}", surrogate_key("<business key columns>"))',
+                severity="warning" if _OF_THE_RUN.search(fact.column) else "error",
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twice.lint.facts import FileFacts, WriteFact
+from twice.lint.facts import FileFacts, Place, WriteFact
 
 SAFE = frozenset(
     {
@@ -33,6 +33,11 @@ def replaces(write: WriteFact) -> str:
 def merges(write: WriteFact) -> str:
     key = ", ".join(f'"{column}"' for column in write.key) or '"<key>"'
     return f'@task("{table_for(write)}", scope=…, inputs=…, write=merge(key=[{key}], newest_by="<version>"))'
+
+
+def is_only_shown(file: FileFacts, place: Place) -> bool:
+    """A query of a script that nothing stores: its columns go to a screen."""
+    return file.language == "sql" and "query" in place.within
 
 
 def is_spark(file: FileFacts, write: WriteFact) -> bool:

@@ -266,9 +266,17 @@ def _owned(assignments: list[exp.Expr], alias: str, update: exp.Update | None = 
         name = assignment.this.name.lower()
         sources = {c.table.lower() for c in assignment.expression.find_all(exp.Column) if c.name.lower() == name}
         plain = update is None or update.args.get("from_") is None
-        if sources & {alias, "t", "target", "tgt"} or ("" in sources and plain):
+        if sources & {alias, *_aliases(update), "t", "target", "tgt"} or ("" in sources and plain):
             owned.append(assignment)
     return owned
+
+
+def _aliases(update: exp.Update | None) -> set[str]:
+    """Other names of the target: ``UPDATE stock SET … FROM stock AS s JOIN …``."""
+    if update is None:
+        return set()
+    target = name_of(update.this)
+    return {table.alias.lower() for table in update.find_all(exp.Table) if table.alias and name_of(table) == target}
 
 
 def _switches(where: exp.Expr, sets: list[exp.Expr]) -> bool:
