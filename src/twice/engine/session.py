@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import subprocess
 import sys
 import uuid
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ _ARCHIVE = "spark.twice.archive"
 _RUN = "spark.twice.run"
 _SHORT_JOBS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _GIB = 1 << 30
+_FAREWELL_S = 180.0
+"""Writing a class-data archive takes its time on a busy machine; only a JVM that hangs takes longer."""
 _LOOPBACK = "127.0.0.1"
 _SUBMITTED = ("spark.driver.", "spark.master", "spark.jars", "spark.files", "spark.submit.")
 """What Spark must know before its JVM starts."""
@@ -134,7 +137,11 @@ def close(spark: SparkSession) -> None:
         end()
     SparkContext._gateway = SparkContext._jvm = None
     process.stdin.close()  # the JVM waits for this end of file to leave
-    process.wait()
+    try:
+        process.wait(_FAREWELL_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
     if archive:
         archives.keep(archives.Archive(Path(archive)))
     atexit.unregister(close)
@@ -225,8 +232,8 @@ def _spark_conf(settings: Mapping[str, str]) -> SparkConf:
 def _start_jvm(conf: SparkConf, log: Path) -> None:
     if SparkContext._gateway is not None:
         raise EnvironmentProblem(
-            "a Spark JVM is already running in this process, without a session",
-            fix="Start the session first, or let twice start everything.",
+            "a Spark JVM is already running in this process, and Python can hold only one",
+            fix="Keep its session running and twice will use it, or start a new process.",
         )
     if log.exists() and log.stat().st_size > _LOG_LIMIT:
         log.replace(log.with_suffix(".log.1"))
