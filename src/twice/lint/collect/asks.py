@@ -34,7 +34,7 @@ def looks_first(scene: Scene, node: ast.AST) -> bool:
 
 def _left_before(scene: Scene, parent: ast.AST, child: ast.AST) -> bool:
     """An earlier statement of the block leaves it when the rows are there."""
-    block: list[ast.stmt] = getattr(parent, "body", [])
+    block = getattr(parent, "body", None)
     if not isinstance(block, list) or child not in block:
         return False
     return any(
