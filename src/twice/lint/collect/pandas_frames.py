@@ -13,6 +13,8 @@ from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal
 
+_CONNECTION = re.compile(r"(^|\.)\w*(conn|connection|session|cursor)\w*$", re.I)
+
 
 def to_sql(scene: Scene, call: ast.Call, name: str) -> None:
     given = keyword(call, "if_exists")
@@ -64,6 +66,14 @@ def _switched(scene: Scene, given: ast.Name | ast.Attribute) -> bool:
 
 
 def _begun(scene: Scene, call: ast.Call) -> str:
+    """The transaction of to_sql: its block's, its connection's, or its own when it gets an engine."""
+    connection = argument(call, 1, "con")
+    if (
+        connection is not None
+        and scene.transaction_of is not None
+        and _CONNECTION.search(scene.module.source(connection))
+    ):
+        return scene.transaction_of(call)
     for parent in scene.module.ancestors(call):
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from functools import cached_property
 
 from twice.lint.facts import Place
@@ -35,6 +36,8 @@ class Scene:
         self.module = module
         self.gathering = gathering
         self.settings = settings
+        self.transaction_of: Callable[[ast.Call], str] | None = None
+        """Set once the commits of the file are known."""
 
     @cached_property
     def imports(self) -> frozenset[str]:

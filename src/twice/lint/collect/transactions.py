@@ -80,7 +80,11 @@ class Transactions:
             _CONNECTION.search(self.scene.module.source(item)) for item in call.args
         ):
             return ""  # a function that gets no connection opens its own
-        return f"{unit}#{self._before(unit, call.lineno)}" if name.startswith(("execute", "copy_", "run_")) else "?"
+        return (
+            f"{unit}#{self._before(unit, call.lineno)}"
+            if name.startswith(("execute", "copy_", "run_", "to_sql"))
+            else "?"
+        )
 
     def _block(self, call: ast.Call, unit: str) -> str:
         for parent in self.scene.module.ancestors(call):

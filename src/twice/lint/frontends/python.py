@@ -33,6 +33,7 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     scene = Scene(module, gathering, context.settings)
     clocks = clock_flow(module)
     transactions = Transactions(scene)
+    scene.transaction_of = transactions.of
     collect_tasks(scene)
     collect_sql(scene, transactions, clocks, random_flow(module))
     collect_frames(scene)
