@@ -1,0 +1,9 @@
+-- one month at a time; psql -v month=2024-05-01
+BEGIN;
+CREATE TABLE sales_2024_05_new (LIKE sales INCLUDING ALL);
+INSERT INTO sales_2024_05_new SELECT * FROM staging.sales WHERE sale_month = :'month';
+ALTER TABLE sales DETACH PARTITION sales_2024_05;
+DROP TABLE sales_2024_05;
+ALTER TABLE sales_2024_05_new RENAME TO sales_2024_05;
+ALTER TABLE sales ATTACH PARTITION sales_2024_05 FOR VALUES FROM ('2024-05-01') TO ('2024-06-01');
+COMMIT;
