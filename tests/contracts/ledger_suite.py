@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -403,13 +404,14 @@ class FactsSuite(LedgerSuite):
             inputs=(InputRecord("b", "delta", "shop.stock", "id2", 8),),
             audits=(AuditResult("unique", "error", False, "2 rows"), AuditResult("rows", "warn", True, "7 rows")),
             notes=("a note", "another"),
-            seconds={"audit": 2.0, "stage": 3.0},
+            seconds={"audit": 2.0},
         )
         ledger.advance(held, S.STAGED, S.AUDITED, news)
+        ledger.advance(held, S.AUDITED, S.AUDITED, Facts(seconds={"audit": 3.0}))
         record = ledger.attempt("one")
         assert record is not None
         assert record.notes == ("a note", "another")
-        assert record.seconds == {"stage": 3.0, "audit": 2.0}
+        assert record.seconds == {"stage": 1.5, "audit": 3.0}
         assert (record.inputs, record.audits) == (news.inputs, news.audits)
 
     def test_a_new_intention_replaces_the_old_one_whole(self, ledger: Ledger) -> None:
@@ -537,6 +539,15 @@ class AdoptSuite(LedgerSuite):
         first, second = ledger.runs()
         assert (first.attempt, first.rows, first.fingerprint, first.published) == ("one", 3, "f", NOON)
         assert (second.attempt, second.rows, second.version) == ("one", 4, 9)
+
+    def test_another_attempts_report_of_the_same_generation_fills_in_nothing(self, ledger: Ledger) -> None:
+        ledger.adopt("revenue", "a", generation=1, attempt="winner", intention=None, version=None)
+        before = ledger.run("revenue", "a")
+        claim(ledger, "one", "a", "b")
+        ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
+        after = ledger.run("revenue", "a")
+        assert before is not None
+        assert after == replace(before, last_attempt="one", last_state=S.PUBLISHED)
 
     def test_forgetting_keeps_the_attempts_and_counts_again_from_what_the_table_holds(self, ledger: Ledger) -> None:
         claim(ledger, "one", "a", "b")

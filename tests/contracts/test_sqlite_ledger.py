@@ -8,8 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
 from tests.contracts import ledger_model as model
 from tests.contracts import ledger_suite as suite
+
+from twice.ledgers.schema import metadata
+from twice.ledgers.store import Ledger
 
 
 @pytest.fixture
@@ -56,6 +60,18 @@ class SqliteMachine(model.LedgerMachine):
 
 TestAgainstTheModel = SqliteMachine.TestCase
 TestAgainstTheModel.settings = model.SETTINGS
+
+
+def test_a_fence_is_never_given_twice_even_if_its_attempt_is_deleted(url: str) -> None:
+    ledger = Ledger.open(url)
+    fences = []
+    for number in range(3):
+        fences.append(suite.claim(ledger, str(number)).fence)
+        with ledger._engine.begin() as connection:
+            for table in reversed(metadata.sorted_tables):
+                connection.execute(delete(table))
+    ledger.close()
+    assert fences == [1, 2, 3]
 
 
 class TestFirstOpening:

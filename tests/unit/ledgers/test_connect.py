@@ -131,6 +131,9 @@ def test_every_connection_is_durable_and_checks_its_references(ledger: Ledger) -
         for connection in (first, second, third):
             found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in wanted}
             assert found == wanted
+            raw = connection.connection.dbapi_connection
+            assert raw is not None
+            assert raw.isolation_level is None
 
 
 def test_a_reader_never_waits_for_a_writer(ledger: Ledger, tmp_path: Path) -> None:
