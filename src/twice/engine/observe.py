@@ -7,18 +7,19 @@ plan; the node itself only adds up longs. The columns made for it are dropped ab
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
-from functools import partial
 from math import gcd
 
+from pyspark import StorageLevel
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as sf
 
 from twice.core.audit import Measure
-from twice.core.ports import Measured, Observed
+from twice.core.ports import Column, Measured, Observed
 from twice.core.slice import Bounds, Slice, SliceValue
 from twice.engine.columns import quoted
 from twice.engine.fingerprint import HALVES, digest, halves, row_hashes
@@ -26,7 +27,8 @@ from twice.engine.frames import columns_of, moment
 from twice.engine.measures import broken
 from twice.errors import StageMismatch
 
-_AGGREGATES_PER_NODE = 120
+_IN_FLIGHT = 6
+"""Up to so many slices, counting in flight costs less than keeping the rows."""
 _PATIENCE_S = 60.0
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -46,27 +48,65 @@ class _Names:
 
 def observe(frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
     """The same frame, counted as it is written. One action only: a second one is not counted."""
+    if len(slices) > _IN_FLIGHT:
+        return _observe_batch(frame, slices, measures)
+    names, made = _made(frame, slices, measures)
+    several = len(slices) > 1
+    counted = [
+        sf.expr(aggregate).alias(f"{index}.{position}")
+        for index in range(len(slices))
+        for position, aggregate in enumerate(_aggregates(names, index if several else None))
+    ]
+    observation = Observation()
+    observed = frame.withColumns(made).observe(observation, *counted)
+    columns = columns_of(frame)
+
+    def read() -> Mapping[str, Measured]:
+        seen = _told(observation)
+        width = range(1 + HALVES + len(measures))
+        numbers = [[seen[f"{index}.{position}"] or 0 for position in width] for index in range(len(slices))]
+        return {s.label: _measured(columns, row, measures) for s, row in zip(slices, numbers, strict=True)}
+
+    return Observed(observed.drop(*names.all), read)
+
+
+def _observe_batch(frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
+    """The rows of many slices are kept on disk while they are written, and grouped by slice afterwards.
+
+    Counting in flight costs each row once per slice: for a month of days more than the write itself.
+    """
+    names, made = _made(frame, slices, measures)
+    columns = columns_of(frame)
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    forget = weakref.finalize(kept, kept._jdf.unpersist, False)
+    forget.atexit = False  # the JVM is gone by then, and its files with it
+
+    def read() -> Mapping[str, Measured]:
+        aggregates = [sf.expr(text).alias(f"n{at}") for at, text in enumerate(_aggregates(names, None))]
+        grouped = kept.withColumns(made).where(f"{names.slice} >= 0").groupBy(names.slice).agg(*aggregates)
+        found = {row[0]: [number or 0 for number in row[1:]] for row in grouped.collect()}
+        forget()
+        nothing = [0] * (1 + HALVES + len(measures))
+        return {s.label: _measured(columns, found.get(at, nothing), measures) for at, s in enumerate(slices)}
+
+    return Observed(kept, read)
+
+
+def _made(
+    frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measure]
+) -> tuple[_Names, dict[str, SparkColumn]]:
     names = _names(frame, measures)
     made = dict(zip(names.halves, halves(*row_hashes(frame)), strict=True))
     made |= {flag: broken(frame, measure) for flag, measure in zip(names.flags, measures, strict=True)}
-    several = len(slices) > 1
-    if several:
+    if len(slices) > 1:
         made[names.slice] = _number(slices)
-    observed = frame.withColumns(made)
-    observations: list[Observation] = []
-    step = max(1, _AGGREGATES_PER_NODE // (1 + HALVES + len(measures)))
-    for begin in range(0, len(slices), step):
-        observation = Observation()
-        counted = [
-            sf.expr(aggregate).alias(f"{index}.{position}")
-            for index in range(begin, min(begin + step, len(slices)))
-            for position, aggregate in enumerate(_aggregates(names, index if several else None))
-        ]
-        observed = observed.observe(observation, *counted)
-        observations.append(observation)
-    columns = columns_of(frame)
-    told = partial(_read, observations, [slice_.label for slice_ in slices], measures, partial(digest, columns))
-    return Observed(observed.drop(*names.all), told)
+    return names, made
+
+
+def _measured(columns: Sequence[Column], numbers: Sequence[int], measures: Sequence[Measure]) -> Measured:
+    rows, sums, counts = numbers[0], numbers[1 : 1 + HALVES], numbers[1 + HALVES :]
+    names = [measure.name for measure in measures]
+    return Measured(rows, digest(columns, rows, sums), dict(zip(names, counts, strict=True)))
 
 
 def _names(frame: DataFrame, measures: Sequence[Measure]) -> _Names:
@@ -78,10 +118,7 @@ def _names(frame: DataFrame, measures: Sequence[Measure]) -> _Names:
 
 
 def _aggregates(names: _Names, index: int | None) -> list[str]:
-    """Row count, four sums of hash halves, one count per measure: of all rows, or of those of one slice.
-
-    As text: a year of slices has thousands, and each call into the JVM costs more than parsing one.
-    """
+    """Row count, four sums of hash halves, one count per measure: of all rows, or of those of one slice."""
     if index is None:
         return ["count(1)", *(f"sum({half})" for half in names.halves), *(f"count_if({flag})" for flag in names.flags)]
     inside = f"{names.slice} = {index}"
@@ -134,24 +171,6 @@ def _day(value: SliceValue) -> date:
 
 def _micros(instant: datetime) -> int:
     return (instant - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MICROSECOND
-
-
-def _read(
-    observations: Sequence[Observation],
-    labels: Sequence[str],
-    measures: Sequence[Measure],
-    fingerprint: Callable[[int, Sequence[int]], str],
-) -> Mapping[str, Measured]:
-    seen: dict[str, int | None] = {}
-    for observation in observations:
-        seen |= _told(observation)
-    found = {}
-    for index, label in enumerate(labels):
-        numbers = [int(seen.get(f"{index}.{position}") or 0) for position in range(1 + HALVES + len(measures))]
-        rows, sums, counts = numbers[0], numbers[1 : 1 + HALVES], numbers[1 + HALVES :]
-        names = [measure.name for measure in measures]
-        found[label] = Measured(rows, fingerprint(rows, sums), dict(zip(names, counts, strict=True)))
-    return found
 
 
 def _told(observation: Observation) -> Mapping[str, int | None]:

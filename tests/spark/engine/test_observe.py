@@ -177,14 +177,27 @@ def test_slices_of_hours_and_of_months_over_days_are_counted(
     assert [seen[m.label].rows for m in months] == [31, 28]
 
 
-def test_more_slices_than_one_node_counts_are_counted_in_one_pass(
+def test_a_batch_of_many_slices_is_counted_like_each_alone(
     session: SparkSession, written: Callable[..., dict[str, Measured]]
 ) -> None:
     frame = session.range(1000).selectExpr("id", "date_add(DATE '2025-01-01', cast(id % 100 AS int)) AS day")
     first = date(2025, 1, 1)
-    days = [DAYS.slice_of((first + timedelta(days=n)).isoformat()) for n in range(100)]
-    seen = written(frame, days)
-    assert {m.rows for m in seen.values()} == {10}
+    days = [DAYS.slice_of((first + timedelta(days=n)).isoformat()) for n in range(105)]
+    checks = [audit.between("id", 0, 499)]
+    seen = written(frame, days, checks)
+    assert [m.rows for m in seen.values()] == [10] * 100 + [0] * 5
+    assert written(frame.where("day = '2025-01-07'"), [days[6]], checks)["2025-01-07"] == seen["2025-01-07"]
+    assert written(frame.where("false"), [days[6]], checks)["2025-01-07"].fingerprint == seen["2025-04-15"].fingerprint
+
+
+def test_the_kept_rows_of_a_batch_are_forgotten_once_it_is_read(session: SparkSession, tmp_path: Path) -> None:
+    days = [DAYS.slice_of(f"2026-01-{d:02}") for d in range(1, 15)]
+    frame = session.range(100).selectExpr("id", "date_add(DATE '2026-01-01', cast(id % 14 AS int)) AS day")
+    observed = observe(frame, days, ())
+    observed.frame.write.format("delta").save(str(tmp_path / "kept"))
+    assert observed.frame.storageLevel.useDisk
+    assert sum(m.rows for m in observed.read().values()) == 100
+    assert not observed.frame.storageLevel.useDisk
 
 
 def test_rows_of_no_slice_are_in_no_count(session: SparkSession, written: Callable[..., dict[str, Measured]]) -> None:
