@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -134,6 +136,18 @@ def test_every_connection_is_durable_and_checks_its_references(ledger: Ledger) -
             raw = connection.connection.dbapi_connection
             assert raw is not None
             assert raw.isolation_level is None
+
+
+def test_a_first_opening_waits_for_a_writer_that_came_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    # SQLite itself answers "locked" at once here, whatever the timeout.
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("CREATE TABLE theirs (x)")
+        timer = threading.Timer(0.3, writer.execute, ["COMMIT"])
+        timer.start()
+        Ledger.open(f"sqlite:///{path}").close()
+        timer.join()
 
 
 def test_a_reader_never_waits_for_a_writer(ledger: Ledger, tmp_path: Path) -> None:
