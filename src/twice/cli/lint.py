@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,7 +109,7 @@ def _run(
 
     from twice.errors import UsageError
     from twice.lint import baseline as baselines
-    from twice.lint.report import render
+    from twice.lint.report import write
     from twice.lint.rules import all_rules
     from twice.lint.run import lint_paths
     from twice.lint.settings import from_pyproject
@@ -131,7 +132,7 @@ def _run(
     if statistics and output == "text":
         typer.echo(_counted(result))
     else:
-        typer.echo(render(result, output))
+        write(result, sys.stdout, output)
     return result.exit_code
 
 

@@ -70,8 +70,8 @@ def _excerpt(finding: Finding) -> Text:
     before = "".join("\t" if character == "\t" else " " * cell_len(character) for character in line[:start])
     number = str(finding.line).rjust(5)
     carets = "^" * max(cell_len(line[start:stop]), 1)
-    out = Text(f"{number} | ", style="dim").append(f"{line}\n", style="not dim")
-    return out.append("      | ").append(before).append(f"{carets}\n", style=_COLOUR[finding.severity])
+    out = Text().append(f"{number} | ", style="dim").append(f"{line}\n")
+    return out.append("      | ", style="dim").append(before).append(f"{carets}\n", style=_COLOUR[finding.severity])
 
 
 def _window(line: str, start: int, stop: int) -> tuple[str, int, int]:
