@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from twice.runtime.workshop import Workshop
 
 
+NEEDS_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
+"""PySpark's own word for an error that a running session cures."""
+
 EMBEDDED = "local[*]"
 """The default master: the session then takes the cores this process may use."""
 
@@ -50,7 +53,13 @@ class OpenProject:
 
     @cached_property
     def project(self) -> Project:
-        return discover(self.settings.project, self.settings.root, self.settings.pipelines)
+        try:
+            return self._discover()
+        except DeclarationError as error:
+            if NEEDS_SESSION not in str(error.__cause__):
+                raise
+        self.spark  # noqa: B018 - a pipeline file that declares `@udf("bigint")` has Spark read that type
+        return self._discover()
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -140,6 +149,9 @@ class OpenProject:
     def close(self) -> None:
         if "ledger" in self.__dict__:
             self.ledger.close()
+
+    def _discover(self) -> Project:
+        return discover(self.settings.project, self.settings.root, self.settings.pipelines)
 
     def _target_of(self, table: TableName, session: Any) -> Target:
         format_ = table.format or self.settings.format
