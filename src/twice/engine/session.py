@@ -44,6 +44,7 @@ _RUN_CONF = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.caseSensitive": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
