@@ -114,8 +114,10 @@ def _read_all(jobs: list[_Job], settings: LintSettings) -> list[FileFacts]:
 def _read_one(job: _Job, settings: LintSettings) -> FileFacts:
     path = Path(job.file)
     try:
-        if path.stat().st_size > LARGEST:
-            return _unread(job, f"larger than {LARGEST // 1_000_000} MB, not read")
+        # A notebook carries its pictures; its code is no larger for that.
+        largest = LARGEST * 20 if path.suffix == ".ipynb" else LARGEST
+        if path.stat().st_size > largest:
+            return _unread(job, f"larger than {largest / 1_000_000:.1f} MB, not read")
         text = decoded(path.read_bytes())
     except OSError as error:
         return _unread(job, f"cannot be read: {error.strerror}")
@@ -161,12 +163,20 @@ def _findings(
         silenced += count
         lines = _lines(file.path, kept, texts)
         found.extend(
-            replace(finding, source_line=lines[finding.line - 1] if finding.line <= len(lines) else "")
+            replace(finding, source_line=_shown(lines, finding))
             for finding in kept
             if RANK[finding.severity] >= RANK[settings.min_severity] and (finding.code != UNUSED or report_unused)
         )
     found.sort(key=lambda finding: (finding.path, finding.line, finding.column, finding.code))
     return found, silenced
+
+
+def _shown(lines: list[str], finding: Finding) -> str:
+    """The finding's line. Of a line without end (a notebook stored as one line) only what begins at the finding."""
+    line = lines[finding.line - 1] if finding.line <= len(lines) else ""
+    if len(line) <= 10_000:
+        return line
+    return line[:200] if finding.column <= 200 else line[finding.column - 1 :][:200]
 
 
 def _once(findings: list[Finding]) -> list[Finding]:

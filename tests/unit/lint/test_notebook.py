@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from twice.lint.facts import FileFacts
 from twice.lint.frontends import ReadContext, notebook, read
+from twice.lint.run import lint_paths
+from twice.lint.settings import LintSettings
 
 APPEND = 'df.write.mode("append").saveAsTable("mart.sales")'
 
@@ -149,3 +152,13 @@ def test_a_databricks_export_in_sql_may_hold_python() -> None:
 def test_quotes_in_a_sql_cell_cannot_break_out_of_it() -> None:
     facts = facts_of(jupyter("%%sql\nINSERT INTO t SELECT '''' || '\\'", APPEND))
     assert "mart.sales" in [write.target for write in facts.writes]
+
+
+def test_a_notebook_with_large_pictures_is_read(tmp_path: Path) -> None:
+    document = json.loads(jupyter('df.to_sql("sales", engine, if_exists="append")'))
+    document["cells"][0]["outputs"] = [{"data": {"image/png": "A" * 3_000_000}}]
+    (tmp_path / "book.ipynb").write_text(json.dumps(document))
+    result = lint_paths([tmp_path], LintSettings(cache=False, jobs=1))
+    assert [finding.code for finding in result.findings] == ["TW301"]
+    assert len(result.findings[0].source_line) <= 200
+    assert result.notices == ()

@@ -121,7 +121,7 @@ def test_a_very_long_line_is_cut_around_the_finding() -> None:
 
 def test_positions_beyond_the_line_do_no_harm() -> None:
     finding = replace(APPEND, column=900, end_column=2)
-    assert "^" in report.render(LintResult(findings=(finding,), files=1))
+    assert "  fix: " in report.render(LintResult(findings=(finding,), files=1))
 
 
 def test_nothing_found_says_so() -> None:

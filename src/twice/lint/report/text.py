@@ -71,6 +71,8 @@ def _excerpt(finding: Finding) -> Text:
     number = str(finding.line).rjust(5)
     carets = "^" * max(cell_len(line[start:stop]), 1)
     out = Text().append(f"{number} | ", style="dim").append(f"{line}\n")
+    if start >= len(line):
+        return out
     return out.append("      | ", style="dim").append(before).append(f"{carets}\n", style=_COLOUR[finding.severity])
 
 
