@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -214,18 +215,27 @@ def test_a_batch_writes_few_files_into_each_slice(house: DeltaHouse) -> None:
 # The session
 
 
-def test_the_runs_own_session_writes_whichever_thread_calls(house: DeltaHouse, spark: Any) -> None:
+@pytest.fixture
+def careless(spark: Any) -> Iterator[Any]:
+    """A base session with a setting that must not reach a run: without statistics no manifest can be verified."""
+    spark.conf.set("spark.databricks.delta.stats.collect", "false")
+    yield spark
+    spark.conf.unset("spark.databricks.delta.stats.collect")
+
+
+def test_the_runs_own_session_writes_whichever_thread_calls(house: DeltaHouse, careless: Any) -> None:
     target = house.target()
     prepare(target)
     results: list[Any] = []
+    frame = house.frame(target, COLUMNS, [NEW])
 
     def run() -> None:
-        sessions = spark._jvm.org.apache.spark.sql.SparkSession
-        sessions.setActiveSession(spark._jsparkSession)
-        staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), "mine")
+        sessions = careless._jvm.org.apache.spark.sql.SparkSession
+        sessions.setActiveSession(careless._jsparkSession)
+        staged = target.stage(REVENUE, frame, plan_of(DAY), "mine")
         results.append(staged.files)
         results.append(commit(target, staged, generations(target, staged.plan)))
-        results.append(sessions.getActiveSession().get().equals(spark._jsparkSession))
+        results.append(sessions.getActiveSession().get().equals(careless._jsparkSession))
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -236,15 +246,18 @@ def test_the_runs_own_session_writes_whichever_thread_calls(house: DeltaHouse, s
     assert restored
 
 
-def test_nothing_is_compacted_behind_the_runs_back(house: DeltaHouse) -> None:
+def test_nothing_is_compacted_behind_the_runs_back(spark: Any, tmp_path: Path) -> None:
+    # By the public path: on the internal one Delta hangs its compaction on the transaction that never commits.
+    house = DeltaHouse(spark, tmp_path, internal=False)
     target: Any = house.target()
     prepare(target)
     sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.autoOptimize.autoCompact' = 'true')")
     target._session.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
+    target._session.conf.set("spark.sql.files.maxPartitionBytes", "4096")  # one task, and so one file, per staged file
     frame = house.frame(target, COLUMNS, [NEW] * 8).repartition(4)
     staged = target.stage(REVENUE, frame, plan_of(DAY), "a")
-    assert len(staged.files) > 2
     commit(target, staged, generations(target, staged.plan))
+    assert len(house.files(REVENUE)) > 2
     assert "OPTIMIZE" not in operations(house)
 
 
@@ -373,11 +386,16 @@ def test_a_commit_older_than_the_recent_ones_is_found_by_one_search(
 
 
 def test_provenance_ends_where_the_log_was_cleaned_up(house: DeltaHouse) -> None:
-    target = house.target()
+    from twice.targets.delta.internal import Log, acting
+
+    target: Any = house.target()
     prepare(target)
     publish(house, target, [OLD], DAY, attempt="a")
     publish(house, target, [NEW], DAY, attempt="b")
-    (Path(house.locate(REVENUE)) / "_delta_log" / f"{1:020d}.json").unlink()
+    with acting(target._session):
+        Log(target._session, house.locate(REVENUE))._log.checkpoint()
+    for version in (0, 1):
+        (Path(house.locate(REVENUE)) / "_delta_log" / f"{version:020d}.json").unlink()
     app = plan_of(DAY).app_ids[0]
     assert target.provenance(REVENUE, app, 1) is None
     assert target.provenance(REVENUE, app, 2) is not None

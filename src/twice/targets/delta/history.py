@@ -28,16 +28,16 @@ class History:
         line = self._first_line(version)
         return None if line is None else _note(line)
 
-    def find(self, app_id: str, generation: int, newest: int) -> tuple[int, Note] | None:
-        """The commit that gave this token this generation."""
-        for version in range(newest, max(newest - RECENT, -1), -1):
+    def find(self, app_id: str, generation: int, newest: int, oldest: int = 0) -> tuple[int, Note] | None:
+        """The commit between these versions that gave this token this generation."""
+        for version in range(newest, max(newest - RECENT, oldest - 1), -1):
             line = self._first_line(version)
             if line is None:
                 return None  # cleaned up, and everything before it too
             note = _note(line)
             if note is not None and note.generations.get(app_id) == generation:
                 return version, note
-        return self._search(app_id, generation) if newest >= RECENT else None
+        return self._search(app_id, generation) if newest - RECENT >= oldest else None
 
     def actions(self, version: int) -> list[dict[str, Any]] | None:
         """Everything one commit did; None if the log forgot it."""

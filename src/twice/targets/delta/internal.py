@@ -90,8 +90,7 @@ class Log:
         version = int(snapshot.version())
         recorded = self._history.tokens_at(version) if app_ids else {}
         if recorded is None:
-            found = {app: snapshot.transactions().get(app) for app in app_ids}
-            recorded = {app: int(seen.get()) for app, seen in found.items() if seen.isDefined()}
+            recorded = _tokens(self._session, snapshot, app_ids)
         return version, {app: recorded.get(app, 0) for app in app_ids}
 
     def begin(self, read_at: int | None = None) -> Transaction:
@@ -137,7 +136,7 @@ class Transaction:
         """The recorded generations. Asking registers each: a commit that moves one meanwhile is a conflict."""
         recorded = self._history.tokens_at(int(self._transaction.readVersion()))
         if recorded is None:
-            return {app: max(int(self._transaction.txnVersion(app)), 0) for app in app_ids}
+            recorded = _tokens(self._session, self._transaction.snapshot(), list(app_ids))
         found = {}
         for app in app_ids:
             self._transaction.readTxn().addOne(app)  # the other half of what txnVersion does
@@ -210,6 +209,15 @@ def _table(snapshot: Any) -> Table | None:
     if snapshot.version() < 0:
         return None
     return table_of(snapshot.version(), snapshot.protocol().json(), snapshot.metadata().json())
+
+
+def _tokens(session: SparkSession, snapshot: Any, app_ids: Sequence[str]) -> dict[str, int]:
+    """These tokens alone, by a job over the log: Delta's own look-up gathers all of them, and everything else too."""
+    state = DataFrame(snapshot.stateDF(), session)
+    wanted = state.where(state["txn.appId"].isin(list(app_ids))).selectExpr(
+        "txn.appId AS app", "txn.version AS version"
+    )
+    return {row.app: int(row.version) for row in wanted.collect()}
 
 
 def _list(jvm: Any, seq: Any) -> list[Any]:
