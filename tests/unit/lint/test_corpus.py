@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
-from twice.lint.finding import Finding
+from twice.lint.finding import Finding, LintResult
+from twice.lint.report import sarif
+from twice.lint.rules import all_rules
 from twice.lint.run import lint_paths
 from twice.lint.settings import LintSettings
 
@@ -188,3 +192,15 @@ def test_files_the_rules_were_not_tuned_on_keep_the_bar_of_the_first_release(fin
     measure = measure_of(findings, "holdout")
     assert measure.recall >= 0.70, "\n".join((str(measure), *measure.missed))
     assert measure.clean_with_errors <= 0.15, "\n".join((str(measure), *measure.extra))
+
+
+def test_every_finding_points_into_its_line_and_ends_after_it_begins(findings: list[Finding]) -> None:
+    for finding in findings:
+        assert 1 <= finding.column <= len(finding.source_line) + 1, finding
+        assert (finding.line, finding.column) <= (finding.end_line, finding.end_column), finding
+
+
+def test_the_findings_of_the_corpus_are_valid_sarif(findings: list[Finding]) -> None:
+    schema = json.loads((Path(__file__).parent / "data" / "sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
+    document = sarif.document(LintResult(findings=tuple(findings), rules=all_rules()))
+    assert [error.message for error in jsonschema.Draft7Validator(schema).iter_errors(document)] == []
