@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from twice.config import load
 
 from twice import Outcome
+from twice.config import load
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.wiring import OpenProject
 

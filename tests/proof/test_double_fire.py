@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import Worker, until
+from .conftest import until
 from .tables import commits, rows, tokens
+from .worker_process import Worker
 
 pytestmark = pytest.mark.kill
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from twice.config import load
-
 from twice.core.failpoints import Point, armed
 from twice.errors import TwiceError
 from twice.runtime.lease import Heartbeat
