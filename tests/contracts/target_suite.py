@@ -18,7 +18,7 @@ from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Intention, Note, app_id
 from twice.core.write import Plan, ReplaceRows
-from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift
+from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift, StageMismatch
 
 REVENUE = TableName("shop.revenue")
 COLUMNS = (Column("order_date", "date"), Column("region", "string"), Column("revenue", "decimal(12,2)"))
@@ -433,6 +433,29 @@ class TargetSuite:
         assert table(house, target) == (rows if landed else [])
         # The next run is not held up by a lock of the dead, and finds the generation it should.
         publish(house, house.target(), [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
+        assert table(house, target) == [sale("2026-06-09", "eu", "2.00")]
+
+    def test_a_task_that_read_its_own_target_does_not_publish_over_a_change(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        old, other = sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "5.00")
+        publish(house, target, [old], DAY, attempt="a")
+        read_at = target.published(REVENUE, ()).version
+        frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
+        staged = target.stage(REVENUE, frame, plan_of(DAY), "b", read_at=read_at)
+        publish(house, house.target(), [other], NEXT, attempt="c")
+        with pytest.raises(StageMismatch, match="changed after this task read it"):
+            commit(target, staged, generations(target, staged.plan))
+        assert table(house, target) == [old, other]
+
+    def test_a_task_that_read_its_own_unchanged_target_publishes(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
+        read_at = target.published(REVENUE, ()).version
+        staged = target.stage(REVENUE, frame, plan_of(DAY), "b", read_at=read_at)
+        assert isinstance(commit(target, staged, generations(target, staged.plan)), Landed)
         assert table(house, target) == [sale("2026-06-09", "eu", "2.00")]
 
     # several slices

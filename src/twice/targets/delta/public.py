@@ -16,7 +16,7 @@ from twice.core.ports import Landed, Lost, Published, Staged
 from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import Plan
-from twice.errors import DeclarationError, RowsOutsideSlice, RunError
+from twice.errors import DeclarationError, RowsOutsideSlice, RunError, StageMismatch
 from twice.targets.delta.condition import condition
 from twice.targets.delta.fit import fitted
 from twice.targets.delta.internal import Log, is_conflict, named
@@ -95,7 +95,7 @@ def _moved(session: SparkSession, staged: Staged, expected: Mapping[str, int]) -
     if found == dict(expected) and handle.read_at in (None, version):
         return None
     if found == dict(expected):
-        raise RunError(
+        raise StageMismatch(
             "the table changed after this task read it, so its rows may be out of date", fix="Run the task again."
         )
     return Lost(Published(version, found))
