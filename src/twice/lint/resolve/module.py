@@ -32,6 +32,8 @@ class Module:
         self.functions: dict[str, Function] = {}
         self.values: dict[tuple[str, str], list[ast.expr]] = {}
         """(unit, name) -> the expressions assigned to it, in order. Attributes of self: ("<self>", "x")."""
+        self._reads: dict[str, list[ast.AST]] = {}
+        self._units: dict[ast.AST, str] = {}
         self._walk()
         self._collect()
 
@@ -62,6 +64,10 @@ class Module:
                 self.functions.setdefault(node.name, node)
             elif isinstance(node, ast.Call):
                 self.calls.append(node)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                self._reads.setdefault(node.id, []).append(node)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                self._reads.setdefault(node.attr, []).append(node)
             elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)):
                 self._assign(node)
             elif isinstance(node, (ast.With, ast.AsyncWith)):
@@ -136,6 +142,12 @@ class Module:
 
     def unit(self, node: ast.AST) -> str:
         """The name of the function, or of the class for its attributes, that the node belongs to."""
+        known = self._units.get(node)
+        if known is None:
+            known = self._units[node] = self._unit(node)
+        return known
+
+    def _unit(self, node: ast.AST) -> str:
         child = node
         for parent in self.ancestors(node):
             if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and child in parent.body:
@@ -237,15 +249,7 @@ class Module:
 
     def uses(self, name: str, unit: str | None = None) -> list[ast.AST]:
         """Every place a name, or an attribute of that name, is read."""
-        return [
-            node
-            for node in self.nodes
-            if (
-                (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load))
-                or (isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load))
-            )
-            and (unit is None or self.unit(node) == unit)
-        ]
+        return [node for node in self._reads.get(name, ()) if unit is None or self.unit(node) == unit]
 
 
 def _inside(value: ast.expr, node: ast.AST, module: Module) -> bool:

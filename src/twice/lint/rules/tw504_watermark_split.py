@@ -67,6 +67,7 @@ class WatermarkSplit(Rule):
                 write
                 for write in file.writes
                 if write.verb in _WRITES
+                and write.engine != "file"
                 and not is_mark(write.target)
                 and not write.guards & {"temporary", "log"}
                 and write.place.span.line != mark.place.span.line
