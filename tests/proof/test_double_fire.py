@@ -31,7 +31,7 @@ def test_with_the_lease_in_force_the_second_is_busy_or_waits(two_workers: tuple[
     assert tokens(project / "warehouse/shop/revenue") == [("twice/proof/revenue/2026-06-09", 1)]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_with_the_lease_lost_one_commit_lands_and_the_loser_says_who_won(
     two_workers: tuple[Worker, Worker], project: Path
 ) -> None:
@@ -52,7 +52,7 @@ def test_with_the_lease_lost_one_commit_lands_and_the_loser_says_who_won(
     assert tokens(project / "warehouse/shop/revenue") == [(f"twice/proof/revenue/{date}", 1) for date in dates]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_two_processes_on_other_slices_of_one_table_lose_no_commit(
     two_workers: tuple[Worker, Worker], project: Path, spark: Any
 ) -> None:
@@ -68,7 +68,7 @@ def test_two_processes_on_other_slices_of_one_table_lose_no_commit(
     assert len([c for c in commits(table) if any("txn" in action for action in c)]) == 40
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_a_jvm_that_outlives_its_python_and_commits_late_neither_loses_nor_doubles(
     two_workers: tuple[Worker, Worker], project: Path, spark: Any
 ) -> None:

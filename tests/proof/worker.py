@@ -48,7 +48,7 @@ def stopping_jvm(opened: OpenProject) -> AbstractContextManager[None]:
             jvm = opened.spark.sparkContext._gateway.proc.pid
             child = os.fork()
             if child == 0:
-                time.sleep(60)  # holds the pipe whose end would tell the JVM to leave
+                time.sleep(300)  # holds the pipe whose end would tell the JVM to leave
                 os._exit(0)
             os.kill(jvm, signal.SIGSTOP)
             say(jvm=jvm, child=child)

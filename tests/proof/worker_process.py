@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 WORKER = Path(__file__).with_name("worker.py")
-PATIENCE = 90.0
+PATIENCE = 200.0
 
 
 class Worker:
