@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from twice.lint.frontends import ReadContext, read
+from twice.lint.project import linked
 from twice.lint.run import lint_text
 from twice.lint.settings import LintSettings
 
@@ -23,6 +25,20 @@ def test_a_delete_and_an_insert_on_one_cursor_with_one_commit_are_one_transactio
         "    conn.commit()\n"
     )
     assert not codes(code) & {"TW302", "TW501"}
+
+
+def test_the_guard_says_whether_the_delete_commits_with_the_insert() -> None:
+    def guards_of(middle: str) -> frozenset[str]:
+        code = CURSOR + (
+            '    cur.execute("DELETE FROM f WHERE day = %s", (day,))\n'
+            f"{middle}"
+            '    cur.executemany("INSERT INTO f VALUES (%s, %s)", rows)\n    conn.commit()\n'
+        )
+        project = linked([read("job.py", code, ReadContext())], LintSettings())
+        return frozenset(next(write.guards for write in project.files[0].writes if write.verb == "insert"))
+
+    assert {"delete_before", "delete_atomic"} <= guards_of("")
+    assert "delete_atomic" not in guards_of("    conn.commit()\n")
 
 
 def test_a_commit_between_delete_and_insert_splits_them() -> None:

@@ -77,6 +77,15 @@ def test_a_clock_that_only_fills_in_for_a_missing_argument_is_optional() -> None
     assert source.optional
 
 
+def test_a_clock_after_or_is_optional_and_one_alone_is_not() -> None:
+    made, node = last("from datetime import date\nday = given or date.today()\nday")
+    other, alone = last("from datetime import date\nday = date.today()\nday")
+    one, two = clock_flow(made).source(node), clock_flow(other).source(alone)
+    assert one is not None
+    assert two is not None
+    assert (one.optional, two.optional) == (True, False)
+
+
 def test_a_value_that_depends_on_itself_ends() -> None:
     made, node = last("a = b\nb = a\na")
     assert clock_flow(made).source(node) is None

@@ -20,7 +20,6 @@ from twice.lint.statements.mask import mask, shown
 _WEB = (
     "flask",
     "fastapi",
-    "django",
     "starlette",
     "sanic",
     "aiohttp.web",
