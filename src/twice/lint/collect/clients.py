@@ -103,6 +103,12 @@ def _facts(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
         )
     elif name == "update" and isinstance(call.func, ast.Attribute) and call.keywords:
         yield from field_steps(scene, call)
+    elif (
+        name == "copy"
+        and "wrangler" in scene.module.dotted(call.func)
+        and literal(keyword(call, "mode")) in (None, "append")
+    ):
+        yield client_write(scene, call, "append", "redshift", target_name(scene, argument(call, 3, "table")), "copy()")
     elif name == "write_pandas":
         yield from _write_pandas(scene, call)
     elif name == "open":

@@ -77,7 +77,8 @@ def _kind(scene: Scene, call: ast.Call) -> EffectKind | None:
         name == "create" and dotted.endswith("messages.create") and scene.imports_any("twilio")
     ):
         return "sms"
-    if name == "publish" and re.search(r"sns|Publisher|pubsub|mqtt|redis|paho", receiver + dotted, re.I):
+    words = receiver + dotted + scene.module.source(call.func, 80)
+    if name == "publish" and re.search(r"sns|Publisher|pubsub|mqtt|redis|paho", words, re.I):
         return "queue" if not re.search(r"redis", receiver, re.I) else None
     if name in (
         "send",

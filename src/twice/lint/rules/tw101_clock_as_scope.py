@@ -68,7 +68,7 @@ class ClockAsScope(Rule):
         for clock in file.clocks:
             if clock.use not in _WHAT or "callback" in clock.place.within:
                 continue
-            if clock.use == "filter" and _only_removes(file, clock.place.span.line):
+            if clock.use == "filter" and _only_removes(file, (clock.reaches or clock.place.span).line):
                 continue
             related: tuple[Related, ...] = ()
             if clock.reaches is not None and clock.reaches.line != clock.place.span.line:
