@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import fnmatch
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from twice.lint.collect.bigquery import dispositions, load_job
@@ -51,102 +51,86 @@ def collect_clients(scene: Scene) -> None:
 
 
 def _facts(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
-    if name in ("insert_many", "insert_one") and isinstance(call.func, ast.Attribute):
-        yield client_write(
-            scene, call, "append", "mongo", collection_of(scene, call), f"{name}()", document_guards(scene, call)
-        )
-    elif name in ("insert_rows_json", "insert_rows") and isinstance(call.func, ast.Attribute):
-        yield from _insert_rows(scene, call, name)
-    elif name.startswith("load_table_from_"):
+    """What one call writes. A call that several readers may know is offered to each in turn."""
+    if name.startswith("load_table_from_"):
         yield from load_job(scene, call, name)
-    elif name == "copy_from" and isinstance(call.func, ast.Attribute) and len(call.args) + len(call.keywords) > 1:
-        yield client_write(
-            scene,
-            call,
-            "append",
-            "postgres",
-            target_name(scene, argument(call, 1, "table")),
-            "copy_from()",
-            transaction="?",
-        )
-    elif name == "copy_records_to_table":
-        table = target_name(scene, argument(call, 0, "table_name"))
-        yield client_write(scene, call, "append", "postgres", table, f"{name}()", transaction="?")
-    elif name in _REMOVES and _REMOVES[name].search(scene.module.dotted(call.func)) and call.args:
-        yield client_write(scene, call, "drop", "file", target_name(scene, call.args[0]), f"{name}()")
-    elif name in ("from_options", "from_catalog", "from_jdbc_conf") and "write_dynamic_frame" in scene.module.dotted(
-        call.func
-    ):
-        yield from _glue(scene, call, name)
-    elif (
-        name == "bulk"
-        and scene.imports_any("elasticsearch", "opensearchpy")
-        and not re.search(r"[\"']_id[\"']", scene.module.text)
-    ):
-        yield client_write(scene, call, "append", "elasticsearch", "", "helpers.bulk() without _id")
-    elif name == "append" and re.search(
-        r"load_table|create_table", scene.module.origin(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-    ):
-        yield client_write(scene, call, "append", "iceberg", "", "table.append()")
-    elif scene.imports_any("dlt") and literal(keyword(call, "write_disposition")) == "append":
-        yield client_write(
-            scene,
-            call,
-            "append",
-            "dlt",
-            target_name(scene, keyword(call, "table_name", "name")),
-            'write_disposition="append"',
-        )
-    elif name == "write_to_dataset" and keyword(call, "existing_data_behavior", "basename_template") is None:
-        yield client_write(
-            scene, call, "append", "pandas", target_name(scene, argument(call, 1, "root_path")), "write_to_dataset()"
-        )
-    elif name == "update" and isinstance(call.func, ast.Attribute) and call.keywords:
-        yield from field_steps(scene, call)
-    elif (
-        name == "copy"
-        and "wrangler" in scene.module.dotted(call.func)
-        and literal(keyword(call, "mode")) in (None, "append")
-    ):
-        yield client_write(scene, call, "append", "redshift", target_name(scene, argument(call, 3, "table")), "copy()")
-    elif name == "write_pandas":
-        yield from _write_pandas(scene, call)
-    elif name == "open":
-        yield from _open(scene, call)
-    elif name in ("update_one", "update_many", "find_one_and_update", "update_item"):
-        yield from document_steps(scene, call, name)
-    elif name in ("insert", "insert_df") and isinstance(call.func, ast.Attribute):
-        yield from _insert_call(scene, call)
-    elif name in _FILES and isinstance(call.func, ast.Attribute):
-        yield from _file(scene, call, name)
-    elif name in ("append_row", "append_rows"):
-        yield client_write(scene, call, "append", "sheet", "", f"{name}()")
-    elif name in ("S3ToRedshiftOperator", "S3ToRedshiftTransfer", "RedshiftToS3"):
-        yield from _redshift(scene, call)
+    elif name in _READERS:
+        yield from _READERS[name](scene, call, name)
     elif is_operator(name):
         yield from _operator_files(scene, call, name)
-    elif name in _ORM and isinstance(call.func, ast.Attribute):
-        yield from _orm(scene, call, name)
-    elif name in ("export", "insert_dataframe", "write_table") and literal(keyword(call, "if_exists")) == "append":
-        # Exporters of schedulers (Mage and its like) take pandas' own word.
+    elif scene.imports_any("dlt") and literal(keyword(call, "write_disposition")) == "append":
+        table = target_name(scene, keyword(call, "table_name", "name"))
+        yield client_write(scene, call, "append", "dlt", table, 'write_disposition="append"')
+    elif isinstance(call.func, ast.Attribute) and name in _REMOVES and call.args:
+        if _REMOVES[name].search(scene.module.dotted(call.func)):
+            yield client_write(scene, call, "drop", "file", target_name(scene, call.args[0]), f"{name}()")
+    elif any(fnmatch.fnmatch(scene.module.dotted(call.func), sink) or name == sink for sink in scene.settings.sinks):
+        table = target_name(scene, argument(call, 0, "table", "path", "target"))
+        yield client_write(scene, call, "append", "sink", table, f"{name}()")
+
+
+def _documents(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    if isinstance(call.func, ast.Attribute):
+        guards = document_guards(scene, call)
+        yield client_write(scene, call, "append", "mongo", collection_of(scene, call), f"{name}()", guards)
+
+
+def _copied(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    """psycopg's copy_from, asyncpg's copy_records_to_table, awswrangler's redshift.copy."""
+    if name == "copy":
+        if "wrangler" in scene.module.dotted(call.func) and literal(keyword(call, "mode")) in (None, "append"):
+            table = target_name(scene, argument(call, 3, "table"))
+            yield client_write(scene, call, "append", "redshift", table, "copy()")
+    elif name == "copy_records_to_table" or len(call.args) + len(call.keywords) > 1:
+        node = argument(call, 1, "table") if name == "copy_from" else argument(call, 0, "table_name")
+        yield client_write(scene, call, "append", "postgres", target_name(scene, node), f"{name}()", transaction="?")
+
+
+def _dynamic_frame(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    if "write_dynamic_frame" in scene.module.dotted(call.func):
+        yield from _glue(scene, call, name)
+
+
+def _search_index(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    """Elasticsearch makes up an id for every document that brings none."""
+    if not scene.imports_any("elasticsearch", "opensearchpy"):
+        return
+    if name == "bulk" and not re.search(r"[\"']_id[\"']", scene.module.text):
+        yield client_write(scene, call, "append", "elasticsearch", "", "helpers.bulk() without _id")
+    elif name == "index" and keyword(call, "id") is None and keyword(call, "body", "document") is not None:
+        table = target_name(scene, keyword(call, "index"))
+        yield client_write(scene, call, "append", "elasticsearch", table, "index()")
+
+
+def _table_append(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    """pyiceberg's table.append(frame), told from a list's by what made the table."""
+    if isinstance(call.func, ast.Attribute) and re.search(
+        r"load_table|create_table", scene.module.origin(call.func.value)
+    ):
+        yield client_write(scene, call, "append", "iceberg", "", f"table.{name}()")
+
+
+def _dataset(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    if keyword(call, "existing_data_behavior", "basename_template") is None:
+        table = target_name(scene, argument(call, 1, "root_path"))
+        yield client_write(scene, call, "append", "pandas", table, f"{name}()")
+
+
+def _sheet(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    yield client_write(scene, call, "append", "sheet", "", f"{name}()")
+
+
+def _exported(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    """Exporters of schedulers (Mage and its like) take pandas' own word."""
+    if literal(keyword(call, "if_exists")) == "append":
         table = target_name(scene, call.args[-1] if call.args else keyword(call, "table_name", "table"))
         yield client_write(scene, call, "append", "sink", table, f'{name}(if_exists="append")')
-    elif (
-        name == "index"
-        and isinstance(call.func, ast.Attribute)
-        and keyword(call, "index") is not None
-        and keyword(call, "id") is None
-    ):
-        if scene.imports_any("elasticsearch", "opensearchpy") and (keyword(call, "body", "document") is not None):
-            yield client_write(
-                scene, call, "append", "elasticsearch", target_name(scene, keyword(call, "index")), "index()"
-            )
-    elif name == "execute" and call.args and (statements := _statements(scene, call.args[0])):
+
+
+def _executed(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
+    statements = _statements(scene, call.args[0]) if call.args else []
+    if statements:
         yield from _core_insert(scene, call, statements)
-    elif any(fnmatch.fnmatch(scene.module.dotted(call.func), sink) or name == sink for sink in scene.settings.sinks):
-        yield client_write(
-            scene, call, "append", "sink", target_name(scene, argument(call, 0, "table", "path", "target")), f"{name}()"
-        )
 
 
 def _insert_rows(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
@@ -178,7 +162,7 @@ def _glue(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
     yield client_write(scene, call, "append", "glue", target, f"write_dynamic_frame.{name}()", guards)
 
 
-def _write_pandas(scene: Scene, call: ast.Call) -> Iterator[WriteFact]:
+def _write_pandas(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
     target = target_name(scene, argument(call, 2, "table_name"))
     if literal(keyword(call, "overwrite")) is True:
         yield client_write(scene, call, "overwrite", "snowflake", target, "write_pandas(overwrite=True)")
@@ -205,7 +189,7 @@ _DESTINATIONS = (
 )
 
 
-def _insert_call(scene: Scene, call: ast.Call) -> Iterator[WriteFact]:
+def _insert_call(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
     """ClickHouse's client.insert(table, rows), Supabase's table(…).insert(rows)."""
     dotted = scene.module.dotted(call.func)
     if scene.imports_any("clickhouse_connect") and call.args:
@@ -253,7 +237,7 @@ def _operator_files(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFa
             yield client_write(scene, item.value, "overwrite", "file", shown(mask(text)), f"{name}()")
 
 
-def _open(scene: Scene, call: ast.Call) -> Iterator[WriteFact]:
+def _open(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
     attribute = isinstance(call.func, ast.Attribute)
     mode = constant(scene.module, argument(call, 0 if attribute and len(call.args) < 2 else 1, "mode"))
     if attribute and mode not in ("a", "at", "ab"):
@@ -266,7 +250,7 @@ def _open(scene: Scene, call: ast.Call) -> Iterator[WriteFact]:
     yield client_write(scene, call, "append", "file", path, f'open(…, "{mode}")')
 
 
-def _redshift(scene: Scene, call: ast.Call) -> Iterator[WriteFact]:
+def _redshift(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
     how = constant(scene.module, keyword(call, "method")).upper()
     options = scene.module.source(keyword(call, "copy_options") or call, 300).lower()
     target = target_name(scene, keyword(call, "table"))
@@ -320,4 +304,29 @@ def _core_insert(scene: Scene, call: ast.Call, statements: list[ast.Call]) -> It
         yield client_write(scene, call, "append", "sql", target.lower(), "insert()", transaction="?")
 
 
-__all__ = ["collect_clients", "is_operator"]
+def _field_steps(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
+    if isinstance(call.func, ast.Attribute) and call.keywords:
+        yield from field_steps(scene, call)
+
+
+_Reader = Callable[[Scene, ast.Call, str], Iterator[WriteFact]]
+_READERS: dict[str, _Reader] = {
+    **dict.fromkeys(("insert_many", "insert_one"), _documents),
+    **dict.fromkeys(("insert_rows_json", "insert_rows"), _insert_rows),
+    **dict.fromkeys(("copy_from", "copy_records_to_table", "copy"), _copied),
+    **dict.fromkeys(("from_options", "from_catalog", "from_jdbc_conf"), _dynamic_frame),
+    **dict.fromkeys(("bulk", "index"), _search_index),
+    **dict.fromkeys(("update_one", "update_many", "find_one_and_update", "update_item"), document_steps),
+    **dict.fromkeys(("insert", "insert_df"), _insert_call),
+    **dict.fromkeys(("append_row", "append_rows"), _sheet),
+    **dict.fromkeys(("S3ToRedshiftOperator", "S3ToRedshiftTransfer"), _redshift),
+    **dict.fromkeys(sorted(_ORM), _orm),
+    **dict.fromkeys(("export", "insert_dataframe", "write_table"), _exported),
+    **dict.fromkeys(sorted(_FILES), _file),
+    "append": _table_append,
+    "write_to_dataset": _dataset,
+    "update": _field_steps,
+    "write_pandas": _write_pandas,
+    "open": _open,
+    "execute": _executed,
+}

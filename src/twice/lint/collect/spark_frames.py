@@ -15,30 +15,44 @@ from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
 
 _STORES = re.compile(r"cassandra|hbase|hudi|kudu|phoenix|redis|dynamodb|elasticsearch|cosmos", re.I)
+_REFUSED = re.compile(
+    r"(^|[/._])(errors?|rejects?|rejected|quarantined?|dead_?letters?|bad_?records?|audit)([/._]|$)", re.I
+)
+"""Rows set aside, or notes about the run."""
 
 
 def spark_write(scene: Scene, call: ast.Call, chain: Chain, end: str) -> None:
-    module = scene.module
+    """The fact of one writer chain. Without a mode Spark fails when the target exists, so nothing is doubled."""
     mode = _mode(scene, call, chain, end)
     given = _mode_node(call, chain, end)
     if isinstance(given, ast.Name) and (calls := _callers(scene, given)) is not None:
         _written_by_callers(scene, call, chain, end, given, calls)
         return
+    verb: Verb
+    if mode == "append" or (end == "insertInto" and mode != "overwrite"):
+        verb = "append"
+    elif mode == "overwrite":
+        verb = "overwrite"
+    else:
+        return
     target = _target(scene, call, chain, end)
-    options = _options(scene, chain)
-    form = (
-        constant(module, next(iter(chain.calls("format")), ast.Call(ast.Name("x"), [], [])).args[0])
-        if any(True for _ in chain.calls("format"))
-        else end
-    )
-    form = form or end
-    guards: set[Guard] = set(target_guards(target))
-    if _STORES.search(form) or any(_STORES.search(key) for key in options):
-        hudi_insert = "insert" in options.get("hoodie.datasource.write.operation", "") and "upsert" not in options.get(
-            "hoodie.datasource.write.operation", ""
+    form = next((constant(scene.module, part.args[0]) for part in chain.calls("format") if part.args), "") or end
+    guards = _guards(scene, call, chain, target, form)
+    scene.gathering.add(
+        WriteFact(
+            scene.place(_spot(call, chain), transaction=""), verb, "kafka" if form == "kafka" else "spark", target,
+            f'.write.mode("{mode or "append"}").{end}()', frozenset(guards), partition_by=_partitions(scene, chain),
+            sliced=is_sliced(scene, call, chain), reads=() if "jdbc" in (end, form) else frame_sources(scene, chain),
         )
-        if not hudi_insert:
-            guards.add("upsert_store")
+    )  # fmt: skip
+
+
+def _guards(scene: Scene, call: ast.Call, chain: Chain, target: str, form: str) -> set[Guard]:
+    options = _options(scene, chain)
+    guards: set[Guard] = set(target_guards(target))
+    operation = options.get("hoodie.datasource.write.operation", "upsert")
+    if (_STORES.search(form) or any(_STORES.search(key) for key in options)) and "upsert" in operation:
+        guards.add("upsert_store")
     if "mongo" in form and "replace" in options.get("operationtype", options.get("replacedocument", "")):
         guards.add("upsert_store")
     if "txnappid" in options and "txnversion" in options:
@@ -51,35 +65,23 @@ def spark_write(scene: Scene, call: ast.Call, chain: Chain, end: str) -> None:
         guards.add("looked_first")
     if is_anti_joined(scene, chain):
         guards.add("anti_join")
-    if re.search(r"error|reject|quarantin|dead_?letter|bad_?record|audit|metric|_log", target, re.I):
+    if _REFUSED.search(target):
         guards.add("log")
-    verb: Verb
-    if mode == "append" or (end == "insertInto" and mode != "overwrite"):
-        verb = "append"
-    elif mode == "overwrite":
-        verb = "overwrite"
-    elif mode.startswith("{"):
-        return
-    else:
-        return  # the default fails when the target exists: nothing is doubled
-    partitions = tuple(
-        str(literal(value)) if isinstance(literal(value), str) else module.source(value, 30)
+    return guards
+
+
+def _partitions(scene: Scene, chain: Chain) -> tuple[str, ...]:
+    return tuple(
+        str(literal(value)) if isinstance(literal(value), str) else scene.module.source(value, 30)
         for part in chain.calls("partitionBy")
         for value in _flat(part.args)
     )
-    node = next((part for part in chain.calls("mode")), None)
-    at = (
-        node.args[0]
-        if node is not None and node.args and node.lineno >= call.lineno and _same_chain(node, call)
-        else call
-    )
-    scene.gathering.add(
-        WriteFact(
-            scene.place(at, transaction=""), verb, "kafka" if form == "kafka" else "spark", target,
-            f'.write.mode("{mode or "append"}").{end}()', frozenset(guards), partition_by=partitions,
-            sliced=is_sliced(scene, call, chain), reads=() if "jdbc" in (end, form) else frame_sources(scene, chain),
-        )
-    )  # fmt: skip
+
+
+def _spot(call: ast.Call, chain: Chain) -> ast.expr:
+    """Where a reader looks: the mode, when it stands in this chain, else the chain."""
+    mode = next((part for part in chain.calls("mode")), None)
+    return mode.args[0] if mode is not None and mode.args and _same_chain(mode, call) else call
 
 
 def _same_chain(node: ast.Call, call: ast.Call) -> bool:
