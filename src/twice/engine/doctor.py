@@ -6,10 +6,11 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -37,7 +38,11 @@ class Check:
     fix: str = ""
 
 
-def checks(cache: Path | None = None) -> tuple[Check, ...]:
+Probe = Callable[["SparkSession", Path], Check]
+"""A further check on a running session, with a folder to write to."""
+
+
+def checks(cache: Path | None = None, probes: Mapping[str, Probe] | None = None) -> tuple[Check, ...]:
     """Every check, in the order in which they depend on each other. Starts (and ends) a session of its own,
     unless one is running; nothing outside a temporary folder and the user's cache is written."""
     cache = cache or jars.cache_folder()
@@ -50,7 +55,7 @@ def checks(cache: Path | None = None) -> tuple[Check, ...]:
     )
     if not all(check.ok for check in first if check.name != "disk"):
         return (*first, Check("spark", False, "not tried", "Mend the above first."))
-    return (*first, _guarded("archive", lambda: _archive(cache)), *_session_checks(cache))
+    return (*first, _guarded("archive", lambda: _archive(cache)), *_session_checks(cache, probes or {}))
 
 
 def _python() -> Check:
@@ -96,13 +101,15 @@ def _disk(cache: Path) -> Check:
     return Check("disk", ok, f"{least / (1 << 30):.1f} GB free at {place}", "" if ok else "Free some space there.")
 
 
-def _session_checks(cache: Path) -> Iterator[Check]:
+def _session_checks(cache: Path, probes: Mapping[str, Probe]) -> Iterator[Check]:
     with tempfile.TemporaryDirectory(prefix="twice-doctor-") as folder:
         try:
             with _session(Path(folder), cache) as session:
                 yield Check("spark", True, f"Spark {session.version}, {session.sparkContext.master}")
                 yield _guarded("delta", lambda: _delta(session, str(Path(folder) / "table")))
                 yield _guarded("zones", lambda: _zones(session))
+                for name, probe in probes.items():
+                    yield _guarded(name, partial(probe, session, Path(folder) / name))
         except TwiceError as error:
             yield Check("spark", False, error.what, error.fix)
 

@@ -185,8 +185,9 @@ def session(folder: Path = Path(), profile: str | None = None) -> Any:
 def check_machine() -> tuple[Check, ...]:
     """`twice doctor`: what this machine has, inside a project or anywhere else."""
     from twice.engine.doctor import checks
+    from twice.wiring.probe import publish_a_day
 
-    return checks()
+    return checks(probes={"publish": publish_a_day})
 
 
 def _session_settings(settings: Settings) -> SessionSettings:
