@@ -119,7 +119,7 @@ def naive_is_killed(stage: Stage) -> None:
 def twice_is_killed(stage: Stage) -> None:
     act(stage, 2, "The same job with twice, killed just before its commit and retried")
     # Its lease outlives a killed process: five minutes by default, too long for a demo.
-    killed = {"TWICE_FAILPOINT": "before_commit", "TWICE_LEASE_SECONDS": "10"}
+    killed = {"TWICE_FAILPOINT": "before_commit", "TWICE_LEASE_SECONDS": "5"}
     must(twice(stage, f"run revenue_daily --date {DAY}", environment=killed) == KILLED, "the job was not killed")
     written = len(list((stage.warehouse / "shop" / "revenue_daily").rglob("*.parquet")))
     must(written > 0, "it was killed before it had written anything")
