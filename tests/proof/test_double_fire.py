@@ -68,6 +68,17 @@ def test_two_processes_on_other_slices_of_one_table_lose_no_commit(
     assert len([c for c in commits(table) if any("txn" in action for action in c)]) == 40
 
 
+def unread_bytes(port: int) -> int:
+    """What lies unread in the sockets of a local port, by the kernel's own table."""
+    total = 0
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if int(fields[1].rpartition(":")[2], 16) == port:
+                total += int(fields[4].partition(":")[2], 16)
+    return total
+
+
 @pytest.mark.timeout(400)
 def test_a_jvm_that_outlives_its_python_and_commits_late_neither_loses_nor_doubles(
     two_workers: tuple[Worker, Worker], project: Path, spark: Any
@@ -75,6 +86,7 @@ def test_a_jvm_that_outlives_its_python_and_commits_late_neither_loses_nor_doubl
     zombie, rerun = two_workers
     zombie.tell(do="run", task="revenue", dates=["2026-06-09"], stop_jvm=True)
     told = zombie.hear()
+    until(lambda: unread_bytes(told["port"]), "the commit to be sent to the stopped JVM")
     os.kill(zombie.process.pid, signal.SIGKILL)
     zombie.process.wait(30)
     rerun.tell(do="run", task="revenue", dates=["2026-06-09"], wait=60)

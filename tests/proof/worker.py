@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from twice.config import load
 from twice.core.failpoints import Point, armed
 from twice.errors import TwiceError
 from twice.runtime.lease import Heartbeat
+from twice.targets.delta.internal import Transaction
 from twice.wiring import OpenProject
 
 
@@ -40,20 +42,27 @@ def pausing(point: str | None) -> AbstractContextManager[None]:
     return armed(pause)
 
 
-def stopping_jvm(opened: OpenProject) -> AbstractContextManager[None]:
-    """Stop the JVM just before the commit reaches it, and leave a child that keeps it alive when we are killed."""
+@contextmanager
+def stopping_jvm(opened: OpenProject) -> Iterator[None]:
+    """Stop the JVM just before the commit is sent to it, and leave a child that keeps it alive when we are killed."""
+    gateway = opened.spark.sparkContext._gateway
+    operation = Transaction._operation
 
-    def stop(passed: Point) -> None:
-        if passed is Point.BEFORE_COMMIT:
-            jvm = opened.spark.sparkContext._gateway.proc.pid
-            child = os.fork()
-            if child == 0:
-                time.sleep(300)  # holds the pipe whose end would tell the JVM to leave
-                os._exit(0)
-            os.kill(jvm, signal.SIGSTOP)
-            say(jvm=jvm, child=child)
+    def stopped(self: Transaction, told: str | None, note: str) -> Any:
+        made = operation(self, told, note)  # the last thing that needs an answer before the commit itself
+        child = os.fork()
+        if child == 0:
+            time.sleep(300)  # holds the pipe whose end would tell the JVM to leave
+            os._exit(0)
+        os.kill(gateway.proc.pid, signal.SIGSTOP)
+        say(jvm=gateway.proc.pid, child=child, port=gateway.gateway_parameters.port)
+        return made
 
-    return armed(stop)
+    Transaction._operation = stopped  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Transaction._operation = operation  # type: ignore[method-assign]
 
 
 def run(opened: OpenProject, command: dict[str, Any]) -> None:
