@@ -18,6 +18,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from py4j.clientserver import ClientServerConnection
+
 from twice.config import load
 from twice.core.failpoints import Point, armed
 from twice.errors import TwiceError
@@ -48,21 +50,30 @@ def stopping_jvm(opened: OpenProject) -> Iterator[None]:
     gateway = opened.spark.sparkContext._gateway
     operation = Transaction._operation
 
-    def stopped(self: Transaction, told: str | None, note: str) -> Any:
-        made = operation(self, told, note)  # the last thing that needs an answer before the commit itself
+    def stopped(self: Transaction, predicate: str | None, note: str) -> Any:
+        made = operation(self, predicate, note)  # the last thing that needs an answer before the commit itself
         child = os.fork()
         if child == 0:
             time.sleep(300)  # holds the pipe whose end would tell the JVM to leave
             os._exit(0)
         os.kill(gateway.proc.pid, signal.SIGSTOP)
-        say(jvm=gateway.proc.pid, child=child, port=gateway.gateway_parameters.port)
+        told.update(jvm=gateway.proc.pid, child=child, port=gateway.gateway_parameters.port)
         return made
 
+    def sent(self: ClientServerConnection, command: str) -> Any:
+        if told and "\ncommit\n" in command:
+            say(**told, size=len(command.encode()))
+        return send(self, command)
+
+    told: dict[str, int] = {}
+    send = ClientServerConnection.send_command
     Transaction._operation = stopped  # type: ignore[method-assign]
+    ClientServerConnection.send_command = sent
     try:
         yield
     finally:
         Transaction._operation = operation  # type: ignore[method-assign]
+        ClientServerConnection.send_command = send
 
 
 def run(opened: OpenProject, command: dict[str, Any]) -> None:
