@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from measure import Row, arguments, interleaved, report
+from measuring import Row, arguments, interleaved, report
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Daily
 from twice.core.task import TableName

@@ -96,9 +96,7 @@ class Target(Protocol):
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         """Commits after a version, as far as the log remembers, by which others changed rows of these slices."""
 
-    def stage(
-        self, table: TableName, frame: Frame, plan: Plan, attempt: str, *, read_at: int | None = None
-    ) -> Staged:
+    def stage(self, table: TableName, frame: Frame, plan: Plan, attempt: str, *, read_at: int | None = None) -> Staged:
         """Write the rows where no reader sees them. Refuses rows outside the plan's slices.
         `read_at`: the version of this very table that the rows were computed from, if they were: the commit then
         refuses rows that are out of date.

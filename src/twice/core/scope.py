@@ -112,6 +112,13 @@ class TimeScope:
             found.append(at)
         return tuple(reversed(found))
 
+    def widened(self, slice_: Slice, before: timedelta) -> datetime:
+        """The instant `before` the slice's start; whole days are days of the zone's calendar, of 23 to 25 hours."""
+        local = slice_.start.astimezone(self._tz).replace(tzinfo=None)
+        if before % timedelta(days=1) or local != self._floor(local):
+            return slice_.start - before
+        return self._instant(local - before)
+
     @cached_property
     def first(self) -> Slice:
         return self._slice(self._first_local)

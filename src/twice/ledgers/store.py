@@ -73,6 +73,14 @@ class Ledger:
                 connection.rollback()
             return held
 
+    def release(self, attempt: str) -> None:
+        """The process behind an attempt is known to be gone: its lease ends now. The attempt stays open until a look
+        at the table says what became of it. A second call changes nothing."""
+        with self._writing() as connection:
+            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            if fence is not None:
+                claims.release(connection, fence)
+
     def fix(self, claim: Claim, expected: Mapping[str, int]) -> None:
         """Write the generation of each slice found at look: once, before anything is staged for it."""
         with self._writing() as connection:

@@ -122,8 +122,8 @@ def _open_input(shop: Workshop, task: Task, source: Read, slices: tuple[Slice, .
     frame = pins.open(source.table)
     if source.by is None or isinstance(task.scope, Whole):
         return frame
-    start, end = slices[0].start - source.before, slices[-1].end
-    return shop.engine.cut(frame, source.by, start, end, task.scope.zone)
+    start = task.scope.widened(slices[0], source.before)
+    return shop.engine.cut(frame, source.by, start, slices[-1].end, task.scope.zone)
 
 
 def _how_to_make(shop: Workshop, table: TableName) -> str:

@@ -12,19 +12,26 @@ from twice.core.task import Task
 from twice.core.token import Kind
 from twice.core.write import Plan
 from twice.errors import LeaseLost, SliceBusy
+from twice.runtime.holder import is_gone
 from twice.runtime.workshop import Workshop
 
 POLL = 0.2
 
 
 def claim_slices(shop: Workshop, task: Task, plan: Plan, kind: Kind, attempt: str, wait: timedelta | None) -> Claim:
-    """Claim every slice or none. Dying right after leaves a lease that runs out by itself."""
+    """Claim every slice or none. A retry after a kill need not wait: a holder that is seen to be gone is passed.
+
+    Dying right after leaves a lease that runs out by itself, or is passed in the same way.
+    """
     labels = tuple(slice_.label for slice_ in plan.slices)
     deadline = shop.clock.monotonic() + (wait.total_seconds() if wait else 0.0)
     while True:
         found = shop.ledger.claim(task.name, labels, attempt=attempt, kind=kind, holder=shop.holder, lease=shop.lease)
         if isinstance(found, Claim):
             return found
+        if is_gone(found.holder):
+            shop.ledger.release(found.attempt)
+            continue
         if shop.clock.monotonic() >= deadline:
             raise _busy(task, found, waited=wait is not None)
         threading.Event().wait(POLL)

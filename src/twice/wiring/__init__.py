@@ -5,8 +5,6 @@ Nothing heavy is imported before it is needed: `status` and `history` never star
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -79,6 +77,7 @@ class OpenProject:
     def shop(self) -> Workshop:
         from twice.engine.code import code_hash
         from twice.engine.spark import SparkEngine
+        from twice.runtime.holder import this_process
         from twice.runtime.workshop import Workshop
 
         return Workshop(
@@ -88,7 +87,7 @@ class OpenProject:
             target_of=self._target_of,
             code_hash=code_hash,
             clock=SYSTEM_CLOCK,
-            holder=f"{socket.gethostname()}:{os.getpid()}",
+            holder=this_process(),
             root=self.settings.root,
             lease=timedelta(seconds=self.settings.lease_seconds),
         )

@@ -110,6 +110,15 @@ def test_an_orchestrators_instant_names_the_slice_that_contains_it() -> None:
     assert scope.slice_of("2026-06-09T02:00:00Z").label == "2026-06-09"
 
 
+def test_days_before_a_slice_are_days_of_the_calendar_in_its_zone() -> None:
+    scope = Daily("at", start="2020-01-01", zone="America/New_York")
+    after_the_change = scope.slice_of("2026-03-10")
+    assert scope.widened(after_the_change, timedelta(days=7)) == scope.slice_of("2026-03-03").start
+    assert scope.widened(after_the_change, timedelta(hours=5)) == after_the_change.start - timedelta(hours=5)
+    hourly = Hourly("at", start="2020-01-01T00").slice_of("2026-03-10T13")
+    assert Hourly("at", start="2020-01-01T00").widened(hourly, timedelta(days=1)) == hourly.start - timedelta(days=1)
+
+
 def test_lookback_never_reaches_before_the_start() -> None:
     scope = Daily("order_date", start="2026-01-01", lookback=3)
     assert [s.label for s in scope.earlier(scope.slice_of("2026-01-03"), 3)] == ["2026-01-01", "2026-01-02"]

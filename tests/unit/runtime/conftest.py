@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from twice.engine.plain import PlainEngine
 
 from twice import Daily, audit, read, task
 from twice import replace as replace_rows
@@ -22,6 +21,7 @@ from twice.core.slice import WHOLE
 from twice.core.task import Policy, TableName, Task
 from twice.core.token import Note
 from twice.core.write import Plan, ReplaceRows
+from twice.engine.plain import PlainEngine
 from twice.ledgers.store import Ledger
 from twice.runtime.run_task import run_task
 from twice.runtime.workshop import Workshop

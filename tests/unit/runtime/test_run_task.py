@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -219,6 +223,21 @@ def test_a_slice_held_by_another_attempt_is_busy(bench: Bench) -> None:
         bench.run(declared, wait=timedelta(seconds=0.3))
     bench.ledger.close_attempt(held.attempt, AttemptState.FAILED)
     assert bench.run(declared).outcome is Outcome.PUBLISHED
+
+
+def test_a_holder_that_is_seen_to_be_gone_is_not_waited_for(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        holder = f"{socket.gethostname()}:{process.pid}:{started}"
+        bench.ledger.claim(
+            "revenue", ["2026-06-09"], attempt="dead", kind="run", holder=holder, lease=timedelta(minutes=5)
+        )
+        with pytest.raises(SliceBusy):
+            bench.run(declared)
+        process.kill()
+    assert bench.run(declared).outcome is Outcome.PUBLISHED
+    assert bench.ledger.attempt("dead").state is AttemptState.ABANDONED  # type: ignore[union-attr]
 
 
 def test_a_lease_taken_over_stops_the_slow_attempt_before_it_publishes(bench: Bench) -> None:
