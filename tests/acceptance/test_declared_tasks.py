@@ -1,0 +1,185 @@
+"""What a user may declare, run on real Spark: SQL tasks, zones, hours, months, lookback, previews, renames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from twice.wiring import open_project
+
+from .conftest import REVENUE, Shop
+
+
+def published(spark: Any, shop: Shop, table: str) -> Any:
+    return spark.read.format("delta").load(str(shop.warehouse / "shop" / table))
+
+
+def test_a_sql_task_runs_its_file_with_the_slice_bound_as_values(stocked: Shop, spark: Any) -> None:
+    stocked.write(
+        "pipelines/by_region.sql",
+        """
+        WITH paid AS (SELECT * FROM shop.orders WHERE amount > 0)
+        SELECT order_date, paid.region, sum(paid.amount) AS revenue, :ds AS said
+        FROM paid WHERE order_date >= :start AND order_date < :end
+        GROUP BY ALL
+        """,
+    )
+    stocked.write(
+        "pipelines/sql.py",
+        """
+        from twice import Daily, read, replace, sql_task
+
+        by_region = sql_task("pipelines/by_region.sql", "shop.by_region", write=replace(),
+                             scope=Daily("order_date", start="2026-01-01"), inputs={"orders": read("shop.orders")})
+        """,
+    )
+    answer = stocked.call("run", "by_region", "--date", "2026-06-09")
+    assert answer.code == 0, answer.err
+    rows = {row.region: (row.revenue, row.said) for row in published(spark, stocked, "by_region").collect()}
+    assert rows == {"EU": (Decimal("12.50"), "2026-06-09"), "US": (Decimal("1.00"), "2026-06-09")}
+    assert "already published" in stocked.call("run", "by_region", "--date", "2026-06-09").out
+    stocked.write("pipelines/by_region.sql", "SELECT order_date, region FROM shop.other WHERE order_date = :ds")
+    told = stocked.call("run", "by_region", "--date", "2026-06-09")
+    assert told.code == 2
+    assert "shop.other" in told.err
+
+
+def test_a_preview_shows_the_slice_and_publishes_nothing(stocked: Shop, spark: Any) -> None:
+    with open_project(stocked.root) as opened:
+        frame = opened.project.task("revenue_daily").preview("2026-06-09", project=stocked.root)  # type: ignore[attr-defined]
+        assert {row.region: row.revenue for row in frame.collect()} == {"EU": Decimal("12.50"), "US": Decimal("1.00")}
+    assert not (stocked.warehouse / "shop" / "revenue_daily").exists()
+
+
+def test_lookback_also_does_the_earlier_slices_that_are_stale(
+    stocked: Shop, put_orders: Callable[..., None], spark: Any
+) -> None:
+    stocked.write(
+        "pipelines/revenue.py",
+        REVENUE.replace('start="2026-01-01"', 'start="2026-01-01", lookback=1').replace("audit.rows(at_least=1)", ""),
+    )
+    first = stocked.call("run", "revenue_daily", "--date", "2026-06-10", "--output", "json").data["results"]
+    assert [(r["slices"][0]["label"], r["outcome"]) for r in first] == [
+        ("2026-06-09", "published"),
+        ("2026-06-10", "published"),
+    ]
+    again = stocked.call("run", "revenue_daily", "--date", "2026-06-10", "--output", "json").data["results"]
+    assert [r["outcome"] for r in again] == ["already published", "already published"]
+
+
+def test_a_renamed_task_keeps_its_history(stocked: Shop) -> None:
+    stocked.call("run", "revenue_daily", "--date", "2026-06-09")
+    renamed = REVENUE.replace("def revenue_daily", "def revenue").replace(
+        "write=replace()", 'write=replace(), formerly=["revenue_daily"]'
+    )
+    stocked.write("pipelines/revenue.py", renamed)
+    attempts = stocked.call("history", "revenue", "--output", "json").data["attempts"]
+    assert [(a["task"], a["state"]) for a in attempts] == [("revenue", "published")]
+
+
+@pytest.mark.parametrize(
+    ("scope", "date", "column", "value", "ids"),
+    [
+        ('Daily("at", start="2026-01-01", zone="America/New_York")', "2026-03-08", "local_day", "2026-03-08", [2, 3]),
+        ('Hourly("at", start="2026-01-01T00")', "2026-03-08T05", "at_hour", "2026-03-08 05:00:00", [2]),
+        (
+            'Every("at", start="2026-01-01T00:00", minutes=15)',
+            "2026-03-09T03:45",
+            "window_start",
+            "2026-03-09 03:45:00",
+            [3],
+        ),
+        ('Monthly("at", start="2026-01", zone="UTC")', "2026-03", "at_month", "2026-03-01", [1, 2, 3, 4]),
+    ],
+)
+def test_every_scope_cuts_its_input_and_adds_its_slice_column(
+    shop: Shop, spark: Any, scope: str, date: str, column: str, value: str, ids: list[int]
+) -> None:
+    # 8 March 2026 lasts 23 hours in New York: from 05:00 to 04:00 UTC.
+    events = spark.createDataFrame(
+        [
+            (1, "2026-03-08 04:59:59"),
+            (2, "2026-03-08 05:00:00"),
+            (3, "2026-03-09 03:59:59"),
+            (4, "2026-03-09 04:00:00"),
+        ],
+        "id BIGINT, at STRING",
+    ).selectExpr("id", "CAST(at AS TIMESTAMP) AS at")
+    events.write.format("delta").save(str(shop.warehouse / "shop" / "events"))
+    shop.write(
+        "pipelines/events.py",
+        f"""
+        from twice import Daily, Every, Hourly, Monthly, read, replace, task
+
+        @task("shop.copy", scope={scope}, inputs={{"events": read("shop.events", by="at")}}, write=replace())
+        def copy(events):
+            return events
+        """,
+    )
+    answer = shop.call("run", "copy", "--date", date)
+    assert answer.code == 0, answer.err
+    copied = published(spark, shop, "copy")
+    assert sorted(row.id for row in copied.collect()) == ids
+    assert {str(row[column]) for row in copied.selectExpr(f"CAST({column} AS STRING) AS {column}").collect()} == {value}
+    assert "already published" in shop.call("run", "copy", "--date", date).out
+
+
+def test_the_run_parameter_reads_tables_that_are_not_declared_and_they_are_recorded(stocked: Shop) -> None:
+    stocked.write(
+        "pipelines/loose.py",
+        """
+        from twice import Daily, replace, task
+
+        @task("shop.loose", scope=Daily("order_date", start="2026-01-01"), write=replace())
+        def loose(run):
+            return run.read("shop.orders").where(f"order_date = DATE'{run.slice.label}'")
+        """,
+    )
+    assert stocked.call("run", "loose", "--date", "2026-06-09").code == 0
+    (attempt,) = stocked.call("history", "loose", "--output", "json").data["attempts"]
+    assert [leaf["kind"] for leaf in attempt["inputs"]] == ["delta"]
+
+
+def test_a_task_that_reads_its_own_target_sees_what_it_published_before(stocked: Shop, spark: Any) -> None:
+    stocked.write(
+        "pipelines/running.py",
+        """
+        from pyspark.sql import functions as F
+        from twice import Daily, days, read, replace, task
+
+        @task("shop.running", scope=Daily("order_date", start="2026-06-09"), write=replace(),
+              inputs={"orders": read("shop.orders", by="order_date")})
+        def running(run, orders):
+            today = orders.groupBy("order_date").agg(F.sum("amount").alias("total"))
+            if run.slice.label == "2026-06-09":
+                return today
+            before = run.read("shop.running").where(f"order_date = date_sub(DATE'{run.slice.label}', 1)")
+            return today.crossJoin(before.select(F.col("total").alias("so_far"))).selectExpr(
+                "order_date", "CAST(total + so_far AS DECIMAL(22,2)) AS total")
+        """,
+    )
+    for day in ("2026-06-09", "2026-06-10", "2026-06-10"):
+        answer = stocked.call("run", "running", "--date", day)
+        assert answer.code == 0, answer.err
+    rows = {str(row.order_date): row.total for row in published(spark, stocked, "running").collect()}
+    assert rows == {"2026-06-09": Decimal("13.50"), "2026-06-10": Decimal("20.50")}
+
+
+def test_rows_deleted_by_others_are_told_with_the_version_and_restate_puts_them_right(
+    stocked: Shop, spark: Any
+) -> None:
+    run = ("run", "revenue_daily", "--date", "2026-06-09")
+    stocked.call(*run)
+    path = stocked.warehouse / "shop" / "revenue_daily"
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE region = 'EU'")
+    told = stocked.call(*run).out
+    assert "already published" in told
+    assert "2026-06-09 was changed by others in version 2 (DELETE)" in told
+    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
+    assert "in version 3 (RESTORE)" in stocked.call(*run).out
+    assert "IDENTICAL" in stocked.call("restate", *run[1:]).out
+    assert published(spark, stocked, "revenue_daily").count() == 2
+    assert "changed by others" not in stocked.call(*run).out
