@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import linecache
 import sys
 import traceback
 from collections.abc import Sequence
@@ -67,6 +68,7 @@ def _forget(folder: Path, root: Path) -> None:
     top = folder.relative_to(root).parts[0]
     for name in [name for name in sys.modules if name == top or name.startswith(f"{top}.")]:
         del sys.modules[name]
+    linecache.checkcache()  # the code hash reads sources from there: they must be those imported now
 
 
 def _shown(path: Path, root: Path) -> str:
