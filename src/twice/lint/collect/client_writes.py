@@ -8,7 +8,7 @@ import re
 from twice.lint.collect.asks import looks_first
 from twice.lint.collect.scene import Scene
 from twice.lint.facts import Guard, Verb, WriteFact
-from twice.lint.resolve.folding import constant
+from twice.lint.resolve.folding import constant, label
 from twice.lint.vocabulary import is_log, is_temporary, names_the_run
 
 
@@ -32,4 +32,7 @@ def target_name(scene: Scene, node: ast.AST | None) -> str:
     if node is None:
         return ""
     text = constant(scene.module, node).strip().lower()
+    if not text and isinstance(node, ast.Attribute):
+        # As in a statement's text: ``self.table`` there is {table}.
+        return "{" + label(scene.module, node).lower() + "}"
     return text or "{" + re.sub(r"[{}]", "", scene.module.source(node, 40)).lower() + "}"

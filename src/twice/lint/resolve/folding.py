@@ -109,7 +109,7 @@ def _fill(module: Module, result: Text, value: ast.expr, depth: int) -> None:
         result.value += known.value
         return
     name = label(module, value)
-    while name in result.holes and result.holes[name] is not value:
+    while name in result.holes and ast.dump(result.holes[name]) != ast.dump(value):
         name += "x"
     result.holes[re.sub(r"\W+", "_", name).strip("_") or "_"] = value
     result.value += hole(name)
