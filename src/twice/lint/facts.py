@@ -259,6 +259,8 @@ class ModelFact:
     strict_mark: Span | None = None
     """Where ``> (select max(…) from {{ this }})`` stands."""
     unique_tested: bool = False
+    engine_replaces: bool = False
+    """The table's engine keeps one row of a key (ClickHouse's ReplacingMergeTree), however often it is inserted."""
 
 
 @dataclass(frozen=True)

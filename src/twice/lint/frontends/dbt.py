@@ -67,6 +67,7 @@ def _model(name: str, text: str, config: dict[str, Any], around: Surroundings, r
         incremental_filter="is_incremental" in text,
         filter_in_macro="is_incremental" not in text and bool(rendered.macros),
         unique_tested=bool(key) and set(key) <= around.unique_columns,
+        engine_replaces="ReplacingMergeTree" in str(config.get("engine") or ""),
     )
 
 

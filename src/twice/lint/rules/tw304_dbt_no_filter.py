@@ -44,7 +44,7 @@ class DbtNoFilter(Rule):
                 continue
             if model.strategy in ("microbatch", "insert_overwrite"):
                 continue
-            uncertain = model.filter_in_macro or bool(model.unique_key)
+            uncertain = model.filter_in_macro or bool(model.unique_key) or model.engine_replaces
             yield self.finding(
                 file,
                 model.span,
