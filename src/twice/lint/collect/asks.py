@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from twice.lint.collect.scene import Scene
+from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import literal, method
 
 _ASKS = {
@@ -13,6 +15,7 @@ _ASKS = {
     "head_object", "get_records",
     "fetchval", "find_one", "count_documents", "table_exists", "fetchall", "query", "get",
 }  # fmt: skip
+_PROBE = re.compile(r"\s*select\s+(count\s*\(|1\b|exists\b)", re.I)
 _WORD = re.compile(r"exist|already|is_?new|duplicate|(^|_)seen|is_processed|already_processed", re.I)
 
 
@@ -38,12 +41,19 @@ def _left_before(scene: Scene, parent: ast.AST, child: ast.AST) -> bool:
     if not isinstance(block, list) or child not in block:
         return False
     return any(
-        isinstance(statement, ast.If)
-        and isinstance(statement.body[-1], (ast.Continue, ast.Return))
+        isinstance(statement.body[-1], (ast.Continue, ast.Return))
         and _asks_rows(scene, statement.test)
         and not _is_negative(statement.test)
-        for statement in block[: block.index(child)]
+        for statement in _ifs(block[: block.index(child)])
     )
+
+
+def _ifs(block: list[ast.stmt]) -> Iterator[ast.If]:
+    """The tests of a block, also those that only some rows come to."""
+    for statement in block:
+        if isinstance(statement, ast.If):
+            yield statement
+            yield from _ifs(statement.body)
 
 
 def _asks_rows(scene: Scene, test: ast.expr) -> bool:
@@ -51,9 +61,16 @@ def _asks_rows(scene: Scene, test: ast.expr) -> bool:
     for part in ast.walk(test):
         value = scene.module.value(part) if isinstance(part, (ast.Name, ast.Attribute)) else part
         for call in ast.walk(value) if value is not None else ():
-            if isinstance(call, ast.Call) and method(call) in _ASKS - {"get", "query", "count", "fetchall"}:
+            if not isinstance(call, ast.Call):
+                continue
+            if method(call) in _ASKS - {"get", "query", "count", "fetchall"} or _probes(scene, call):
                 return True
     return False
+
+
+def _probes(scene: Scene, call: ast.Call) -> bool:
+    """A query that only counts, or asks for a single 1."""
+    return method(call) == "query" and bool(call.args) and bool(_PROBE.match(constant(scene.module, call.args[0])))
 
 
 def _is_new(test: ast.expr) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from twice.lint.collect.client_writes import client_write, target_name
+from twice.lint.collect.leavings import leaves_out
 from twice.lint.collect.scene import Scene
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
@@ -46,6 +47,8 @@ def load_job(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
         else:
             return
     guards: set[Guard] = {"partition_decorator"} if "$" in target else set()
+    if leaves_out(scene, argument(call, 0, "dataframe", "json_rows")):
+        guards.add("anti_join")
     yield client_write(scene, call, "append", "bigquery", target, f"{name}() (appends by default)", guards)
 
 
@@ -64,6 +67,9 @@ def dispositions(scene: Scene) -> Iterator[WriteFact]:
         guards: set[Guard] = {"partition_decorator"} if "$" in target else set()
         if _named_job(scene, node):
             guards.add("once_option")
+        loads = _loads(scene, holder)
+        if loads and leaves_out(scene, argument(loads[0], 0, "dataframe", "json_rows")):
+            guards.add("anti_join")
         verb: Verb = "append" if word == "WRITE_APPEND" else "overwrite"
         if verb == "overwrite" and not target:
             continue
@@ -103,8 +109,13 @@ def _destination(scene: Scene, holder: ast.AST) -> str:
                 found = constant(scene.module, item.value).lower()
                 if found:
                     return found
+    loads = _loads(scene, holder)
+    return target_name(scene, argument(loads[0], 1, "destination")) if loads else ""
+
+
+def _loads(scene: Scene, holder: ast.AST) -> list[ast.Call]:
+    """The jobs of the function the disposition stands in; loads before queries, which more often only read."""
     unit = scene.module.unit(holder)
-    for call in scene.module.calls:
-        if method(call).startswith(("load_table_from", "query")) and scene.module.unit(call) == unit:
-            return target_name(scene, argument(call, 1, "destination"))
-    return ""
+    calls = [call for call in scene.module.calls if scene.module.unit(call) == unit]
+    loads = [call for call in calls if method(call).startswith("load_table_from")]
+    return loads or [call for call in calls if method(call).startswith("query")]

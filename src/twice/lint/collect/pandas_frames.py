@@ -8,6 +8,7 @@ import re
 from twice.lint.collect.asks import looks_first
 from twice.lint.collect.client_writes import target_name
 from twice.lint.collect.history import target_guards
+from twice.lint.collect.leavings import leaves_out
 from twice.lint.collect.scene import Scene
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
@@ -50,7 +51,8 @@ def _leaves_out(scene: Scene, call: ast.Call) -> bool:
     made = [frame] if frame is not None else []
     if isinstance(frame, ast.Name):
         made += scene.module.values.get((scene.module.unit(frame), frame.id), [])
-    return any(re.search(r"~.{0,80}\.isin\(|left_only", scene.module.source(value, 400)) for value in made)
+    told = any(re.search(r"~.{0,80}\.isin\(|left_only", scene.module.source(value, 400)) for value in made)
+    return told or leaves_out(scene, frame)
 
 
 def _switched(scene: Scene, given: ast.Name | ast.Attribute) -> bool:

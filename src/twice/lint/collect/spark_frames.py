@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from twice.lint.collect.asks import looks_first
 from twice.lint.collect.history import frame_sources, is_anti_joined, is_sliced, target_guards
+from twice.lint.collect.leavings import leaves_out
 from twice.lint.collect.scene import Scene
 from twice.lint.facts import Guard, ReadFact, Verb, WriteFact
 from twice.lint.resolve.chains import Chain, unroll
@@ -63,7 +64,7 @@ def _guards(scene: Scene, call: ast.Call, chain: Chain, target: str, form: str) 
         guards.add("dynamic_overwrite")
     if looks_first(scene, call):
         guards.add("looked_first")
-    if is_anti_joined(scene, chain):
+    if is_anti_joined(scene, chain) or leaves_out(scene, call.func):
         guards.add("anti_join")
     if _REFUSED.search(target):
         guards.add("log")

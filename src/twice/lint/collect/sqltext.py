@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 from twice.lint.collect.asks import looks_first
+from twice.lint.collect.leavings import leaves_out
 from twice.lint.collect.scene import Scene, is_operator
 from twice.lint.collect.strings import Found, name_given, sql_strings
 from twice.lint.collect.transactions import Transactions
@@ -130,7 +131,15 @@ def _guarded(scene: Scene, found: Found, write: WriteFact) -> WriteFact:
         guards.add("upsert_store")
     if looks_first(scene, found.call or found.node):
         guards.add("looked_first")
+    if write.verb == "insert" and found.call is not None and leaves_out(scene, rows_of(found.call)):
+        guards.add("anti_join")
     return replace(write, guards=frozenset(guards))
+
+
+def rows_of(call: ast.Call) -> ast.expr | None:
+    """The rows of ``executemany(sql, rows)`` and ``execute_values(cur, sql, rows)``."""
+    place = {"executemany": 1, "execute_values": 2, "execute_batch": 2}.get(method(call))
+    return call.args[place] if place is not None and len(call.args) > place else None
 
 
 def _computed(scene: Scene, found: Found, outcome: ReadText, write: WriteFact) -> WriteFact:
