@@ -132,12 +132,21 @@ def _call(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
             if word is not None:
                 yield ClockFact(scene.place(value), word[0], "filter", reaches=scene.module.span(call)), Source(value)
         return
+    if name == "option" and attribute and len(call.args) > 1 and literal(call.args[0]) == "replaceWhere":
+        word = _IN_TEXT.search(constant(scene.module, call.args[1]))
+        if word is not None:
+            value = call.args[1]
+            yield ClockFact(scene.place(value), word[0], "filter", reaches=scene.module.span(call)), Source(value)
+        return
     if name == "add_argument" or name in ("Option", "option", "Argument"):
         for item in call.keywords:
             if item.arg in ("default", "default_factory"):
                 source = flow.source(item.value)
                 if source is not None:
                     yield from _use(scene, Source(source.node, True), "default", call, "default date")
+        return
+    if name == "alias" and isinstance(call.func, ast.Attribute) and call.args and _is_selected(scene, call):
+        yield from _stored(scene, flow, call.func.value, str(literal(call.args[0]) or ""), call)
         return
     if name in _SPARK_COLUMN and attribute:
         yield from _columns(scene, flow, call, name)
@@ -227,6 +236,11 @@ def _columns(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
             yield from _stored(scene, flow, item.value, item.arg or "", call)
     elif name == "insert" and len(call.args) == 3:
         yield from _stored(scene, flow, call.args[2], str(literal(call.args[1]) or ""), call)
+
+
+def _is_selected(scene: Scene, call: ast.Call) -> bool:
+    """The expression stands in a select: what it is named there is a column of the result."""
+    return any(isinstance(parent, ast.Call) and method(parent) == "select" for parent in scene.module.ancestors(call))
 
 
 def _stored(scene: Scene, flow: Flow, value: ast.expr, column: str, at: ast.AST) -> Facts:

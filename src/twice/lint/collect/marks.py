@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from twice.lint.collect.leavings import values_behind
 from twice.lint.collect.scene import Scene
 from twice.lint.facts import EffectFact, MarkFact, ReadFact, WriteFact
 from twice.lint.resolve.folding import constant
@@ -20,6 +21,7 @@ def collect_marks(scene: Scene) -> None:
         name = method(call)
         dotted = scene.module.dotted(call.func)
         if dotted.endswith("Variable.set") and call.args:
+            scene.gathering.add(*_steps(scene, call))
             scene.gathering.add(
                 MarkFact(
                     scene.place(call, transaction=f"call:{call.lineno}"),
@@ -51,6 +53,28 @@ def collect_marks(scene: Scene) -> None:
             _stored_after(scene, call)
         elif name in _NEWEST or name == "glob":
             _newest(scene, call, name)
+
+
+def _steps(scene: Scene, call: ast.Call) -> list[WriteFact]:
+    """A variable set to its own old value and something more: a task that is repeated steps twice."""
+    key = constant(scene.module, call.args[0])
+    value = argument(call, 1, "value")
+    made = values_behind(scene, value)
+    gets = [part for each in made for part in ast.walk(each) if isinstance(part, ast.Call) and method(part) == "get"]
+    own = any(get.args and key and constant(scene.module, get.args[0]) == key for get in gets)
+    steps = any(
+        isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)) and _moves(scene, part.right)
+        for each in made
+        for part in ast.walk(each)
+    )
+    if not (own and steps):
+        return []
+    place = scene.place(call, transaction=f"call:{call.lineno}")
+    return [WriteFact(place, "update", "airflow", f"variable {key}", "Variable.set()", increments=(key,))]
+
+
+def _moves(scene: Scene, node: ast.expr) -> bool:
+    return isinstance(literal(node), int) or (isinstance(node, ast.Call) and "delta" in scene.module.dotted(node.func))
 
 
 def _names_a_mark(scene: Scene, call: ast.Call) -> bool:

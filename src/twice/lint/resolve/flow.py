@@ -20,7 +20,7 @@ _THROUGH = {
     "hex", "encode", "hexdigest", "md5", "sha256", "strptime", "parse", "days_ago", "trunc", "date_trunc",
     "unix_timestamp",
     "relativedelta", "mktime", "to_datetime_string", "to_iso8601_string", "humanize", "ceil", "split", "Path",
-    "List", "last_day",
+    "List", "last_day", "fillna", "coalesce",
 }  # fmt: skip
 _DEEPEST = 7
 
