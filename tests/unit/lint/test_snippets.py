@@ -1,4 +1,4 @@
-"""A hundred small files from outside the rules' own cases, most of them guards that must be respected."""
+"""More than a hundred small files from outside the rules' own cases, most of them guards that must be respected."""
 
 from __future__ import annotations
 

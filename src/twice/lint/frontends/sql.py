@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 
 from twice.lint.facts import FileFacts, Notice
@@ -12,6 +13,11 @@ from twice.lint.statements.parse import guess
 from twice.lint.statements.read import read_text
 from twice.lint.statements.site import Site, locator
 
+_MACRO = re.compile(
+    r"\{\{\s*(ds|ts|ds_nodash|ts_nodash|prev_ds|next_ds|data_interval_\w+|execution_date|logical_date)\b"
+)
+"""What only Airflow puts into a statement."""
+
 
 def read(path: str, text: str, context: ReadContext) -> FileFacts:
     gathering = Gathering()
@@ -21,6 +27,8 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
         gathering.traits.add("spark")
     if "partitionOverwriteMode" in text and "dynamic" in text.lower():
         gathering.traits.add("dynamic_overwrite")
+    if _MACRO.search(text):
+        gathering.traits.add("airflow_template")
     site = Site(locate, unit="<script>", transaction="", engine=dialect or "sql")
     outcome = read_text(text, site, gathering, dialect=dialect)
     if outcome.unread:

@@ -120,6 +120,8 @@ def _severity(delete: WriteFact, write: WriteFact, file: FileFacts) -> Severity 
     if one.transaction == other.transaction != "":
         return None
     if file.language == "sql":
-        # A plain script may be run inside one transaction by whoever calls it.
-        return certain if write.engine in ("bigquery", "spark", "hive", "snowflake") else "warning"
+        if write.engine in ("bigquery", "spark", "hive", "snowflake"):
+            return certain
+        # A plain script may be run inside one transaction by whoever calls it; Airflow's hooks do, unless told not to.
+        return "info" if "airflow_template" in file.traits else "warning"
     return certain

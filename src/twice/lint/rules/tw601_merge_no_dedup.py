@@ -51,12 +51,18 @@ class MergeNoDedup(Rule):
                 continue
             if shape.source.strip() == "" and shape.source_unique is None and write.call != "MERGE":
                 continue
+            conflict = write.call == "INSERT … ON CONFLICT"
+            harm = (
+                "a key that occurs twice fails the statement or takes either row."
+                if conflict
+                else "a new key that occurs twice is inserted twice, an existing one fails or takes either row."
+            )
             yield self.finding(
                 file,
                 write.place,
                 f"Nothing makes {shape.source or 'the source'} unique before it is merged into "
-                f"{target_of(write)}: a new key that "
-                "occurs twice is inserted twice, an existing one fails or takes either row.",
+                f"{target_of(write)}: {harm}",
                 "Keep one row per key first: row_number() over (partition by key order by version desc, tiebreak) = 1.",
                 declaration=merges(write),
+                severity="info" if conflict and write.engine == "postgres" else None,
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from twice.lint.statements.tree import name_of, tables_in
@@ -36,6 +38,24 @@ def is_after_mark(source: exp.Expr | None, target: str) -> exp.Expr | None:
         if subquery is not None and subquery.find(exp.Max) and _mentions(subquery, target):
             return test
     return None
+
+
+def looks_back(mark: exp.Expr) -> bool:
+    """The mark is moved back before it is compared, so rows are read again on purpose."""
+    moved = (
+        exp.Sub,
+        exp.DateAdd,
+        exp.DateSub,
+        exp.TimestampSub,
+        exp.DatetimeSub,
+        exp.TimeSub,
+        exp.TsOrDsAdd,
+        exp.Interval,
+    )
+    named = (part for part in mark.expression.find_all(exp.Anonymous) if isinstance(part.this, str))
+    return mark.expression.find(*moved) is not None or any(
+        re.match(r"(date|time|timestamp|datetime)_?(add|sub)$", part.this, re.I) for part in named
+    )
 
 
 def is_unique_source(source: exp.Expr | None, known: dict[str, bool]) -> bool | None:

@@ -36,7 +36,7 @@ _GUESSES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "tsql",
         re.compile(
-            r"\bNEWID\s*\(|\bSYSDATETIME\b|\bIDENTITY\s*\(|\[dbo\]|\bdbo\.|\bNVARCHAR\b|\bSELECT\s+TOP\b|\bISNULL\s*\(",
+            r"\bNEWID\s*\(|\bSYSDATETIME\b|\bIDENTITY\s*\(|\[dbo\]|\bdbo\.|\[\w+\]\.\[\w+\]|\bDECLARE\s+@|\bSET\s+@|\bNVARCHAR\b|\bSELECT\s+TOP\b|\bISNULL\s*\(",
             re.I,
         ),
     ),

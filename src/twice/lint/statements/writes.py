@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from twice.lint.facts import Guard, IdFact, MarkFact, MergeShape, Place, ReadFact, TxnFact, Verb, WriteFact
 from twice.lint.gather import Fact
-from twice.lint.statements.guards import increments, is_after_mark, is_anti_join, is_unique_source
+from twice.lint.statements.guards import increments, is_after_mark, is_anti_join, is_unique_source, looks_back
 from twice.lint.statements.mask import shown
 from twice.lint.statements.site import Site
 from twice.lint.statements.tree import function_name, name_of, offset_of, tables_in
@@ -119,10 +119,11 @@ class WriteReader:
         facts: list[Fact] = []
         mark = is_after_mark(source, target)
         if mark is not None:
-            guards.add("looked_first")
+            if not looks_back(mark):
+                guards.add("looked_first")
             start = offset_of(mark) or 0
             at = self.site.place(start, start + 10) if self.site is not None else place
-            facts.append(ReadFact(at, engine, target, strict_mark=isinstance(mark, exp.GT)))
+            facts.append(ReadFact(at, engine, target, strict_mark=isinstance(mark, exp.GT) and not looks_back(mark)))
         if _only_literals(source):
             guards.add("constant_rows")
         write = self._write(verb, target, place, engine, call, guards=frozenset(guards), **more)
