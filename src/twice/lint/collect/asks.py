@@ -60,6 +60,8 @@ def _asks_rows(scene: Scene, test: ast.expr) -> bool:
     """Like `_asks`, but a mere look into a dictionary or a parameter is not enough to leave."""
     for part in ast.walk(test):
         value = scene.module.value(part) if isinstance(part, (ast.Name, ast.Attribute)) else part
+        if isinstance(part, ast.Name) and _WORD.search(part.id) and isinstance(value, ast.Call):
+            return True
         for call in ast.walk(value) if value is not None else ():
             if not isinstance(call, ast.Call):
                 continue

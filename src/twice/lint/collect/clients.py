@@ -11,6 +11,7 @@ from dataclasses import replace
 from twice.lint.collect.bigquery import dispositions, load_job
 from twice.lint.collect.client_writes import client_write, target_name
 from twice.lint.collect.documents import collection_of, document_guards, document_steps, field_steps
+from twice.lint.collect.leavings import leaves_out
 from twice.lint.collect.scene import Scene, is_operator
 from twice.lint.facts import Guard, WriteFact
 from twice.lint.resolve.folding import constant
@@ -139,6 +140,8 @@ def _insert_rows(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]
         guards.add("once_option")
     if literal(keyword(call, "replace")) is True:
         guards.add("conflict_clause")
+    if leaves_out(scene, argument(call, 1, "rows", "json_rows")):
+        guards.add("anti_join")
     engine = "bigquery" if name == "insert_rows_json" or scene.imports_any("google.cloud") else scene.database or "sql"
     yield client_write(
         scene, call, "append", engine, target_name(scene, argument(call, 0, "table")), f"{name}()", guards

@@ -14,6 +14,11 @@ from twice.lint.vocabulary import is_date_argument, is_log, is_temporary, names_
 
 _DATE = re.compile(r"date|day|_dt|^dt|ds$|^ds|hour|month|year|time|_ts|partition|week", re.I)
 
+_REFUSED = re.compile(
+    r"(^|[/._{])(errors?|rejects?|rejected|quarantined?|dead_?letters?|bad_?records?|audit)([/._}]|$)", re.I
+)
+"""Rows set aside, or notes about the run."""
+
 
 def frame_history(scene: Scene, chain: Chain, depth: int = 0) -> list[ast.Call]:
     """Every call that made the frame, through variables and one level of functions."""
@@ -91,6 +96,6 @@ def target_guards(target: str) -> set[Guard]:
         guards.add("temporary")
     if names_the_run(target):
         guards.add("run_path")
-    if is_log(target):
+    if is_log(target) or _REFUSED.search(target):
         guards.add("log")
     return guards

@@ -23,8 +23,40 @@ def leaves_out(scene: Scene, rows: ast.expr | None) -> bool:
         _is_read(scene, known)
         for value in values_behind(scene, rows)
         for part in ast.walk(value)
-        for known in _left_out(scene, part)
+        for known in (*_left_out(scene, part), *_not_gathered(scene, part))
     )
+
+
+def is_after_mark(scene: Scene, rows: ast.expr | None, target: str) -> bool:
+    """The rows are those behind the newest stored one: ``F.col("id") > last``, and last is max(id) of the target."""
+    words = re.findall(r"\w+", target)
+    name = words[-1] if words else ""
+    return any(
+        isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Gt) and _is_newest(scene, part, name)
+        for value in values_behind(scene, rows)
+        for part in ast.walk(value)
+    )
+
+
+def _is_newest(scene: Scene, test: ast.Compare, name: str) -> bool:
+    texts = [scene.module.source(value, 2000).lower() for value in values_behind(scene, test.comparators[0])]
+    return bool(name) and any(re.search(r"\bmax\(", text) and re.search(rf"\b{name}\b", text) for text in texts)
+
+
+def _not_gathered(scene: Scene, part: ast.AST) -> Iterator[ast.expr]:
+    """What the lists behind a name are filled without: ``if key not in known: new.append(row)``."""
+    if not isinstance(part, ast.Name):
+        return
+    unit = scene.module.unit(part)
+    for use in scene.module.uses(part.id, unit):
+        holder = scene.module.parent.get(use)
+        if not isinstance(holder, ast.Attribute) or holder.attr not in ("append", "extend", "add"):
+            continue
+        for parent in scene.module.ancestors(holder):
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                break
+            if isinstance(parent, ast.If) and isinstance(parent.test, ast.Compare):
+                yield from parent.test.comparators[:1] if isinstance(parent.test.ops[0], ast.NotIn) else ()
 
 
 def _left_out(scene: Scene, part: ast.AST) -> Iterator[ast.expr]:

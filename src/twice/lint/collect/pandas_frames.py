@@ -8,7 +8,7 @@ import re
 from twice.lint.collect.asks import looks_first
 from twice.lint.collect.client_writes import target_name
 from twice.lint.collect.history import target_guards
-from twice.lint.collect.leavings import leaves_out
+from twice.lint.collect.leavings import is_after_mark, leaves_out
 from twice.lint.collect.scene import Scene
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
@@ -32,7 +32,7 @@ def to_sql(scene: Scene, call: ast.Call, name: str) -> None:
         guards.add("conflict_clause")
     if _leaves_out(scene, call):
         guards.add("anti_join")
-    if looks_first(scene, call):
+    if looks_first(scene, call) or is_after_mark(scene, call.func, target):
         guards.add("looked_first")
     if isinstance(given, (ast.Name, ast.Attribute)) and _switched(scene, given):
         guards.add("first_chunk_replaces")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from twice.lint.collect.asks import looks_first
 from twice.lint.collect.history import frame_sources, is_anti_joined, is_sliced, target_guards
-from twice.lint.collect.leavings import leaves_out
+from twice.lint.collect.leavings import is_after_mark, leaves_out
 from twice.lint.collect.scene import Scene
 from twice.lint.facts import Guard, ReadFact, Verb, WriteFact
 from twice.lint.resolve.chains import Chain, unroll
@@ -16,10 +16,6 @@ from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
 
 _STORES = re.compile(r"cassandra|hbase|hudi|kudu|phoenix|redis|dynamodb|elasticsearch|cosmos", re.I)
-_REFUSED = re.compile(
-    r"(^|[/._])(errors?|rejects?|rejected|quarantined?|dead_?letters?|bad_?records?|audit)([/._]|$)", re.I
-)
-"""Rows set aside, or notes about the run."""
 
 
 def spark_write(scene: Scene, call: ast.Call, chain: Chain, end: str) -> None:
@@ -66,8 +62,8 @@ def _guards(scene: Scene, call: ast.Call, chain: Chain, target: str, form: str) 
         guards.add("looked_first")
     if is_anti_joined(scene, chain) or leaves_out(scene, call.func):
         guards.add("anti_join")
-    if _REFUSED.search(target):
-        guards.add("log")
+    if is_after_mark(scene, call.func, target):
+        guards.add("looked_first")
     return guards
 
 

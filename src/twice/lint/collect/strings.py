@@ -152,8 +152,9 @@ def _execution(scene: Scene, top: ast.expr) -> tuple[ast.Call | None, ast.AST]:
     if not name:
         return None, top
     constant = scene.constant_scope(top)
-    unit = None if constant else scene.module.unit(top)
-    uses = [use for use in scene.module.uses(name, unit) if constant or getattr(use, "lineno", 0) >= top.lineno]
+    anywhere = constant or scene.module.unit(top) == name  # a function that returns the text is called elsewhere
+    unit = None if anywhere else scene.module.unit(top)
+    uses = [use for use in scene.module.uses(name, unit) if anywhere or getattr(use, "lineno", 0) >= top.lineno]
     candidates = [(_receiver(scene, use), use) for use in uses]
     for call, use in candidates:
         if call is not None and method(call) in _CURSOR:
@@ -164,6 +165,9 @@ def _execution(scene: Scene, top: ast.expr) -> tuple[ast.Call | None, ast.AST]:
     for _, use in candidates:
         # Formatted first, then run: ``sql = QUERY.format(table)``; ``hook.run(sql)``.
         whole = _whole(scene, use) if isinstance(use, ast.expr) else use
+        made = scene.module.parent.get(use)
+        if whole is use and isinstance(made, ast.Call) and made.func is use:
+            whole = made
         again = name_given(scene, whole) if isinstance(whole, ast.expr) and whole is not use else ""
         for later in scene.module.uses(again, scene.module.unit(use)) if again else ():
             call = _receiver(scene, later)

@@ -103,10 +103,17 @@ def _joined(module: Module, node: ast.JoinedStr, depth: int) -> Text:
     return result
 
 
+def _is_name(text: str) -> bool:
+    """A table's name put together elsewhere: ``f"{schema}.orders"`` is known by the same words wherever it is used."""
+    return bool(re.fullmatch(r"[\wʔ]+(\.[\wʔ]+){1,2}", text))
+
+
 def _fill(module: Module, result: Text, value: ast.expr, depth: int) -> None:
     known = fold(module, value, depth + 1) if not isinstance(value, ast.Call) else None
-    if known is not None and known.value and not known.holes and len(known.value) < 4000:
+    if known is not None and known.value and (not known.holes or _is_name(known.value)) and len(known.value) < 4000:
         result.value += known.value
+        for inner, filled in known.holes.items():
+            result.holes.setdefault(inner, filled)
         return
     name = label(module, value)
     while name in result.holes and ast.dump(result.holes[name]) != ast.dump(value):

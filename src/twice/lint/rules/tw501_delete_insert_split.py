@@ -113,7 +113,7 @@ def _severity(delete: WriteFact, write: WriteFact, file: FileFacts) -> Severity 
         if one.unit.startswith("task ") and other.unit.startswith("task "):
             return certain
         commits = {fact.place.unit for fact in file.transactions if fact.kind == "commit"}
-        alone = one.transaction == "" or one.transaction.startswith("call:") or one.unit in commits
+        alone = one.transaction == "" or one.transaction.startswith(("call:", "with:")) or one.unit in commits
         return "warning" if alone else None
     if "?" in (one.transaction, other.transaction):
         return "warning" if file.language == "sql" or "" in (one.transaction, other.transaction) else None
