@@ -1,4 +1,4 @@
-"""Two thousand damaged files: no crash, and none takes longer than two seconds."""
+"""A hundred damaged files; `make test` tries two thousand (tests/contracts/test_lint_fuzz.py)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from types import ModuleType
 import pytest
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "soak_lint.py"
-ROUNDS = 2_000
-PARTS = 4
+ROUNDS = 100
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +24,9 @@ def soak() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_damaged_files_neither_crash_nor_hang(part: int, soak: ModuleType) -> None:
-    each = ROUNDS // PARTS
-    failures = [failure for given in soak.inputs(each, 7, part * each) if (failure := soak.tried(given))]
-    assert not failures, "\n".join(f"round {failure.number} of seed 7: {failure.what}" for failure in failures)
+def test_damaged_files_neither_crash_nor_hang(soak: ModuleType) -> None:
+    failures = [failure for given in soak.inputs(ROUNDS, 8) if (failure := soak.tried(given))]
+    assert not failures, "\n".join(f"round {failure.number} of seed 8: {failure.what}" for failure in failures)
 
 
 def test_a_round_is_the_same_text_every_time(soak: ModuleType) -> None:
