@@ -30,6 +30,8 @@ def to_sql(scene: Scene, call: ast.Call, name: str) -> None:
         mode = constant(scene.module, given).lower() if given is not None else "fail"
     if keyword(call, "method") is not None and "upsert" in scene.module.source(keyword(call, "method")).lower():  # type: ignore[arg-type]
         guards.add("conflict_clause")
+    if scene.in_memory:
+        guards.add("temporary")
     if _leaves_out(scene, call):
         guards.add("anti_join")
     if looks_first(scene, call) or is_after_mark(scene, call.func, target):

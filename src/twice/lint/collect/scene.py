@@ -58,6 +58,12 @@ class Scene:
         return next((kind for word, kind in hooks.items() if any(word in name for name in self.imports)), "")
 
     @cached_property
+    def in_memory(self) -> bool:
+        """Every database the file opens is gone when the process ends."""
+        opened = [call for call in self.module.calls if method(call) in ("connect", "create_engine")]
+        return bool(opened) and all(call.args and _is_memory(literal(call.args[0])) for call in opened)
+
+    @cached_property
     def is_dag(self) -> bool:
         return any(method(call) in ("DAG", "dag") for call in self.module.calls) and self.imports_any("airflow")
 
@@ -165,3 +171,7 @@ def _names_in(value: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} | {
         node.attr for node in ast.walk(value) if isinstance(node, ast.Attribute)
     }
+
+
+def _is_memory(address: object) -> bool:
+    return address in (":memory:", "sqlite://", "sqlite:///:memory:", "duckdb:///:memory:")

@@ -129,6 +129,8 @@ def _guarded(scene: Scene, found: Found, write: WriteFact) -> WriteFact:
     guards: set[Guard] = set(write.guards)
     if write.engine in ("cassandra", "hbase"):
         guards.add("upsert_store")
+    if scene.in_memory:
+        guards.add("temporary")
     if looks_first(scene, found.call or found.node):
         guards.add("looked_first")
     if write.verb == "insert" and found.call is not None and leaves_out(scene, rows_of(found.call)):
