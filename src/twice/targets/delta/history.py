@@ -58,14 +58,32 @@ class History:
         Delta's snapshot answers the same by a Spark job over the whole log (over a second for a small table, and again
         after each commit). The file is believed only if it belongs to the very commit that is in the log.
         """
-        text, line = self._text(f"{version:020d}.crc"), self._first_line(version)
+        checksum = self._checksum(version)
         try:
-            checksum, commit = json.loads(text or ""), json.loads(line or "")["commitInfo"]
-            if checksum["txnId"] != commit["txnId"]:
-                return None
             return {token["appId"]: int(token["version"]) for token in checksum["setTransactions"]}
         except (ValueError, KeyError, TypeError):
             return None
+
+    def files_at(self, version: int) -> list[dict[str, Any]] | None:
+        """Every file of a version, as Delta lists them in the same checksum file for tables that are not large; None
+        if it does not, or if the list is not whole by the file's own counts."""
+        checksum = self._checksum(version)
+        try:
+            files: list[dict[str, Any]] = checksum["allFiles"]
+            whole = len(files) == checksum["numFiles"], sum(f["size"] for f in files) == checksum["tableSizeBytes"]
+            return files if all(whole) else None
+        except (KeyError, TypeError):
+            return None
+
+    def _checksum(self, version: int) -> dict[str, Any]:
+        """Empty unless it belongs to the very commit that is in the log."""
+        text, line = self._text(f"{version:020d}.crc"), self._first_line(version)
+        try:
+            checksum: dict[str, Any] = json.loads(text or "")
+            same = checksum["txnId"] == json.loads(line or "")["commitInfo"]["txnId"]
+        except (ValueError, KeyError, TypeError):
+            return {}
+        return checksum if same else {}
 
     def _search(self, app_id: str, generation: int) -> tuple[int, Note] | None:
         lines = self._lines()

@@ -15,9 +15,11 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.targets.delta.condition import quoted
+from twice.core.slice import Slice
+from twice.targets.delta.condition import condition, quoted
 from twice.targets.delta.history import History
 from twice.targets.delta.table import Table, table_of
+from twice.targets.grain import slice_value
 
 SLICE_CHECK = "twice slice"
 _PACKAGE = "org.apache.spark.sql.delta"
@@ -147,14 +149,14 @@ class Transaction:
         """Register that the result was computed from this table: any change meanwhile is a conflict."""
         self._transaction.readWholeTable()
 
-    def write(self, frame: DataFrame, condition: str | None) -> list[Any]:
+    def write(self, frame: DataFrame, inside: str | None) -> list[Any]:
         """Write data files that no version refers to; the added files. Rows that break the condition fail the job.
 
         Dying here leaves files under the prefix of `named`.
         """
         checks = []
-        if condition is not None:
-            expression = self._session._jsparkSession.sessionState().sqlParser().parseExpression(condition)
+        if inside is not None:
+            expression = self._session._jsparkSession.sessionState().sqlParser().parseExpression(inside)
             checks.append(getattr(self._jvm, f"{_PACKAGE}.constraints.Constraints$Check")(SLICE_CHECK, expression))
         return _list(self._jvm, self._transaction.writeFiles(frame._jdf, self._seq(checks)))
 
@@ -164,15 +166,40 @@ class Transaction:
         rows = self._log.createDataFrame(self._transaction.snapshot(), self._seq(files), False, nothing)
         return DataFrame(rows, self._session)
 
-    def files_in(self, condition: str | None, column: str | None, type_: str | None) -> list[Any]:
-        """The files Delta takes the condition to select, registered as read. The caller verifies them."""
-        if condition is None or column is None:
+    def files_in(self, slices: Sequence[Slice] | None, column: str | None, type_: str | None) -> list[Any]:
+        """The files that hold the slices, registered as read; all files without slices. The caller verifies them."""
+        wanted = None if slices is None else condition(slices, column)
+        if slices is None or wanted is None or column is None or type_ is None:
             return _list(self._jvm, self._transaction.filterFiles())
         # Resolved against a column of the right name and type: of an unresolved `a.b` Delta would take `a` for a
         # struct, call the predicate not partition-only and hand back every file.
-        empty = self._session.sql(f"SELECT CAST(NULL AS {type_}) AS {quoted(column)}").where(condition)
-        expression = empty._jdf.queryExecution().analyzed().condition()
-        return _list(self._jvm, self._transaction.filterFiles(self._seq([expression]), False))
+        empty = self._session.sql(f"SELECT CAST(NULL AS {type_}) AS {quoted(column)}").where(wanted)
+        predicates = self._seq([empty._jdf.queryExecution().analyzed().condition()])
+        files = self._listed(slices, column, type_)
+        if files is None:
+            return _list(self._jvm, self._transaction.filterFiles(predicates, False))
+        # The two other halves of filterFiles, without its job over the log: a second for a small table.
+        self._transaction.trackReadPredicates(predicates, False, True)
+        self._transaction.trackFilesRead(self._seq(files))
+        return files
+
+    def _listed(self, slices: Sequence[Slice], column: str, type_: str) -> list[Any] | None:
+        """The same files from the list beside the commit; None if there is none, or Delta has another."""
+        listed = self._history.files_at(int(self._transaction.readVersion()))
+        checksum = self._transaction.snapshot().checksumOpt()
+        if listed is None or checksum.isEmpty() or checksum.get().allFiles().isEmpty():
+            return None
+        held = checksum.get().allFiles().get()
+        if held.size() != len(listed):
+            return None
+        found = []
+        for at, file in enumerate(listed):
+            value = slice_value(file["partitionValues"].get(column), type_)
+            if any(slice_.bounds is not None and slice_.bounds.contain(value) for slice_ in slices):
+                found.append(held.apply(at))
+                if str(held.apply(at).path()) != file["path"]:
+                    return None
+        return found
 
     def commit(
         self, added: Sequence[Any], removed: Sequence[Any], tokens: Mapping[str, int], told: str | None, note: str

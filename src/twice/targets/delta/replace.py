@@ -97,7 +97,7 @@ def _old_files(transaction: Transaction, staged: Staged) -> list[object]:
     column, type_ = handle.table.shape.partitioned_by, handle.table.slice_type
     if handle.read_at is not None:
         transaction.read_whole_table()
-    removed = transaction.files_in(condition(staged.plan.slices, column), column, type_)
+    removed = transaction.files_in(staged.plan.slices, column, type_)
     added = [file_of(file.json(), column) for file in handle.files]
     gone = [file_of(file.json(), column) for file in removed]
     verify(added, gone, staged.plan.slices, SliceType(type_), staged.rows_by_slice)
