@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from twice.core.audit import Measure
-from twice.core.scope import Scope, SliceColumn
+from twice.core.scope import Scope
 from twice.core.slice import Slice
 from twice.core.task import TableName
+from twice.core.time_scope import SliceColumn
 from twice.core.token import Note
 from twice.core.write import Plan
 

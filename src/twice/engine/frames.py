@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from twice.core.ports import Column, Shape
-from twice.core.scope import Scope, SliceColumn, Whole
+from twice.core.scope import Scope, Whole
 from twice.core.slice import SliceValue
+from twice.core.time_scope import SliceColumn
 from twice.engine.columns import declared, not_a_frame, quoted, refuse_twins
 from twice.engine.fingerprint import key_hash
 from twice.engine.session import run_of

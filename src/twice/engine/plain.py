@@ -10,8 +10,9 @@ from typing import Any, Protocol, cast
 
 from twice.core.audit import Measure
 from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Shape, Suspicion
-from twice.core.scope import Scope, SliceColumn, Whole
+from twice.core.scope import Scope, Whole
 from twice.core.slice import Slice
+from twice.core.time_scope import SliceColumn
 from twice.engine.columns import declared, not_a_frame, refuse_twins
 from twice.engine.slices import check_given, check_source, cut_of, value_of
 

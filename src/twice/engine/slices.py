@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from twice.core.ports import Column
-from twice.core.scope import SliceColumn
+from twice.core.time_scope import SliceColumn
 from twice.engine.columns import declared, find, listed
 from twice.errors import DeclarationError, ResultRefused
 

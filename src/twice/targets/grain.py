@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta, timezone
 
-from twice.core.scope import SliceColumn
 from twice.core.slice import SliceValue
+from twice.core.time_scope import SliceColumn
 from twice.errors import DeclarationError
 
 MARK = "twice.partitions"

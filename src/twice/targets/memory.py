@@ -14,9 +14,9 @@ from uuid import uuid4
 
 from twice.core.failpoints import Point, hit
 from twice.core.ports import Column, Foreign, Landed, Lost, Published, Shape, Staged
-from twice.core.scope import SliceColumn
 from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
+from twice.core.time_scope import SliceColumn
 from twice.core.token import Note
 from twice.core.write import Plan
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, StageMismatch

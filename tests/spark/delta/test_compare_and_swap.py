@@ -144,6 +144,20 @@ def test_a_conflict_that_moved_no_token_is_tried_again(house: DeltaHouse) -> Non
     assert table(house, target) == [NEW]
 
 
+@pytest.mark.parametrize("checksums", [True, False])
+def test_rows_another_writer_adds_to_the_slice_meanwhile_are_replaced_too(house: DeltaHouse, checksums: bool) -> None:
+    """Only the registered predicate makes their commit a conflict: it removes no file that we read."""
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="first")
+    staged = staged_day(house, target)
+    if not checksums:
+        forget_checksums(house)
+    with meanwhile(lambda: _sql(house, "INSERT INTO {} VALUES (DATE '2026-06-09', 'them', 5)")):
+        assert isinstance(commit(target, staged, {staged.plan.app_ids[0]: 1}), Landed)
+    assert table(house, target) == [NEW]
+
+
 def test_a_lost_reply_to_a_commit_that_landed_is_a_landing(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     from twice.targets.delta.internal import Transaction
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twice.core.scope import Daily, Every, Hourly, Monthly, TimeScope, Whole, slice_named
+from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, slice_named
 from twice.core.slice import WHOLE
+from twice.core.time_scope import TimeScope
 from twice.errors import DeclarationError, UsageError
 
 UTC = timezone.utc

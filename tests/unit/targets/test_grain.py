@@ -4,7 +4,8 @@ from datetime import date, datetime, timezone
 
 import pytest
 
-from twice.core.scope import Daily, Every, Hourly, Monthly, TimeScope
+from twice.core.scope import Daily, Every, Hourly, Monthly
+from twice.core.time_scope import TimeScope
 from twice.errors import DeclarationError
 from twice.targets.grain import check_grain, check_partitioning, check_values, grain_mark, slice_value
 

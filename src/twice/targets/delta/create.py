@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
 from twice.core.ports import Shape
-from twice.core.scope import SliceColumn
+from twice.core.time_scope import SliceColumn
 from twice.errors import DeclarationError
 from twice.targets.delta.condition import quoted
 from twice.targets.delta.internal import Log

@@ -7,7 +7,6 @@ from typing import Any
 
 from twice.core.ports import Foreign
 from twice.core.slice import Slice
-from twice.core.token import Note
 from twice.targets.delta.history import RECENT, History
 from twice.targets.delta.table import Table
 from twice.targets.grain import slice_value
@@ -17,11 +16,13 @@ def changes(history: History, table: Table, since: int, slices: Sequence[Slice])
     """Foreign commits after a version that changed rows of the slices; only the newest hundred commits are read."""
     found = []
     for version in range(max(since + 1, table.version - RECENT + 1), table.version + 1):
+        if history.note_at(version) is not None:
+            continue  # ours: most are, and one line tells
         actions = history.actions(version)
         if actions is None:
             continue
         info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-        if Note.from_json(info.get("userMetadata")) is None and _touches(actions, table, slices):
+        if _touches(actions, table, slices):
             found.append(Foreign(version, str(info.get("operation", "unknown operation"))))
     return tuple(found)
 

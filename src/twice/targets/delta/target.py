@@ -9,9 +9,9 @@ from dataclasses import replace as with_changes
 from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.ports import Foreign, Landed, Lost, Published, Shape, Staged
-from twice.core.scope import SliceColumn
 from twice.core.slice import Slice
 from twice.core.task import TableName
+from twice.core.time_scope import SliceColumn
 from twice.core.token import Note
 from twice.core.write import Plan
 from twice.errors import InputMissing

@@ -1,0 +1,220 @@
+"""What every scope over time shares: how instants, labels, bounds and slice columns belong together.
+
+A slice comes from a logical date, never from a clock. Each grain (scope.py) only says where its slices begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import ClassVar, Literal
+from zoneinfo import ZoneInfo
+
+from twice.core.slice import Bounds, Slice, SliceValue
+from twice.errors import DeclarationError, UsageError
+
+Grain = Literal["day", "month", "hour", "window"]
+ValueType = Literal["date", "timestamp"]
+
+
+@dataclass(frozen=True)
+class SliceColumn:
+    """The target's column that holds the slice's value, and how it comes from the scope column.
+
+    `derived` is False where the scope column itself is the slice column.
+    """
+
+    name: str
+    type: ValueType
+    source: str
+    source_type: ValueType
+    grain: Grain
+    zone: str | None
+    minutes: int
+    derived: bool
+
+
+@dataclass(frozen=True)
+class TimeScope:
+    """What `Daily`, `Monthly`, `Hourly` and `Every` share. Build one of those, not this."""
+
+    column: str
+    start: str
+    zone: str | None = None
+    lookback: int = 0
+    slice_column: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.column:
+            raise DeclarationError("a scope needs the name of its column", fix='Write Daily("order_date", …).')
+        if self.lookback < 0:
+            raise DeclarationError(f"lookback={self.lookback} is negative", fix="Give the number of earlier slices.")
+        if self.zone is not None:
+            _zone(self.zone)
+        self._first_local  # noqa: B018 - a wrong `start` must fail where it is written
+
+    def slice_at(self, instant: datetime) -> Slice:
+        """The slice that contains an instant."""
+        if instant.tzinfo is None:
+            raise UsageError(f"{instant.isoformat()} has no time zone", fix="Give it one, e.g. 2026-06-09T00:00Z.")
+        local = instant.astimezone(self._tz).replace(tzinfo=None)
+        return self._slice(self._floor(local))
+
+    def slice_of(self, text: str) -> Slice:
+        """The slice named by a label (`2026-06-09`) or by an instant with its zone (an orchestrator's date)."""
+        local = self._parse(text)
+        if local is None:
+            instant = _instant(text)
+            if instant is None:
+                raise UsageError(f"{text!r} is not a {self._noun} of this task", fix=f"Give it as {self._example}.")
+            found = self.slice_at(instant)
+        else:
+            found = self._slice(local)
+        if found.start == found.end:
+            raise UsageError(f"{text} does not exist in {self.zone}: its clocks skipped it", fix="Leave it out.")
+        if found.start < self.first.start:
+            raise UsageError(
+                f"{found.label} is before the task's start, {self.first.label}",
+                fix=f"Choose a {self._noun} from {self.first.label} on, or change start= in the declaration.",
+            )
+        return found
+
+    def between(self, start: datetime, end: datetime) -> Iterator[Slice]:
+        """The slices of `[start, end)`, which must begin and end on slice boundaries, oldest first."""
+        if start >= end:
+            raise UsageError(
+                f"the interval {start.isoformat()} to {end.isoformat()} is empty",
+                fix="Airflow 3 gives cron schedules a zero-width data interval: use a data-interval timetable "
+                "(CronDataIntervalTimetable), or pass the logical date with --date.",
+            )
+        first, last = self.slice_at(start), self.slice_at(end)
+        if first.start != start or last.start != end:
+            raise UsageError(
+                f"the interval {start.isoformat()} to {end.isoformat()} does not begin and end on a {self._noun}",
+                fix=f"The nearest boundaries are {first.start.isoformat()} and {last.start.isoformat()}.",
+            )
+        return self._walk(first, end)
+
+    def through(self, first: Slice, last: Slice) -> Iterator[Slice]:
+        """Every slice from `first` to `last`, both included."""
+        return self._walk(first, last.end)
+
+    def earlier(self, slice_: Slice, count: int) -> tuple[Slice, ...]:
+        """The `count` slices before this one, oldest first, none before the task's start."""
+        found: list[Slice] = []
+        at = slice_
+        while len(found) < count and at.start > self.first.start:
+            at = self.slice_at(at.start - timedelta(microseconds=1))
+            found.append(at)
+        return tuple(reversed(found))
+
+    def widened(self, slice_: Slice, before: timedelta) -> datetime:
+        """The instant `before` the slice's start; whole days are days of the zone's calendar, of 23 to 25 hours."""
+        local = slice_.start.astimezone(self._tz).replace(tzinfo=None)
+        if before % timedelta(days=1) or local != self._floor(local):
+            return slice_.start - before
+        return self._instant(local - before)
+
+    @cached_property
+    def first(self) -> Slice:
+        return self._slice(self._first_local)
+
+    @property
+    def held_in(self) -> SliceColumn:
+        """The slice column this scope gives its target."""
+        name = self.slice_column or self._default_column
+        derived = name != self.column
+        return SliceColumn(
+            name=name,
+            type=self._value_type if derived else self._column_type,
+            source=self.column,
+            source_type=self._column_type,
+            grain=self._grain,
+            zone=self.zone,
+            minutes=getattr(self, "minutes", 60),
+            derived=derived,
+        )
+
+    # What each grain says for itself.
+    _grain: ClassVar[Grain] = "day"
+    _noun: ClassVar[str] = "day"
+    _example: ClassVar[str] = "2026-06-09"
+    _value_type: ClassVar[ValueType] = "date"
+
+    @property
+    def _default_column(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def _column_type(self) -> ValueType:
+        return "date" if self.zone is None else "timestamp"
+
+    def _floor(self, local: datetime) -> datetime:
+        raise NotImplementedError
+
+    def _following(self, local: datetime) -> datetime:
+        raise NotImplementedError
+
+    def _label(self, local: datetime) -> str:
+        raise NotImplementedError
+
+    def _parse(self, text: str) -> datetime | None:
+        """The local start of the slice with this label; None if the text is no label of this grain."""
+        raise NotImplementedError
+
+    @property
+    def _tz(self) -> timezone | ZoneInfo:
+        return timezone.utc if self.zone is None else _zone(self.zone)
+
+    @cached_property
+    def _first_local(self) -> datetime:
+        local = self._parse(self.start)
+        if local is None:
+            raise DeclarationError(
+                f"start={self.start!r} is not the beginning of a {self._noun}",
+                fix=f'Write start="{self._example}".',
+            )
+        return local
+
+    def _walk(self, first: Slice, end: datetime) -> Iterator[Slice]:
+        at = first
+        while at.start < end:
+            if at.start < at.end:  # a day that a zone skipped has no instants and no slice
+                yield at
+            at = self._slice(self._following(self._local_start(at)))
+
+    def _local_start(self, slice_: Slice) -> datetime:
+        local = self._parse(slice_.label)
+        assert local is not None, slice_.label
+        return local
+
+    def _slice(self, local: datetime) -> Slice:
+        following = self._following(local)
+        start, end = self._instant(local), self._instant(following)
+        low, high = self._values(local, start), self._values(following, end)
+        return Slice(start, end, self._label(local), Bounds(self.held_in.name, low, high))
+
+    def _values(self, local: datetime, instant: datetime) -> SliceValue:
+        return local.date() if self.held_in.type == "date" else instant
+
+    def _instant(self, local: datetime) -> datetime:
+        # fold=0: where local midnight happens twice a day begins at the first; where it is skipped,
+        # the offset before the gap gives the instant of the jump, which is the day's first.
+        return local.replace(tzinfo=self._tz, fold=0).astimezone(timezone.utc)
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise DeclarationError(f"unknown time zone {name!r}", fix='Use an IANA name, e.g. "Europe/Berlin".') from error
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        instant = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return instant if instant.tzinfo is not None else None
