@@ -132,6 +132,7 @@ def test_a_result_that_may_not_be_written_is_refused_and_the_table_stays(stocked
     assert said in answer.err
     assert "The table is unchanged." in answer.err
     assert "Traceback" not in answer.err
+    assert len(answer.err.splitlines()) == 1, "one message, and nothing of Spark's own beside it"
     assert not list((stocked.warehouse / "shop").glob("wrong/**/*.parquet"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import subprocess
 import sys
@@ -32,6 +33,8 @@ _ARCHIVE = "spark.twice.archive"
 _RUN = "spark.twice.run"
 _SHORT_JOBS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _GIB = 1 << 30
+_PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark 4 writes every error it raises to stderr as well, as a page of JSON. The exception is told once, by us."""
 _FAREWELL_S = 180.0
 """Writing a class-data archive takes its time on a busy machine; only a JVM that hangs takes longer."""
 _LOOPBACK = "127.0.0.1"
@@ -45,6 +48,8 @@ _RUN_CONF = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.caseSensitive": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    # Spark 4.1 binds `:start` in its parser, and Delta 4.4's parser does not pass that on: bind it when analysing.
+    "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
@@ -103,6 +108,8 @@ def embedded(settings: SessionSettings) -> SparkSession:
     # The rest never becomes a command line: any user of the machine could read a secret there.
     _start_jvm(_spark_conf({k: v for k, v in wanted.items() if k.startswith(_SUBMITTED)}), settings.log)
     spark = SparkSession.builder.config(conf=_spark_conf(wanted)).getOrCreate()
+    for name in _PYSPARK_LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     atexit.register(close, spark)
     return spark
 
