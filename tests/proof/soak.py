@@ -4,7 +4,7 @@
 
 Each round kills one process at each failpoint on its own day and reruns it, and fires two processes at one slice with
 the lease lost. After each, the table must be what a clean run leaves: one token per slice, the same rows, no file
-that no commit refers to. The result goes to docs/proof/spine-<commit>.json.
+that no commit refers to. The result goes to docs/proof/spine.json.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def main() -> int:
     options = parser.parse_args()
     result = soak(options.rounds, options.kills, options.seed)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    file = RESULTS / f"spine-{result['commit'][:8]}.json"
+    file = RESULTS / "spine.json"
     file.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
     print(f"written to {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")
