@@ -16,7 +16,6 @@ class Outcome(str, Enum):
     ALREADY = "already published"
     IDENTICAL = "identical"  # restated: the new rows are the old rows
     CHANGED = "changed"  # restated: they are not
-    SETTLED = "settled"  # an earlier attempt had landed without reporting; now it is recorded
     UNKNOWN = "published (provenance unknown)"
 
 

@@ -10,9 +10,9 @@ from twice.core.record import AttemptRecord
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
-from twice.core.token import app_id
 from twice.core.write import Plan
 from twice.errors import UsageError
+from twice.runtime.plan import make_plan
 from twice.runtime.settle import never_looked, passed_at, settle_passed
 from twice.runtime.workshop import Workshop
 
@@ -61,9 +61,7 @@ def collect_all(shop: Workshop, session: Any) -> tuple[Collected, ...]:
             continue  # its declaration is gone; VACUUM has what it left
         slices = _named(task, sorted(labels))
         if slices:
-            plan = Plan(
-                task.write.compile(slices), slices, tuple(app_id(shop.project.id, name, s.label) for s in slices)
-            )
+            plan = make_plan(shop.project.id, task, slices)
             found.append(collect_passed(shop, task, shop.target_of(task.target, session), plan))
     return tuple(found)
 

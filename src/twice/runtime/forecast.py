@@ -9,7 +9,7 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.runtime.compute import compute
 from twice.runtime.decide import SliceState, decide
-from twice.runtime.run_task import make_plan
+from twice.runtime.plan import make_plan
 from twice.runtime.settle import remembered
 from twice.runtime.workshop import Workshop
 

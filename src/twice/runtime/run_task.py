@@ -15,14 +15,14 @@ from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.scope import Whole
 from twice.core.slice import Slice
 from twice.core.task import Task
-from twice.core.token import Kind, app_id
-from twice.core.write import Plan
+from twice.core.token import Kind
 from twice.errors import AuditFailed, EmptyRefused, StageMismatch
 from twice.runtime.attempt import Attempt, Ready, discarding, ended, reported
 from twice.runtime.audits import run_audits
 from twice.runtime.compute import Computed, compute, refuse_suspicions
 from twice.runtime.decide import SliceState, decide
 from twice.runtime.lease import Heartbeat, claim_slices
+from twice.runtime.plan import make_plan
 from twice.runtime.publish import finish, publish
 from twice.runtime.settle import Found, look
 from twice.runtime.workshop import Trace, Workshop
@@ -43,11 +43,6 @@ def run_task(
         session = shop.engine.fresh()
         target = shop.target_of(task.target, session)
         return _run_claimed(Attempt(shop, task, plan, kind, claim, trace, session, target), heartbeat)
-
-
-def make_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Plan:
-    app_ids = tuple(app_id(project, task.name, slice_.label) for slice_ in slices)
-    return Plan(task.write.compile(slices), slices, app_ids)
 
 
 def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
