@@ -1,4 +1,5 @@
-"""One JVM for all tests that need one. A test that asks for `spark` (or `session`) carries the mark by itself."""
+"""One JVM for all tests that need one, and one PostgreSQL. A test that asks for `spark` (or `session`) carries the
+mark by itself."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.postgres_server import PostgresServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,3 +46,19 @@ def session(spark: Any) -> Any:
     from twice.engine.session import run_session
 
     return run_session(spark)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL, started once. Use `database` unless the test is about the server itself."""
+    server = PostgresServer.start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of an empty database, dropped afterwards."""
+    url = postgres.fresh_database()
+    yield url
+    postgres.drop(url)
