@@ -17,6 +17,7 @@
         ├── StageMismatch           what was staged is not what was computed
         ├── Superseded              another attempt published first, with another intention
         ├── LeaseLost               this attempt was too slow and lets go before publishing
+        ├── Quarantined             every retry failed: it waits for a person (twice retry)  exit 5
         └── OutcomeUnknown          the commit's reply was lost and the target cannot be read
 
 Each error says four things, in this order: what happened, to which task and slice (`where`), what is now
@@ -131,6 +132,11 @@ class Superseded(RunError):
 
 class LeaseLost(RunError):
     code = "lease-lost"
+
+
+class Quarantined(RunError):
+    code = "quarantined"
+    exit_code = 5
 
 
 class OutcomeUnknown(RunError):

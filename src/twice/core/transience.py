@@ -1,0 +1,223 @@
+"""Is an error passing, or here to stay? One table, by what errors say of themselves. Pure: no driver is imported.
+
+An error is judged by the most exact thing it says: a Spark condition, an SQLSTATE, an HTTP status, else its class or
+(where a system gives nothing better) its words. What nobody lists is permanent: trying again what cannot work hides
+it. A task says what it knows better with `Retry(transient=…, permanent=…)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+Mark = type[BaseException] | str | int
+"""How a person names errors: a class, a class's name (also a Java one), an SQLSTATE or its first two characters, a
+Spark condition, an HTTP status."""
+
+
+class Nature(str, Enum):
+    TRANSIENT = "transient"  # a new attempt may go well by itself
+    PERMANENT = "permanent"  # somebody must change something first
+
+
+T, P = Nature.TRANSIENT, Nature.PERMANENT
+
+# fmt: off
+STATUSES: Mapping[int, Nature] = {
+    408: T, 425: T, 429: T,            # too slow, too early, too many
+    500: T, 502: T, 503: T, 504: T,
+    507: P,                            # out of space
+    520: T, 521: T, 522: T, 523: T, 524: T, 529: T,  # what proxies and overloaded services say beside the standard
+}
+
+SQLSTATES: Mapping[str, Nature] = {    # the longest prefix counts
+    "08": T, "08P01": P,               # connection lost; protocol violated
+    "40": T,                           # rolled back: serialization failure, deadlock
+    "53": T, "53100": P, "53400": P,   # too many connections, out of memory; disk full, limit configured
+    "55006": T, "55P03": T,            # in use, lock not available
+    "57P01": T, "57P02": T, "57P03": T, "57P05": T,  # the server stops, crashed, starts, ends an idle session
+}
+
+CONDITIONS: Mapping[str, Nature] = {   # Spark's and Delta's names
+    "DELTA_CONCURRENT_APPEND": T, "DELTA_CONCURRENT_DELETE_DELETE": T, "DELTA_CONCURRENT_DELETE_READ": T,
+    "DELTA_CONCURRENT_TRANSACTION": T, "DELTA_CONCURRENT_WRITE": T, "DELTA_MAX_COMMIT_RETRIES_EXCEEDED": T,
+    "DELTA_METADATA_CHANGED": T, "DELTA_PROTOCOL_CHANGED": T,
+    "DELTA_ACTIVE_SPARK_SESSION_NOT_FOUND": P,
+    "OPERATION_CANCELED": P, "SPARK_JOB_CANCELLED": P,  # somebody wanted it to end
+}
+
+CLASSES: Mapping[str, Nature] = {
+    # Ours. UserCodeError, EnvironmentProblem and a plain RunError say nothing: their cause does.
+    "twice.errors.UsageError": P, "twice.errors.DeclarationError": P, "twice.errors.SliceBusy": P,
+    "twice.errors.InputMissing": P, "twice.errors.ResultRefused": P, "twice.errors.AuditFailed": P,
+    "twice.errors.Superseded": P, "twice.errors.LeaseLost": P, "twice.errors.Quarantined": P,
+    "twice.errors.StageMismatch": T, "twice.errors.OutcomeUnknown": T,
+    # Python
+    "builtins.ConnectionError": T, "builtins.TimeoutError": T, "asyncio.exceptions.TimeoutError": T,
+    "concurrent.futures._base.TimeoutError": T, "socket.gaierror": T,
+    "http.client.RemoteDisconnected": T, "http.client.IncompleteRead": T,
+    "ssl.SSLCertVerificationError": P,
+    "requests.exceptions.SSLError": P, "requests.exceptions.ConnectionError": T, "requests.exceptions.Timeout": T,
+    "requests.exceptions.ChunkedEncodingError": T,
+    "httpx.UnsupportedProtocol": P, "httpx.TransportError": T,
+    "urllib3.exceptions.TimeoutError": T, "urllib3.exceptions.ProtocolError": T,
+    "botocore.exceptions.ConnectionError": T, "botocore.exceptions.HTTPClientError": T,
+    "psycopg.OperationalError": T, "psycopg2.OperationalError": T,
+    # The JVM behind this session is gone: only a new process helps.
+    "py4j.protocol.Py4JNetworkError": P,
+    # Java, met as the cause of a Spark error
+    "java.net.SocketException": T, "java.net.SocketTimeoutException": T, "java.net.UnknownHostException": T,
+    "java.net.http.HttpTimeoutException": T, "java.util.concurrent.TimeoutException": T,
+    "java.sql.SQLTransientException": T, "java.sql.SQLRecoverableException": T,
+    "org.apache.http.NoHttpResponseException": T, "org.apache.http.conn.ConnectTimeoutException": T,
+    "org.apache.hadoop.ipc.RetriableException": T, "org.apache.hadoop.ipc.StandbyException": T,
+    "org.apache.hadoop.fs.s3a.AWSServiceThrottledException": T, "org.apache.hadoop.fs.s3a.AWSStatus500Exception": T,
+    "org.apache.spark.rpc.RpcTimeoutException": T, "org.apache.spark.shuffle.FetchFailedException": T,
+}
+
+WORDS: Mapping[str, Nature] = {        # of systems that give no code; in the order they are looked for
+    # psycopg has no SQLSTATE for a connection that was refused.
+    "password authentication failed": P, "no pg_hba.conf entry": P, "no password supplied": P,
+    "does not exist": P, "not permitted to log in": P,
+    "database is locked": T, "database table is locked": T,  # SQLite
+    "ExecutorLostFailure": T,
+}
+# fmt: on
+
+_DEPTH = 30
+"""How far a chain of causes is followed; a longer one is a ring."""
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What one error of a chain says of itself. `classes`: its own and those it derives from, nearest first."""
+
+    classes: tuple[str, ...]
+    sqlstate: str | None = None
+    condition: str | None = None
+    status: int | None = None
+    message: str = ""
+
+    @property
+    def ours(self) -> bool:
+        return self.classes[0].startswith("twice.errors.")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """`why` is shown to people: the sign that decided."""
+
+    nature: Nature
+    why: str
+
+
+def judge(chain: Sequence[Signs], *, transient: Sequence[Mark] = (), permanent: Sequence[Mark] = ()) -> Judgement:
+    """The nature of an error, by its own signs and then those of its causes, outermost first. The task's own marks
+    come before the table, and `permanent` before `transient`: it is the careful one. What twice itself refuses (a
+    failed audit, a wrong declaration) no task can call passing."""
+    refused = _by_table(chain[0]) if chain[0].ours else None
+    if refused is not None and refused.nature is P:
+        return refused
+    for nature, marks in ((P, permanent), (T, transient)):
+        for mark in marks:
+            if any(_bears(signs, mark) for signs in chain):
+                return Judgement(nature, f"the task says {named(mark)} is {nature.value}")
+    for signs in chain:
+        found = _by_table(signs)
+        if found is not None:
+            return found
+    return Judgement(P, "nothing about it is known to be passing")
+
+
+def of_status(status: int) -> Nature:
+    """An HTTP answer that is no success."""
+    return STATUSES.get(status, P)
+
+
+def of_sqlstate(sqlstate: str) -> Nature | None:
+    """None where the table has no word for it."""
+    return SQLSTATES.get(sqlstate) or SQLSTATES.get(sqlstate[:2])
+
+
+def signs_of(error: BaseException) -> tuple[Signs, ...]:
+    """The error and its explicit causes, outermost first. `raise … from None` and errors that merely happened while
+    another one was handled say nothing about each other."""
+    return tuple(_read(each) for each in _causes(error))
+
+
+def named(mark: Mark) -> str:
+    return f"{mark.__module__}.{mark.__qualname__}" if isinstance(mark, type) else str(mark)
+
+
+def _by_table(signs: Signs) -> Judgement | None:
+    if signs.condition is not None:
+        condition = signs.condition.partition(".")[0]
+        if condition in CONDITIONS:
+            return Judgement(CONDITIONS[condition], f"condition {signs.condition}")
+    if signs.sqlstate is not None:
+        nature = of_sqlstate(signs.sqlstate)
+        # A class says less than a code: an OperationalError with a code that nobody lists is not a lost connection.
+        return Judgement(nature, f"SQLSTATE {signs.sqlstate}") if nature else None
+    if signs.status is not None:
+        return Judgement(of_status(signs.status), f"HTTP status {signs.status}")
+    words = next((words for words in WORDS if words in signs.message), None)
+    # Our own errors quote others; their class is what they say.
+    if words is not None and not signs.ours:
+        return Judgement(WORDS[words], f"{words!r}")
+    for name in signs.classes:
+        if name in CLASSES:
+            return Judgement(CLASSES[name], name.removeprefix("builtins.").removeprefix("twice.errors."))
+    return None
+
+
+def _bears(signs: Signs, mark: Mark) -> bool:
+    if isinstance(mark, int):
+        return signs.status == mark
+    name = named(mark)
+    if any(name in (each, each.rpartition(".")[2]) for each in signs.classes):
+        return True
+    if signs.sqlstate is not None and name in (signs.sqlstate, signs.sqlstate[:2]):
+        return True
+    return signs.condition is not None and (signs.condition == name or signs.condition.startswith(f"{name}."))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    each: object = error
+    while isinstance(each, BaseException) and id(each) not in seen and len(seen) < _DEPTH:
+        seen.add(id(each))
+        yield each
+        # SQLAlchemy keeps the driver's error as `orig`, urllib its cause as `reason`.
+        each = each.__cause__ or getattr(each, "orig", None) or getattr(each, "reason", None)
+
+
+def _read(error: BaseException) -> Signs:
+    sqlstate = getattr(error, "sqlstate", None)
+    return Signs(
+        classes=tuple(named(each) for each in type(error).__mro__[:-1]),
+        sqlstate=sqlstate if isinstance(sqlstate, str) and sqlstate else None,
+        status=_status(error),
+        message=_message(error),
+    )
+
+
+def _message(error: BaseException) -> str:
+    # Not str(): a PySpark error asks its JVM, which may be gone. What is in `args` is at hand.
+    return " ".join(arg for arg in error.args if isinstance(arg, str))
+
+
+def _status(error: BaseException) -> int | None:
+    """As requests, httpx, aiohttp, urllib, Google's and Amazon's clients keep it."""
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        response = response.get("ResponseMetadata")
+        found = response.get("HTTPStatusCode") if isinstance(response, Mapping) else None
+        candidates = [found]
+    else:
+        candidates = [getattr(response, "status_code", None)]
+        candidates += [getattr(error, name, None) for name in ("status_code", "status", "code")]
+    for value in candidates:
+        if isinstance(value, int) and 400 <= value <= 599:
+            return int(value)
+    return None
