@@ -19,7 +19,7 @@ from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Daily
 from twice.core.task import TableName
 from twice.core.token import Note, app_id
-from twice.core.write import Plan, ReplaceRows
+from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.session import SessionSettings, close, embedded, run_session
 from twice.targets.delta import DeltaTarget
 from twice.targets.delta.internal import Log, acting
@@ -37,7 +37,7 @@ class Aged:
         self.spark, self.root, self.count = spark, root, count
         self.name, self.twin = TableName(f"bench.tokens_{count}"), TableName(f"bench.plain_{count}")
         for table in (self.name, self.twin):
-            self.target().prepare(table, Shape(COLUMNS), DAILY.held_in, False)
+            self.target().prepare(table, Shape(COLUMNS), Layout(DAILY.held_in), False)
         self._grow_old()
         self.publish(0)
 

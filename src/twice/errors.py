@@ -12,6 +12,7 @@
         │   ├── Nondeterministic    the plan gives another result on the next run
         │   ├── SchemaDrift         the result's columns are not the table's
         │   ├── RowsOutsideSlice    rows that do not belong to the slice (or have no slice)
+        │   ├── NullKey             rows to merge without a key
         │   └── EmptyRefused        an empty result, where the task says `empty="refuse"`
         ├── AuditFailed             staged rows did not pass; nobody saw them
         ├── StageMismatch           what was staged is not what was computed
@@ -112,6 +113,10 @@ class SchemaDrift(ResultRefused):
 
 class RowsOutsideSlice(ResultRefused):
     code = "rows-outside-slice"
+
+
+class NullKey(ResultRefused):
+    code = "null-key"
 
 
 class EmptyRefused(ResultRefused):

@@ -17,7 +17,7 @@ from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Intention, Note, app_id
-from twice.core.write import Plan, ReplaceRows
+from twice.core.write import Layout, Plan, ReplaceRows
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift, StageMismatch
 
 REVENUE = TableName("shop.revenue")
@@ -57,7 +57,7 @@ def plan_of(*slices: Slice, task: str = "revenue") -> Plan:
 
 def prepare(target: Target, scope: Scope = DAILY, columns: Sequence[Column] = COLUMNS, evolve: bool = False) -> Shape:
     column = None if isinstance(scope, Whole) else scope.held_in
-    return target.prepare(REVENUE, Shape(tuple(columns)), column, evolve)
+    return target.prepare(REVENUE, Shape(tuple(columns)), Layout(column), evolve)
 
 
 def generations(target: Target, plan: Plan) -> dict[str, int]:

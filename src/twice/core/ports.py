@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from twice.core.audit import Measure
-from twice.core.scope import Scope
+from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
 from twice.core.token import Note
-from twice.core.write import Plan
+from twice.core.write import Changes, Layout, Plan
 
 Frame = Any
 """A Spark DataFrame, or `targets.memory.Rows` where there is no JVM."""
@@ -44,7 +44,10 @@ class Published:
 
 @dataclass(frozen=True)
 class Staged:
-    """Rows that are written and invisible. `handle` is the target's own; it dies with the process."""
+    """Rows that are written and invisible. `handle` is the target's own; it dies with the process.
+
+    `deduplicated`: so many more rows were given, and lost to a newer row of their key.
+    """
 
     table: TableName
     plan: Plan
@@ -52,14 +55,16 @@ class Staged:
     rows: int
     rows_by_slice: Mapping[str, int]
     files: tuple[str, ...] = ()
+    deduplicated: int = 0
     handle: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Landed:
-    """Data and tokens are in the table, read back."""
+    """Data and tokens are in the table, read back. `changes` is told by keyed writes."""
 
     version: int
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,8 @@ class Target(Protocol):
     wherever it dies.
     """
 
-    def prepare(self, table: TableName, shape: Shape, slice_column: SliceColumn | None, evolve: bool) -> Shape:
-        """Create the table if it is missing; refuse a grain or schema that does not fit. Returns its shape.
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Shape:
+        """Create the table if it is missing; refuse a layout or schema that does not fit. Returns its shape.
         A second call changes nothing. Dying here leaves no table, or an empty one."""
 
     def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
@@ -97,15 +102,19 @@ class Target(Protocol):
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         """Commits after a version, as far as the log remembers, by which others changed rows of these slices."""
 
-    def stage(self, table: TableName, frame: Frame, plan: Plan, attempt: str, *, read_at: int | None = None) -> Staged:
-        """Write the rows where no reader sees them. Refuses rows outside the plan's slices.
+    def stage(
+        self, table: TableName, frame: Frame | None, plan: Plan, attempt: str, *, read_at: int | None = None
+    ) -> Staged:
+        """Write the rows where no reader sees them. Refuses rows outside the plan's slices, and NULL in a key.
+        Without a frame there are no rows: an append then moves its tokens alone.
         `read_at`: the version of this very table that the rows were computed from, if they were: the commit then
         refuses rows that are out of date.
         Dying here leaves invisible files that `discard` finds by the attempt's name."""
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
-        token by one, in one commit, then read back. Else Lost. Dying here has published all or nothing."""
+        token to the note's generation, in one commit, then read back. Else Lost. A keyed write that changes no row
+        writes no file and moves its token all the same. Dying here has published all or nothing."""
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Delete what an attempt that did not land has staged; how many files. Never touches a file that any
@@ -166,8 +175,14 @@ class Engine(Protocol):
     def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> Frame:
         """The rows of `[start, end)` on a DATE or TIMESTAMP column."""
 
-    def shape(self, frame: Frame, scope: Scope) -> tuple[Frame, Shape]:
-        """The result with its slice column added and checked against the scope."""
+    def newest(self, frame: Frame, column: str) -> tuple[CursorValue | None, int]:
+        """The greatest value of a cursor column, and how many rows have none."""
+
+    def since(self, frame: Frame, column: str, window: Window) -> Frame:
+        """The rows of a window on a cursor column; NULL is never inside."""
+
+    def shape(self, frame: Frame, slice_column: SliceColumn | None) -> tuple[Frame, Shape]:
+        """The result with its slice column, if it has one, added and checked against the scope column."""
 
     def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:
         """What in the analysed plan is not the same on every run."""

@@ -9,6 +9,7 @@ from datetime import datetime
 from twice.core.audit import AuditResult
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
+from twice.core.write import Changes
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,14 @@ class InputRecord:
 
 @dataclass(frozen=True)
 class SliceRecord:
-    """One slice of one attempt. `expected` is the generation found at look; publishing makes it one more."""
+    """One slice of one attempt. `expected` is the generation found at look, `aim` the one it would publish."""
 
     label: str
     expected: int | None = None
     intention: Intention | None = None
     rows: int | None = None
     fingerprint: str | None = None
+    aim: int | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Facts:
     notes: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     error: Mapping[str, str] | None = None
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ class AttemptRecord:
     seconds: Mapping[str, float]
     error: Mapping[str, str] | None
     discarded: bool
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True)

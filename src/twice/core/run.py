@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from twice.core.audit import AuditResult
+from twice.core.write import Changes
 
 
 class Outcome(str, Enum):
@@ -16,6 +17,7 @@ class Outcome(str, Enum):
     ALREADY = "already published"
     IDENTICAL = "identical"  # restated: the new rows are the old rows
     CHANGED = "changed"  # restated: they are not
+    NOTHING_NEW = "nothing new"  # an incremental task: its source has not moved beyond the mark
     UNKNOWN = "published (provenance unknown)"
 
 
@@ -52,7 +54,8 @@ class SliceResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run's end. `why` says why it was computed, or why not; `notes` what a person should know."""
+    """One run's end. `why` says why it was computed, or why not; `notes` what a person should know.
+    `mark` is where an incremental task is now; `more`: its source goes further, another run will take it."""
 
     task: str
     outcome: Outcome
@@ -63,3 +66,6 @@ class RunResult:
     audits: tuple[AuditResult, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+    changes: Changes | None = None
+    mark: str | None = None
+    more: bool = False

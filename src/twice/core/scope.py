@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
-from twice.core.time_scope import Grain, TimeScope, ValueType
+from twice.core.time_scope import Grain, SliceColumn, TimeScope, ValueType
 from twice.errors import DeclarationError, UsageError
 
 
@@ -149,15 +150,21 @@ class Whole:
         return WHOLE
 
 
-Scope = Daily | Monthly | Hourly | Every | Whole
+Scope = Daily | Monthly | Hourly | Every | Whole | Since
+
+
+def slice_column_of(scope: Scope) -> SliceColumn | None:
+    """The slice column a scope gives its target, if it cuts by time."""
+    return scope.held_in if isinstance(scope, TimeScope) else None
 
 
 def slice_named(scope: Scope, text: str | None) -> Slice:
     """The slice a caller asks for. A time scope needs a date; the clock is never asked."""
-    if isinstance(scope, Whole):
-        if text not in (None, WHOLE.label):
-            raise UsageError(f"this task owns its whole table; it has no slice {text!r}", fix="Leave out --date.")
-        return WHOLE
+    if not isinstance(scope, TimeScope):
+        if text not in (None, scope.only.label):
+            owns = "owns its whole table" if isinstance(scope, Whole) else "goes on from its mark"
+            raise UsageError(f"this task {owns}; it has no slice {text!r}", fix="Leave out --date.")
+        return scope.only
     if text is None:
         raise UsageError(
             f"no date given, and a {scope._noun} is never taken from the clock",

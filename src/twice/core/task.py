@@ -12,8 +12,9 @@ from typing import Any, Literal, Protocol
 
 from twice.core.audit import Audit
 from twice.core.scope import Scope, Whole
+from twice.core.since import Since
 from twice.core.slice import Slice
-from twice.core.write import WriteVerb
+from twice.core.write import Layout, WriteVerb
 from twice.errors import DeclarationError
 
 Rerun = Literal["when_changed", "never", "always"]
@@ -83,8 +84,15 @@ class Strategy(Protocol):
     @property
     def name(self) -> str: ...
 
-    def check(self, scope: Scope) -> None:
+    @property
+    def restatable(self) -> bool:
+        """Whether a published slice can be computed again. What is not must stay as it was published."""
+
+    def check(self, scope: Scope, policy: Policy) -> None:
         """Raise DeclarationError where this strategy cannot keep its promise on such a scope."""
+
+    def layout(self, scope: Scope) -> Layout:
+        """What the target must look like."""
 
     def compile(self, slices: tuple[Slice, ...]) -> WriteVerb: ...
 
@@ -131,7 +139,31 @@ def check_task(task: Task) -> None:
                 where=task.name,
                 fix="Leave out by=.",
             )
-    task.write.check(task.scope)
+    if isinstance(task.scope, Since):
+        _check_cursor(task, task.scope)
+    try:
+        task.write.check(task.scope, task.policy)
+    except DeclarationError as error:
+        error.at(task.name)
+        raise
+
+
+def _check_cursor(task: Task, scope: Since) -> None:
+    """One input is read from the mark on; the upper bound is read from it too, so it must be known which."""
+    cut = [name for name, source in task.inputs.items() if source.by is not None]
+    if len(cut) != 1 or task.inputs[cut[0]].by != scope.cursor:
+        raise DeclarationError(
+            f"Since({scope.cursor!r}) needs exactly one input that is cut by {scope.cursor}, "
+            f"and {', '.join(cut) or 'no input'} is cut",
+            where=task.name,
+            fix=f'Write read("…", by="{scope.cursor}") for the input with the cursor, and no by= for the others.',
+        )
+    if task.inputs[cut[0]].before:
+        raise DeclarationError(
+            "before= has no meaning on Since(…): the mark says where reading begins",
+            where=task.name,
+            fix="Leave it out; lag= on the scope waits for late rows.",
+        )
 
 
 def _check_parameters(task: Task) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["run", "restate"]
+Kind = Literal["run", "restate", "reset"]
 
 
 def app_id(project: str, task: str, label: str) -> str:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from twice.core.slice import Slice
+from twice.core.time_scope import SliceColumn
+
+NullKeys = Literal["refuse", "match"]
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,41 @@ class ReplaceRows:
     slices: tuple[Slice, ...]
 
 
-WriteVerb = ReplaceRows
+@dataclass(frozen=True)
+class UpsertRows:
+    """Staged rows whose key is new are inserted; the others update the row they match, unless it is newer
+    (`newest_by`), unchanged, or only inserting is wanted (`insert_only`).
+
+    Of several staged rows with one key one survives: the newest, then the one with the greatest content hash.
+    `delete_missing`: rows inside the slices (all rows, where a slice has no bounds) whose key is not staged go.
+    """
+
+    slices: tuple[Slice, ...]
+    key: tuple[str, ...]
+    newest_by: str | None = None
+    insert_only: bool = False
+    delete_missing: bool = False
+    null_keys: NullKeys = "refuse"
+
+
+@dataclass(frozen=True)
+class AppendRows:
+    """The staged rows are added. Only the token tells whether they are there already."""
+
+    slices: tuple[Slice, ...]
+
+
+WriteVerb = ReplaceRows | UpsertRows | AppendRows
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a write needs of its table. `slice_column` holds the slice's value; a new table is partitioned by it.
+    `key` names a row. `any_partitions`: an existing table may be partitioned otherwise."""
+
+    slice_column: SliceColumn | None = None
+    key: tuple[str, ...] = ()
+    any_partitions: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,3 +65,17 @@ class Plan:
 
     def app_id(self, slice_: Slice) -> str:
         return self.app_ids[self.slices.index(slice_)]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a write did, in rows. `older`: ignored, since the table holds a newer row of their key.
+    `differing`: left alone by an insert-only write although the table's row of their key differs."""
+
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    deduplicated: int = 0
+    deleted: int = 0
+    older: int = 0
+    differing: int = 0

@@ -116,7 +116,7 @@ def _exercise(spark: SparkSession, table: str) -> None:
     rows = session.range(100).selectExpr("id", "id % 7 AS k", "date_add(DATE '2026-01-01', cast(id % 2 AS int)) AS day")
     rows.write.format("delta").partitionBy("day").save(table)
     orders = engine.cut(session.read.format("delta").load(table), "day", slice_.start, slice_.end, None)
-    result, _ = engine.shape(orders.groupBy("day", "k").agg({"id": "sum"}).toDF("day", "id", "k"), scope)
+    result, _ = engine.shape(orders.groupBy("day", "k").agg({"id": "sum"}).toDF("day", "id", "k"), scope.held_in)
     engine.leaves(result)
     engine.suspicions(result)
     for version in (1, 2):

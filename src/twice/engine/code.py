@@ -26,6 +26,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from twice.core.scope import Scope, Whole
+from twice.core.since import Since
 from twice.core.task import Task
 from twice.engine import modules
 from twice.engine.sql import normalised
@@ -57,6 +58,8 @@ def _options(task: Task) -> Iterator[str]:
 def _scope(scope: Scope) -> str:
     if isinstance(scope, Whole):
         return "whole"
+    if isinstance(scope, Since):
+        return json.dumps(["since", scope.cursor, scope.type])
     held = scope.held_in
     return json.dumps([held.grain, held.source, held.name, held.type, held.zone, held.minutes])
 

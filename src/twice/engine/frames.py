@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -12,13 +12,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from twice.core.ports import Column, Shape
-from twice.core.scope import Scope, Whole
+from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import SliceValue
 from twice.core.time_scope import SliceColumn
 from twice.engine.columns import declared, not_a_frame, quoted, refuse_twins
 from twice.engine.fingerprint import key_hash
 from twice.engine.session import run_of
-from twice.engine.slices import check_given, check_source, cut_of
+from twice.engine.slices import check_given, check_source, cursor_of, cut_of, type_of_cursor
 from twice.errors import ResultRefused
 
 
@@ -32,15 +32,50 @@ def cut(frame: DataFrame, column: str, start: datetime, end: datetime, zone: str
     return frame.where((at >= moment(wanted.low)) & (at < moment(wanted.high)))
 
 
-def shape(result: Any, scope: Scope) -> tuple[DataFrame, Shape]:
+def newest(frame: DataFrame, column: str) -> tuple[CursorValue | None, int]:
+    """One job. As whole numbers: a timestamp on its way to Python would pass through this process's time zone."""
+    cursor = cursor_of(columns_of(frame), column)
+    at = sf.col(quoted(cursor.name))
+    row = frame.agg(sf.max(_number(at, cursor.type)), sf.count_if(at.isNull())).first()
+    assert row is not None
+    value, nulls = row[0], int(row[1])
+    if value is None or type_of_cursor(cursor.type) == "integer":
+        return value, nulls
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    if type_of_cursor(cursor.type) == "date":
+        return epoch.date() + timedelta(days=value), nulls
+    return epoch + timedelta(microseconds=value), nulls
+
+
+def since(frame: DataFrame, column: str, window: Window) -> DataFrame:
+    cursor = cursor_of(columns_of(frame), column, type_of(window.low))
+    at = sf.col(quoted(cursor.name))
+    low, high = (_bound(value, cursor.type) for value in (window.low, window.high))
+    return frame.where((at >= low) & ((at <= high) if window.closed else (at < high)))
+
+
+def _number(at: SparkColumn, type_: str) -> SparkColumn:
+    if type_ == "timestamp_ntz":
+        at = at.cast("timestamp")  # the run's session is in UTC
+    if type_of_cursor(type_) == "timestamp":
+        return sf.unix_micros(at)
+    return sf.unix_date(at) if type_ == "date" else at
+
+
+def _bound(value: CursorValue, type_: str) -> SparkColumn:
+    if isinstance(value, int):
+        return sf.lit(value)
+    return moment(value).cast("timestamp_ntz") if type_ == "timestamp_ntz" else moment(value)
+
+
+def shape(result: Any, held: SliceColumn | None) -> tuple[DataFrame, Shape]:
     """The result with its slice column, checked. A slice value that contradicts its row's scope column becomes
     NULL: no slice owns it, so every target refuses the row, in the pass that writes it."""
     frame = _frame(result)
     columns = columns_of(frame)
     refuse_twins(columns)
-    if isinstance(scope, Whole):
+    if held is None:
         return frame, Shape(columns)
-    held = scope.held_in
     source = check_source(columns, held)
     if not held.derived:
         frame = frame.withColumnRenamed(source.name, held.name)

@@ -10,11 +10,11 @@ from typing import Any, Protocol, cast
 
 from twice.core.audit import Measure
 from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Shape, Suspicion
-from twice.core.scope import Scope, Whole
+from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 from twice.engine.columns import declared, not_a_frame, refuse_twins
-from twice.engine.slices import check_given, check_source, cut_of, value_of
+from twice.engine.slices import check_given, check_source, cursor_of, cut_of, value_of
 
 
 class Table(Protocol):
@@ -39,13 +39,25 @@ class PlainEngine:
         at = _index(frame, cut.column)
         return _kept(frame, lambda row: row[at] is not None and cut.low <= row[at] < cut.high)
 
-    def shape(self, frame: Frame, scope: Scope) -> tuple[Frame, Shape]:
+    def newest(self, frame: Frame, column: str) -> tuple[CursorValue | None, int]:
+        at = _index(frame, cursor_of(frame.columns, column).name)
+        values = [row[at] for row in frame.rows if row[at] is not None]
+        return max(values, default=None), len(frame.rows) - len(values)
+
+    def since(self, frame: Frame, column: str, window: Window) -> Frame:
+        at = _index(frame, cursor_of(frame.columns, column, type_of(window.low)).name)
+        low, high = window.low, window.high
+        return _kept(
+            frame, lambda row: row[at] is not None and (low <= row[at] < high or (window.closed and row[at] == high))
+        )
+
+    def shape(self, frame: Frame, slice_column: SliceColumn | None) -> tuple[Frame, Shape]:
         if not hasattr(frame, "columns") or not hasattr(frame, "rows"):
             raise not_a_frame(frame)
         refuse_twins(cast(Table, frame).columns)
-        if isinstance(scope, Whole):
+        if slice_column is None:
             return frame, Shape(frame.columns)
-        held = scope.held_in
+        held = slice_column
         source = _index(frame, check_source(frame.columns, held).name)
         if held.derived:
             frame = _with(frame, held, lambda row: value_of(held, row[source]))

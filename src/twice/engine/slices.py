@@ -8,12 +8,29 @@ from datetime import date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from twice.core.ports import Column
+from twice.core.since import CursorType
 from twice.core.time_scope import SliceColumn
 from twice.engine.columns import declared, find, listed
 from twice.errors import DeclarationError, ResultRefused
 
+_INITIAL = {
+    "timestamp": 'Write an instant with its zone: initial="2026-01-01T00:00:00Z".',
+    "date": 'Write a date: initial="2026-01-01".',
+    "integer": "Write a whole number: initial=0.",
+}
 _HALF_SHIFT = timedelta(hours=2)
 """More than any clock change moves a midnight."""
+
+
+_CURSORS: dict[str, CursorType] = {
+    "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp",
+    "date": "date",
+    "tinyint": "integer",
+    "smallint": "integer",
+    "int": "integer",
+    "bigint": "integer",
+}
 
 
 @dataclass(frozen=True)
@@ -36,6 +53,27 @@ def cut_of(columns: Sequence[Column], name: str, start: datetime, end: datetime,
         f"by= names the column {name!r} of type {column.type}, which has no place in time",
         fix=_cast(name, column.type, "timestamp"),
     )
+
+
+def type_of_cursor(column_type: str) -> CursorType | None:
+    return _CURSORS.get(column_type)
+
+
+def cursor_of(columns: Sequence[Column], name: str, wanted: CursorType | None = None) -> Column:
+    """The cursor column, of a type that only grows; with `wanted`, of the type the scope's `initial` has."""
+    column = declared(columns, name, "Since(…)")
+    found = _CURSORS.get(column.type)
+    if found is None:
+        raise DeclarationError(
+            f"the cursor {name!r} is of type {column.type}, which has no order that only grows",
+            fix="Use a column of timestamps, dates or whole numbers.",
+        )
+    if wanted is not None and found != wanted:
+        raise DeclarationError(
+            f"the cursor {name!r} is of type {column.type}, and initial= is of type {wanted}",
+            fix=_INITIAL[found],
+        )
+    return column
 
 
 def check_source(columns: Sequence[Column], held: SliceColumn) -> Column:

@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.audit import Measure
 from twice.core.ports import Frame, Leaf, Observed, Shape, Suspicion
-from twice.core.scope import Scope
+from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice
+from twice.core.time_scope import SliceColumn
 from twice.engine import frames, guard, lineage
 from twice.engine.observe import observe
 from twice.engine.session import run_session
@@ -29,8 +30,14 @@ class SparkEngine:
     def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> DataFrame:
         return frames.cut(frame, column, start, end, zone)
 
-    def shape(self, frame: Frame, scope: Scope) -> tuple[DataFrame, Shape]:
-        return frames.shape(frame, scope)
+    def newest(self, frame: Frame, column: str) -> tuple[CursorValue | None, int]:
+        return frames.newest(frame, column)
+
+    def since(self, frame: Frame, column: str, window: Window) -> DataFrame:
+        return frames.since(frame, column, window)
+
+    def shape(self, frame: Frame, slice_column: SliceColumn | None) -> tuple[DataFrame, Shape]:
+        return frames.shape(frame, slice_column)
 
     def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:
         return guard.suspicions(frame)

@@ -13,6 +13,7 @@ from twice.core.audit import AuditResult
 from twice.core.record import AttemptRecord, InputRecord, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
+from twice.core.write import Changes
 from twice.ledgers.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
 
 _STATES = {state.value: state for state in AttemptState}
@@ -38,6 +39,13 @@ def newest(task: str, label: str | None, limit: int) -> Chosen:
         of_slice = (slices.c.task == task, slices.c.label == label)
         chosen = select(slices.c.fence).where(*of_slice).order_by(slices.c.fence.desc())
     return chosen.limit(limit)
+
+
+def frozen_aim(connection: Connection, task: str, label: str, expected: int) -> int | None:
+    """What the first attempt that found this generation aimed at."""
+    of_slice = (slices.c.task == task, slices.c.label == label, slices.c.expected == expected)
+    chosen = select(slices.c.aim).where(*of_slice, slices.c.aim > expected).order_by(slices.c.fence).limit(1)
+    return connection.execute(chosen).scalar_one_or_none()
 
 
 def read_attempts(connection: Connection, chosen: Chosen) -> tuple[AttemptRecord, ...]:
@@ -94,7 +102,7 @@ def _leases_of(connection: Connection, chosen: Chosen) -> dict[int, tuple[dateti
 
 def _slice_record(row: Any) -> SliceRecord:
     intention = None if row.code_hash is None else Intention(row.code_hash, row.inputs_hash)
-    return SliceRecord(row.label, row.expected, intention, row.rows, row.fingerprint)
+    return SliceRecord(row.label, row.expected, intention, row.rows, row.fingerprint, row.aim)
 
 
 def _attempt_record(
@@ -123,6 +131,7 @@ def _attempt_record(
         seconds=json.loads(row.seconds or "{}"),
         error=None if row.error is None else json.loads(row.error),
         discarded=row.discarded,
+        changes=None if row.changes is None else Changes(**json.loads(row.changes)),
     )
 
 

@@ -37,7 +37,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration. Known without loading alembic, which most openings do not need."""
 
 VERSION_TABLE = "twice_schema"
@@ -101,6 +101,7 @@ attempts = Table(
     Column("seconds", Text),
     Column("error", Text),
     Column("discarded", Boolean, nullable=False),
+    Column("changes", Text),
     PrimaryKeyConstraint("fence", name="twice_attempts_pk"),
     UniqueConstraint("id", name="twice_attempts_id"),
     # Empty ids pass every NULL check.
@@ -121,6 +122,7 @@ slices = Table(
     Column("inputs_hash", Text),
     Column("rows", BigInteger),
     Column("fingerprint", Text),
+    Column("aim", BigInteger),
     PrimaryKeyConstraint("fence", "label", name="twice_slices_pk"),
     CheckConstraint("label <> ''", name="twice_slices_named"),
     sqlite_with_rowid=False,

@@ -81,10 +81,17 @@ class Ledger:
             if fence is not None:
                 claims.release(connection, fence)
 
-    def fix(self, claim: Claim, expected: Mapping[str, int]) -> None:
-        """Write the generation of each slice found at look: once, before anything is staged for it."""
+    def fix(self, claim: Claim, expected: Mapping[str, int], aims: Mapping[str, int] | None = None) -> None:
+        """Write the generation of each slice found at look, and the one to publish (one more, unless `aims` says
+        otherwise): once, before anything is staged for it."""
+        aimed = {label: generation + 1 for label, generation in expected.items()} | dict(aims or {})
         with self._writing() as connection:
-            transitions.fix(connection, claim, expected)
+            transitions.fix(connection, claim, expected, aimed)
+
+    def frozen_aim(self, task: str, label: str, expected: int) -> int | None:
+        """What an earlier attempt from this same generation aimed at, if there was one: a retry keeps to it."""
+        with self._reading() as connection:
+            return history.frozen_aim(connection, task, label, expected)
 
     def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
         """Move on and keep what was learnt. Raises LeaseLost if another process has closed this attempt."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -33,9 +34,10 @@ _OF_PUBLISH = ("attempt", "code_hash", "inputs_hash", "rows", "fingerprint", "ve
 _ORDER = {AttemptState(state): place for place, state in enumerate(OPEN_STATES)}
 
 
-def fix(connection: Connection, held: Claim, expected: Mapping[str, int]) -> None:
-    """Write the generations found at look, once. The same ones again change nothing; others are refused, since
-    a generation that follows the table is no compare-and-swap. Dying here leaves all of them written or none."""
+def fix(connection: Connection, held: Claim, expected: Mapping[str, int], aims: Mapping[str, int]) -> None:
+    """Write the generations found at look and those aimed at, once. The same ones again change nothing; others are
+    refused, since a generation that follows the table is no compare-and-swap.
+    Dying here leaves all of them written or none."""
     state = connection.execute(
         select(attempts.c.state).where(attempts.c.fence == held.fence, attempts.c.id == held.attempt).with_for_update()
     ).scalar_one_or_none()
@@ -51,10 +53,16 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int]) -> Non
                 where=f"{held.task}[{label}]",
                 fix="Run again: a new attempt looks at the table as it is now.",
             )
-    missing = [{"of": label, "found": generation} for label, generation in expected.items() if found[label] is None]
+    missing = [
+        {"of": label, "found": generation, "aimed": aims[label]}
+        for label, generation in expected.items()
+        if found[label] is None
+    ]
     if missing:
         of_slice = and_(slices.c.fence == held.fence, slices.c.label == bindparam("of"), slices.c.expected.is_(None))
-        connection.execute(update(slices).where(of_slice).values(expected=bindparam("found")), missing)
+        connection.execute(
+            update(slices).where(of_slice).values(expected=bindparam("found"), aim=bindparam("aimed")), missing
+        )
 
 
 def advance(connection: Connection, held: Claim, before: AttemptState, after: AttemptState, facts: Facts) -> None:
@@ -167,6 +175,8 @@ def _learn_of_attempt(connection: Connection, fence: int, facts: Facts) -> None:
         values["why"] = facts.why
     if facts.version is not None:
         values["version"] = facts.version
+    if facts.changes is not None:
+        values["changes"] = json.dumps(asdict(facts.changes))
     if facts.error is not None:
         values["error"] = json.dumps(dict(facts.error), sort_keys=True)
     if facts.notes or facts.seconds:

@@ -11,6 +11,7 @@ from twice.core.audit import AuditResult
 from twice.core.ports import Measured, Staged, Target
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.since import Window
 from twice.core.task import Task
 from twice.core.token import Kind
 from twice.core.write import Plan
@@ -63,6 +64,7 @@ class Ready:
     found: Found
     why: str
     audits: tuple[AuditResult, ...] = ()
+    window: Window | None = None
 
 
 def place(task: str, labels: list[str] | tuple[str, ...]) -> str:

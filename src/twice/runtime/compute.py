@@ -13,11 +13,12 @@ from typing import Any
 from twice.core.lineage import inputs_hash
 from twice.core.ports import ALL_ROWS, Frame, Leaf, Shape, Suspicion
 from twice.core.scope import Whole
+from twice.core.since import Since, Window
 from twice.core.slice import Slice
 from twice.core.task import RUN_PARAMETER, Read, TableName, Task
 from twice.core.token import Intention
-from twice.core.write import Plan
-from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
+from twice.core.write import Plan, UpsertRows
+from twice.errors import DeclarationError, InputMissing, Nondeterministic, TwiceError, UserCodeError
 from twice.runtime.workshop import Workshop
 
 
@@ -67,21 +68,23 @@ class Pins:
         return target.read(table, at=self.versions[table.name])
 
 
-def compute(shop: Workshop, task: Task, plan: Plan, session: Any) -> Computed:
-    """The result frame of the plan's slices, not yet evaluated."""
-    pins = Pins(shop, session)
-    result = result_frame(shop, task, plan.slices, pins)
-    frame, shape = shop.engine.shape(result, task.scope)
+def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window | None = None) -> Computed:
+    """The result frame of the plan's slices (of the window, for an incremental task), not yet evaluated."""
+    result = result_frame(shop, task, plan.slices, pins, window)
+    frame, shape = shop.engine.shape(result, task.write.layout(task.scope).slice_column)
+    check_named(task, shape)
     leaves = shop.engine.leaves(frame, _leaves_before(shop, task, plan))
     intention = Intention(shop.code_hash(task), inputs_hash(leaves))
     suspicions = shop.engine.suspicions(frame)
     return Computed(frame, shape, leaves, intention, suspicions, pins.versions.get(task.target.name))
 
 
-def result_frame(shop: Workshop, task: Task, slices: tuple[Slice, ...], pins: Pins) -> Frame:
+def result_frame(
+    shop: Workshop, task: Task, slices: tuple[Slice, ...], pins: Pins, window: Window | None = None
+) -> Frame:
     """What the task's function returns for these slices, as it is: also what `preview` shows."""
     arguments: dict[str, Any] = {
-        name: _open_input(shop, task, source, slices, pins) for name, source in task.inputs.items()
+        name: _open_input(shop, task, source, slices, pins, window) for name, source in task.inputs.items()
     }
     if task.wants_run:
         arguments[RUN_PARAMETER] = Run(
@@ -104,6 +107,22 @@ def _leaves_before(shop: Workshop, task: Task, plan: Plan) -> tuple[Leaf, ...]:
     )
 
 
+def check_named(task: Task, shape: Shape) -> None:
+    """What the strategy names must be in the result: told before anything is written."""
+    verb = task.write.compile(())
+    if not isinstance(verb, UpsertRows):
+        return
+    there = {column.name.lower() for column in shape.columns}
+    wanted = [("key", column) for column in verb.key]
+    wanted += [("newest_by", verb.newest_by)] if verb.newest_by is not None else []
+    for option, column in wanted:
+        if column.lower() not in there:
+            raise DeclarationError(
+                f"{task.write.name}({option}={column!r}) names a column that the result does not have",
+                fix=f"The result has: {', '.join(column.name for column in shape.columns)}.",
+            )
+
+
 def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
     """Stop before anything is written if the plan is not the same on every run."""
     held = [suspicion for suspicion in computed.suspicions if suspicion.name not in task.policy.allow]
@@ -118,10 +137,14 @@ def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
     )
 
 
-def _open_input(shop: Workshop, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins) -> Frame:
+def _open_input(
+    shop: Workshop, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None
+) -> Frame:
     frame = pins.open(source.table)
     if source.by is None or isinstance(task.scope, Whole):
         return frame
+    if isinstance(task.scope, Since):
+        return frame if window is None else shop.engine.since(frame, source.by, window)
     start = task.scope.widened(slices[0], source.before)
     return shop.engine.cut(frame, source.by, start, slices[-1].end, task.scope.zone)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from twice.core.task import Rerun
+from twice.core.task import Rerun, Task
 from twice.core.token import Intention, Kind
 
 
@@ -38,11 +38,17 @@ def decide(kind: Kind, rerun: Rerun, states: Sequence[SliceState]) -> Decision:
         return Decision(False, 'published, and rerun="never"')
     if rerun == "always":
         return Decision(True, 'rerun="always"')
-    reasons = [reason for state in states if (reason := _difference(state))]
+    reasons = [reason for state in states if (reason := difference(state))]
     return Decision(True, reasons[0]) if reasons else Decision(False, "same code, same inputs")
 
 
-def _difference(state: SliceState) -> str | None:
+def rerun_of(task: Task) -> Rerun:
+    """What is published by a strategy that cannot restate stays, whatever the policy says."""
+    return task.policy.rerun if task.write.restatable else "never"
+
+
+def difference(state: SliceState) -> str | None:
+    """How a published slice differs from what a run would publish now; None if it is shown to be the same."""
     if state.published is None:
         return "nobody remembers from what it was computed"
     if state.present.inputs is None:

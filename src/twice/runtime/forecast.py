@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from twice.core.ports import Leaf, Suspicion
+from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.task import Task
-from twice.runtime.compute import compute
-from twice.runtime.decide import SliceState, decide
+from twice.runtime.compute import Pins, compute
+from twice.runtime.decide import Decision, SliceState, decide, rerun_of
 from twice.runtime.plan import make_plan
 from twice.runtime.settle import remembered
+from twice.runtime.window import next_window
 from twice.runtime.workshop import Workshop
 
 
@@ -30,6 +32,11 @@ class Forecast:
     suspicions: tuple[Suspicion, ...]
 
 
+def _idle(task: Task, slice_: Slice, generation: int, version: int | None) -> Forecast:
+    why = "nothing new: the source has not moved beyond the mark"
+    return Forecast(task.name, str(task.target), task.write.name, slice_.label, generation, version, False, why, (), ())
+
+
 def forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
     plan = make_plan(shop.project.id, task, (slice_,))
     session = shop.engine.fresh()
@@ -37,8 +44,16 @@ def forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
     published = target.published(task.target, plan.app_ids)
     generation = published.generations[plan.app_ids[0]]
     held = remembered(shop, task, target, plan.app_ids[0], slice_.label, generation)
-    computed = compute(shop, task, plan, session)
-    decision = decide("run", task.policy.rerun, [SliceState(slice_.label, generation, held, computed.intention)])
+    pins = Pins(shop, session)
+    window = None
+    if isinstance(task.scope, Since):
+        window, _ = next_window(shop, task, generation, pins)
+        if window is None:
+            return _idle(task, slice_, generation, published.version)
+    computed = compute(shop, task, plan, pins, window)
+    decision = decide("run", rerun_of(task), [SliceState(slice_.label, generation, held, computed.intention)])
+    if window is not None:
+        decision = Decision(True, f"rows of {window}")
     return Forecast(
         task.name,
         str(task.target),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from twice.core.failpoints import Point, hit
 from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.since import told
 from twice.core.token import Note
 from twice.errors import Superseded
 from twice.runtime.attempt import Attempt, Ready, ended
@@ -26,7 +29,7 @@ def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lo
     note = Note(
         attempt.id,
         attempt.kind,
-        {app: generation + 1 for app, generation in expected.items()},
+        {attempt.apps[label]: aim for label, aim in ready.found.aims.items()},
         dict.fromkeys(expected, ready.computed.intention),
     )
     return attempt.target.commit(ready.staged, expected, note)
@@ -37,8 +40,9 @@ def finish(attempt: Attempt, ready: Ready, end: Landed | Lost) -> RunResult:
     if isinstance(end, Lost):
         return _lose(attempt, ready, end)
     outcome = _outcome(attempt, ready)
-    generations = {label: generation + 1 for label, generation in ready.found.generations.items()}
-    facts = Facts(version=end.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds)
+    generations = ready.found.aims
+    changes = None if end.changes is None else replace(end.changes, deduplicated=ready.staged.deduplicated)
+    facts = Facts(version=end.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds, changes=changes)
     attempt.shop.ledger.publish(attempt.id, facts, generations=generations)
     hit(Point.AFTER_FINISH)
     collect_passed(attempt.shop, attempt.task, attempt.target, attempt.plan)
@@ -46,7 +50,11 @@ def finish(attempt: Attempt, ready: Ready, end: Landed | Lost) -> RunResult:
         SliceResult(label, generation, ready.measured[label].rows, ready.measured[label].fingerprint)
         for label, generation in generations.items()
     )
-    return ended(attempt, outcome, slices, ready.why, end.version, ready.audits)
+    result = ended(attempt, outcome, slices, ready.why, end.version, ready.audits)
+    window = ready.window
+    return replace(
+        result, changes=changes, mark=told(window.high) if window else None, more=window is not None and window.more
+    )
 
 
 def _outcome(attempt: Attempt, ready: Ready) -> Outcome:

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 from twice.core.project import Project
 from twice.core.run import RunResult
-from twice.core.scope import Whole, slice_named
+from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
+from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import TwiceError
 from twice.runtime.run_task import run_task
@@ -39,6 +40,8 @@ def run_slices(
     for slice_ in _with_lookback(task, slices, kind):
         try:
             results.append(run_task(shop, task, (slice_,), kind, wait))
+            while results[-1].more:  # what an earlier attempt began is done; now what came since
+                results.append(run_task(shop, task, (slice_,), kind, wait))
         except TwiceError as error:
             failed = failed or error
     if failed is not None:
@@ -63,11 +66,11 @@ def run_in_order(project: Project, run: Callable[[Task], tuple[RunResult, ...]])
 
 def slice_of_day(task: Task, date: str | None) -> Slice:
     """The slice of a chain's date for one task: a task that owns its whole table needs none."""
-    return slice_named(task.scope, None if isinstance(task.scope, Whole) else date)
+    return slice_named(task.scope, date if isinstance(task.scope, TimeScope) else None)
 
 
 def _with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:
-    if isinstance(task.scope, Whole) or not task.scope.lookback or kind == "restate":
+    if not isinstance(task.scope, TimeScope) or not task.scope.lookback or kind == "restate":
         return slices
     wanted = {slice_.label: slice_ for slice_ in slices}
     for slice_ in slices:

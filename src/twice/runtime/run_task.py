@@ -12,19 +12,20 @@ from twice.core.failpoints import Point, hit
 from twice.core.ports import Measured, Staged
 from twice.core.record import Facts, InputRecord, SliceRecord
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
-from twice.core.scope import Whole
+from twice.core.since import Since, Window, told
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import Kind
-from twice.errors import AuditFailed, EmptyRefused, StageMismatch
+from twice.errors import AuditFailed, EmptyRefused, StageMismatch, UsageError
 from twice.runtime.attempt import Attempt, Ready, discarding, ended, reported
 from twice.runtime.audits import run_audits
-from twice.runtime.compute import Computed, compute, refuse_suspicions
-from twice.runtime.decide import SliceState, decide
+from twice.runtime.compute import Computed, Pins, compute, refuse_suspicions
+from twice.runtime.decide import Decision, SliceState, decide, difference, rerun_of
 from twice.runtime.lease import Heartbeat, claim_slices
 from twice.runtime.plan import make_plan
 from twice.runtime.publish import finish, publish
 from twice.runtime.settle import Found, look
+from twice.runtime.window import next_window
 from twice.runtime.workshop import Trace, Workshop
 
 
@@ -34,6 +35,7 @@ def run_task(
     """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing."""
     trace = Trace(shop.clock)
     with trace.step("plan"):
+        refuse_kind(task, kind)
         plan = make_plan(shop.project.id, task, slices)
     hit(Point.AFTER_PLAN)
     with trace.step("claim"):
@@ -47,18 +49,21 @@ def run_task(
 
 def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
     step = attempt.trace.step
+    pins = Pins(attempt.shop, attempt.session)
     with step("look"):
-        found = _look(attempt)
+        found, window = _look(attempt, pins)
+    if window is None and isinstance(attempt.task.scope, Since):
+        return _nothing_new(attempt, found, attempt.task.scope)
     hit(Point.AFTER_LOOK)
     with step("compute"):
-        computed = compute(attempt.shop, attempt.task, attempt.plan, attempt.session)
-        decision = decide(attempt.kind, attempt.task.policy.rerun, states(found, computed))
+        computed = compute(attempt.shop, attempt.task, attempt.plan, pins, window)
+        decision = _decide(attempt, found, computed, window)
     if not decision.compute:
         return _unchanged(attempt, found, decision.why)
     refuse_suspicions(attempt.task, computed, attempt.where)
     hit(Point.AFTER_COMPUTE)
     with step("stage"), discarding(attempt):
-        ready = _stage(attempt, found, computed, decision.why)
+        ready = _stage(attempt, found, computed, decision.why, window)
     hit(Point.AFTER_STAGE)
     with step("audit"), discarding(attempt):
         ready = _audit(attempt, ready)
@@ -69,12 +74,61 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
     return finish(attempt, ready, end)
 
 
-def _look(attempt: Attempt) -> Found:
-    """Fix the generation. It is stored with the attempt and never computed again."""
+def refuse_kind(task: Task, kind: Kind) -> None:
+    """Some tasks cannot be computed again; told before anything is claimed."""
+    if kind != "restate":
+        return
+    if isinstance(task.scope, Since):
+        raise UsageError(
+            "an incremental task has no slice to compute again: it goes on from its mark",
+            where=task.name,
+            now="The table is unchanged.",
+            fix=f"To read rows again, set the mark back: twice mark reset {task.name} --to ….",
+        )
+    if not task.write.restatable:
+        raise UsageError(
+            f"{task.write.name}() cannot be restated: its rows have no key, so they would come twice",
+            where=task.name,
+            now="The table is unchanged.",
+            fix="Use replace() or merge(key) where a slice must be computed again.",
+        )
+
+
+def _look(attempt: Attempt, pins: Pins) -> tuple[Found, Window | None]:
+    """Fix the generation, and an incremental task's upper bound. They are stored with the attempt and never
+    computed again."""
     found = look(attempt.shop, attempt.task, attempt.plan, attempt.target)
     attempt.notes.extend(found.notes)
-    attempt.shop.ledger.fix(attempt.claim, found.generations)
-    return found
+    aims = {label: generation + 1 for label, generation in found.generations.items()}
+    window, scope = None, attempt.task.scope
+    if isinstance(scope, Since):
+        label = scope.only.label
+        window, notes = next_window(attempt.shop, attempt.task, found.generations[label], pins)
+        attempt.notes.extend(notes)
+        if window is None:
+            return found, None
+        aims = {label: scope.version_of(window.high)}
+    attempt.shop.ledger.fix(attempt.claim, found.generations, aims)
+    return replace(found, aims=aims), window
+
+
+def _decide(attempt: Attempt, found: Found, computed: Computed, window: Window | None) -> Decision:
+    if window is not None:
+        return Decision(True, f"rows of {window}")
+    known = states(found, computed)
+    decision = decide(attempt.kind, rerun_of(attempt.task), known)
+    if not decision.compute and not attempt.task.write.restatable:
+        changed = [reason for state in known if (reason := difference(state))]
+        attempt.notes.extend(f"what was appended stays, although {reason}" for reason in changed[:1])
+    return decision
+
+
+def _nothing_new(attempt: Attempt, found: Found, scope: Since) -> RunResult:
+    """The source has not moved beyond the mark. No table was written."""
+    why = "the source has not moved beyond the mark"
+    result = _unchanged(attempt, found, why)
+    mark = scope.mark_of(found.generations[scope.only.label])
+    return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else told(mark))
 
 
 def states(found: Found, computed: Computed) -> list[SliceState]:
@@ -98,14 +152,13 @@ def _unchanged(attempt: Attempt, found: Found, why: str) -> RunResult:
     return ended(attempt, Outcome.ALREADY, tuple(slices), why, found.version)
 
 
-def _stage(attempt: Attempt, found: Found, computed: Computed, why: str) -> Ready:
+def _stage(attempt: Attempt, found: Found, computed: Computed, why: str, window: Window | None) -> Ready:
     """Write the rows where nobody sees them, counting them in flight.
 
     Dying in here leaves invisible files that carry the attempt's name, and the table as it was.
     """
-    task, scope = attempt.task, attempt.task.scope
-    held_in = None if isinstance(scope, Whole) else scope.held_in
-    attempt.target.prepare(task.target, computed.shape, held_in, task.policy.evolve)
+    task = attempt.task
+    attempt.target.prepare(task.target, computed.shape, task.write.layout(task.scope), task.policy.evolve)
     observed = attempt.shop.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
     staged = attempt.target.stage(task.target, observed.frame, attempt.plan, attempt.id, read_at=computed.read_at)
     measured = observed.read()
@@ -117,15 +170,15 @@ def _stage(attempt: Attempt, found: Found, computed: Computed, why: str) -> Read
         seconds=attempt.trace.seconds,
     )
     attempt.shop.ledger.advance(attempt.claim, AttemptState.CLAIMED, AttemptState.STAGED, facts)
-    return Ready(staged, measured, computed, found, why)
+    return Ready(staged, measured, computed, found, why, window=window)
 
 
 def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) -> None:
     """A lost executor can lose and double rows inside one job: what was counted must be what was written."""
     counted = sum(slice_.rows for slice_ in measured.values())
-    if staged.rows != counted:
+    if staged.rows + staged.deduplicated != counted:
         raise StageMismatch(
-            f"{staged.rows} rows were staged, but {counted} rows of the slice were computed",
+            f"{staged.rows + staged.deduplicated} rows were staged, but {counted} rows of the slice were computed",
             fix="Run it again. If it happens twice, the task's code gives another result each time it is evaluated.",
         )
     if staged.rows == 0 and attempt.task.policy.empty == "refuse":

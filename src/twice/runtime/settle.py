@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from twice.core.ports import Published, Target
-from twice.core.record import AttemptRecord, Facts
+from twice.core.record import AttemptRecord, Facts, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.task import Task
 from twice.core.token import Intention
-from twice.core.write import Plan
+from twice.core.write import Plan, ReplaceRows
 from twice.runtime.workshop import Workshop
 
 
 @dataclass(frozen=True)
 class Found:
-    """A look at the target: the table's version, each slice's generation and what it was published from."""
+    """A look at the target: the table's version, each slice's generation and what it was published from.
+    `aims`: the generations to publish, once they are fixed."""
 
     version: int | None
     generations: Mapping[str, int]
     intentions: Mapping[str, Intention | None]
     notes: tuple[str, ...] = ()
+    aims: Mapping[str, int] = field(default_factory=dict)
 
 
 def look(shop: Workshop, task: Task, plan: Plan, target: Target) -> Found:
@@ -77,9 +79,17 @@ def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[s
     """
     for slice_ in attempt.slices:
         held = generations.get(slice_.label)
-        if held is not None and slice_.expected is not None and held > slice_.expected:
-            return slice_.label, slice_.expected + 1
+        if held is None or slice_.expected is None:
+            continue
+        if held > slice_.expected or held == aim_of(slice_):  # the second: a mark that was set back
+            return slice_.label, aim_of(slice_)
     return None
+
+
+def aim_of(slice_: SliceRecord) -> int:
+    """The generation it would publish: the next one, unless it was told (an incremental task's mark)."""
+    assert slice_.expected is not None, slice_
+    return slice_.expected + 1 if slice_.aim is None else slice_.aim
 
 
 def never_looked(attempt: AttemptRecord) -> bool:
@@ -93,7 +103,7 @@ def lease_ran_out(shop: Workshop, attempt: AttemptRecord) -> bool:
 
 def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None) -> None:
     """The target says the attempt landed; its own process did not live to say so."""
-    generations = {slice_.label: slice_.expected + 1 for slice_ in attempt.slices if slice_.expected is not None}
+    generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
     shop.ledger.publish(attempt.id, Facts(version=version), generations=generations)
 
 
@@ -124,8 +134,8 @@ def _catch_up(
 def _changed_by_others(shop: Workshop, task: Task, target: Target, plan: Plan, label: str) -> list[str]:
     """twice cannot keep other writers away; it can say what they did since the slice was published."""
     known = shop.ledger.run(task.name, label)
-    if known is None or known.version is None or not known.generation:
-        return []
+    if known is None or known.version is None or not known.generation or not isinstance(plan.write, ReplaceRows):
+        return []  # only a replaced slice owns its rows
     mine = [slice_ for slice_ in plan.slices if slice_.label == label]
     return [
         f"{label} was changed by others in version {change.version} ({change.operation}); "

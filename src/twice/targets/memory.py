@@ -6,7 +6,7 @@ The runtime's tests run on it without a JVM. One object may be shared by threads
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -18,9 +18,10 @@ from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
 from twice.core.token import Note
-from twice.core.write import Plan
+from twice.core.write import AppendRows, Changes, Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, StageMismatch
 from twice.targets.grain import as_utc, check_grain, check_partitioning, check_values, grain_mark
+from twice.targets.keyed import key_of, survivors, upsert
 from twice.targets.schema import check_fit, check_names, drift
 
 
@@ -84,9 +85,10 @@ class MemoryTarget:
         self._tables: dict[str, _Table] = {}
         self._lock = threading.RLock()
 
-    def prepare(self, table: TableName, shape: Shape, slice_column: SliceColumn | None, evolve: bool) -> Shape:
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Shape:
         """Dying here leaves no table, or an empty one."""
         check_names(shape)
+        slice_column = layout.slice_column
         with self._lock:
             held = self._tables.get(table.name)
             if held is None:
@@ -95,7 +97,8 @@ class MemoryTarget:
                 held = _Table(Shape(shape.columns, partitioned_by), mark, [_Version()])
                 self._tables[table.name] = held
                 return held.shape
-            _check_partitions(table, held, slice_column)
+            if not layout.any_partitions:
+                _check_partitions(table, held, slice_column)
             found = drift(shape, held.shape)
             if evolve and found.only_new:
                 held.shape = Shape((*held.shape.columns, *found.new), held.shape.partitioned_by)
@@ -126,18 +129,32 @@ class MemoryTarget:
             if after.note is None and _touched(before, after, slices)
         )
 
-    def stage(self, table: TableName, frame: Rows, plan: Plan, attempt: str, *, read_at: int | None = None) -> Staged:
+    def stage(
+        self, table: TableName, frame: Rows | None, plan: Plan, attempt: str, *, read_at: int | None = None
+    ) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
         held = self._existing(table)
+        frame = Rows(held.shape.columns) if frame is None else frame
         check_fit(Shape(frame.columns), held.shape)
-        rows = frame.select([column.name for column in held.shape.columns])
+        names = [column.name for column in held.shape.columns]
+        rows = given = frame.select(names)
+        if isinstance(plan.write, UpsertRows):
+            rows = replace(given, rows=survivors(given.rows, names, plan.write))
         files = _files(rows, held.shape.partitioned_by, attempt)
         counts = _count(files, plan.slices)
         with self._lock:
             held.staged[attempt] = files
         hit(Point.IN_STAGE)
-        names = tuple(file.name for file in files)
-        return Staged(table, plan, attempt, len(rows.rows), counts, names, (files, read_at))
+        return Staged(
+            table,
+            plan,
+            attempt,
+            len(rows.rows),
+            counts,
+            tuple(file.name for file in files),
+            len(given.rows) - len(rows.rows),
+            (files, read_at),
+        )
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Dying before the new version is appended publishes nothing; after it, everything."""
@@ -149,7 +166,7 @@ class MemoryTarget:
             before = self.published(staged.table, plan.app_ids)
             if before.generations != dict(expected):
                 return Lost(before)
-            files, read_at = staged.handle
+            read_at = staged.handle[1]
             if read_at not in (None, before.version):
                 raise StageMismatch(
                     "the table changed after this task read it, so its rows may be out of date",
@@ -157,12 +174,11 @@ class MemoryTarget:
                 )
             _verify(staged, held.staged.get(staged.attempt))
             current = held.versions[-1]
-            kept = tuple(file for file in current.files if not _inside(file.value, plan.slices))
-            moved = {app: generation + 1 for app, generation in expected.items()}
+            files, changes = _written(held.shape, current.files, staged)
             hit(Point.BEFORE_COMMIT)
-            held.versions.append(_Version(kept + files, {**current.tokens, **moved}, note))
+            held.versions.append(_Version(files, {**current.tokens, **note.generations}, note))
             hit(Point.AFTER_COMMIT)
-            return Landed(len(held.versions) - 1)
+            return Landed(len(held.versions) - 1, changes)
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Dying here leaves the rest for the next call."""
@@ -205,6 +221,37 @@ class MemoryTarget:
         if held is None:
             raise InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
         return held
+
+
+def _written(shape: Shape, there: tuple[_File, ...], staged: Staged) -> tuple[tuple[_File, ...], Changes | None]:
+    """The files of the next version."""
+    files: tuple[_File, ...] = staged.handle[0]
+    verb = staged.plan.write
+    if isinstance(verb, ReplaceRows):
+        return tuple(file for file in there if not _inside(file.value, verb.slices)) + files, None
+    if isinstance(verb, AppendRows):
+        return there + files, None
+    return _upserted(shape, there, files, verb, staged.attempt)
+
+
+def _upserted(
+    shape: Shape, there: tuple[_File, ...], files: tuple[_File, ...], verb: UpsertRows, attempt: str
+) -> tuple[tuple[_File, ...], Changes]:
+    """Only files that hold a row to update or to delete are written again."""
+    names = [column.name for column in shape.columns]
+    key = key_of(names, verb)
+    rows, held = ([row for file in some for row in file.rows] for some in (files, there))
+    found = upsert(rows, held, names, verb, _owner(names, verb.slices))
+    kept = [file for file in there if not any(key(row) in found.gone for row in file.rows)]
+    left = [row for file in there if file not in kept for row in file.rows if key(row) not in found.gone]
+    written = _files(Rows(shape.columns, (*left, *found.written)), shape.partitioned_by, attempt)
+    return (*kept, *written), found.changes
+
+
+def _owner(names: Sequence[str], slices: Sequence[Slice]) -> Callable[[tuple[Any, ...]], bool]:
+    column = slices[0].bounds.column.lower() if slices[0].bounds else None
+    at = None if column is None else [name.lower() for name in names].index(column)
+    return lambda row: _inside(None if at is None else row[at], slices)
 
 
 def _touched(before: _Version, after: _Version, slices: Sequence[Slice]) -> bool:

@@ -17,9 +17,10 @@ from twice.core.clock import SYSTEM_CLOCK
 from twice.core.project import Project
 from twice.core.record import AttemptRecord, RunRecord
 from twice.core.run import RunResult
-from twice.core.scope import Whole, slice_named
+from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
+from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import DeclarationError, UsageError
 from twice.ledgers.store import Ledger
@@ -99,8 +100,8 @@ class OpenProject:
         scope = self.project.task(task).scope
         if interval is None:
             return (slice_named(scope, date),)
-        if isinstance(scope, Whole):
-            raise UsageError("this task owns its whole table; it has no interval", where=task, fix="Leave it out.")
+        if not isinstance(scope, TimeScope):
+            raise UsageError("this task's work is not cut by time; it has no interval", where=task, fix="Leave it out.")
         return tuple(scope.between(*interval))
 
     def run(self, task: str, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None) -> tuple[RunResult, ...]:

@@ -10,7 +10,7 @@ from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Daily
 from twice.core.task import TableName
 from twice.core.token import Note, app_id
-from twice.core.write import Plan, ReplaceRows
+from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.doctor import Check
 from twice.targets.delta import DeltaTarget
 
@@ -20,7 +20,7 @@ def publish_a_day(session: SparkSession, folder: Path) -> Check:
     target = DeltaTarget(session, lambda table: str(folder / table.name))
     table, scope = TableName("probe"), Daily("day", start="2026-01-01")
     slice_ = scope.slice_of("2026-01-01")
-    target.prepare(table, Shape((Column("id", "bigint"), Column("day", "date"))), scope.held_in, False)
+    target.prepare(table, Shape((Column("id", "bigint"), Column("day", "date"))), Layout(scope.held_in), False)
     plan = Plan(ReplaceRows((slice_,)), (slice_,), (app_id("doctor", "probe", slice_.label),))
     rows = session.range(3).selectExpr("id", "DATE'2026-01-01' AS day")
     staged = target.stage(table, rows, plan, "probe")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole
+from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole, slice_column_of
 from twice.engine.frames import cut, duplicates, shape
 from twice.errors import DeclarationError, ResultRefused
 
@@ -56,7 +56,7 @@ SLICED = [
 
 @pytest.mark.parametrize(("scope", "name", "type_", "value"), SLICED, ids=[s[1] + s[3] for s in SLICED])
 def test_a_derived_slice_column_is_added(session: SparkSession, scope: Any, name: str, type_: str, value: str) -> None:
-    frame, told = shape(session.sql("SELECT TIMESTAMP '2026-03-08 12:59:59.999999Z' AS at"), scope)
+    frame, told = shape(session.sql("SELECT TIMESTAMP '2026-03-08 12:59:59.999999Z' AS at"), slice_column_of(scope))
     assert told.partitioned_by == name
     assert [(c.name, c.type) for c in told.columns] == [("at", "timestamp"), (name, type_)]
     assert frame.selectExpr(f"cast({name} AS string)").first()[0] == value
@@ -64,14 +64,16 @@ def test_a_derived_slice_column_is_added(session: SparkSession, scope: Any, name
 
 def test_a_derived_value_is_the_low_bound_of_the_slice_that_the_scope_names(session: SparkSession) -> None:
     scope = Every("at", start="1960-01-01T00:00", minutes=15)
-    frame, _ = shape(session.sql("SELECT TIMESTAMP '1969-12-31 23:59:00Z' AS at"), scope)
+    frame, _ = shape(session.sql("SELECT TIMESTAMP '1969-12-31 23:59:00Z' AS at"), slice_column_of(scope))
     bounds = scope.slice_of("1969-12-31T23:45").bounds
     assert bounds is not None
     assert frame.selectExpr("unix_micros(window_start)").first()[0] == int(bounds.low.timestamp() * 1_000_000)
 
 
 def test_a_date_column_is_its_own_slice_column_under_the_declared_spelling(session: SparkSession) -> None:
-    frame, told = shape(session.sql("SELECT DATE '2026-01-01' AS Order_Date"), Daily("order_date", start="2026-01-01"))
+    frame, told = shape(
+        session.sql("SELECT DATE '2026-01-01' AS Order_Date"), Daily("order_date", start="2026-01-01").held_in
+    )
     assert frame.columns == ["order_date"]
     assert told.partitioned_by == "order_date"
 
@@ -81,7 +83,7 @@ def test_a_slice_value_that_contradicts_its_row_belongs_to_no_slice(session: Spa
         "SELECT id, TIMESTAMP '2026-03-08 02:00:00Z' AS at, d AS local_day"
         " FROM VALUES (1, DATE '2026-03-07'), (2, DATE '2026-03-08'), (3, NULL) AS t(id, d)"
     )
-    shaped, _ = shape(frame, Daily("at", start="2026-01-01", zone="America/New_York"))
+    shaped, _ = shape(frame, Daily("at", start="2026-01-01", zone="America/New_York").held_in)
     assert {row.id: row.local_day for row in shaped.collect()} == {1: date(2026, 3, 7), 2: None, 3: None}
 
 
@@ -104,26 +106,26 @@ def test_a_result_that_does_not_fit_its_scope_is_refused(
     session: SparkSession, query: str, scope: Scope, told: str
 ) -> None:
     with pytest.raises(ResultRefused) as caught:
-        shape(session.sql(query), scope)
+        shape(session.sql(query), slice_column_of(scope))
     assert told in str(caught.value)
 
 
 def test_a_frame_of_another_session_is_refused_with_the_fix(spark: SparkSession) -> None:
     with pytest.raises(ResultRefused, match=r"another Spark session.*run\.spark"):
-        shape(spark.range(1), Whole())
+        shape(spark.range(1), None)
 
 
 def test_a_result_that_is_no_frame_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ResultRefused, match="returned nothing"):
-        shape(None, Whole())
+        shape(None, None)
     with pytest.raises(ResultRefused, match="returned a list, not a Spark DataFrame"):
-        shape([1], Whole())
+        shape([1], None)
 
 
 def test_a_stream_is_refused(session: SparkSession) -> None:
     stream = session.readStream.format("rate").load()
     with pytest.raises(ResultRefused, match="is a stream"):
-        shape(stream, Whole())
+        shape(stream, None)
 
 
 def test_duplicates_are_rows_beyond_the_first_and_null_equals_null(session: SparkSession) -> None:

@@ -11,7 +11,7 @@ import pytest
 from twice.core import audit
 from twice.core.audit import measures_of
 from twice.core.ports import Column
-from twice.core.scope import Daily, Hourly, Whole
+from twice.core.scope import Daily, Hourly
 from twice.core.slice import WHOLE
 from twice.engine.plain import PlainEngine
 from twice.errors import DeclarationError, ResultRefused
@@ -40,7 +40,7 @@ def test_an_interval_is_half_open_and_null_is_never_inside() -> None:
 
 
 def test_the_slice_column_is_derived() -> None:
-    frame, shape = ENGINE.shape(EVENTS, Hourly("at", start="2026-01-01T00"))
+    frame, shape = ENGINE.shape(EVENTS, Hourly("at", start="2026-01-01T00").held_in)
     assert shape.partitioned_by == "at_hour"
     assert [row[2] for row in frame.rows] == [at("2026-01-01T10:00:00"), at("2026-01-01T11:00:00"), None]
 
@@ -49,15 +49,15 @@ def test_a_given_slice_value_that_contradicts_its_row_belongs_to_no_slice() -> N
     columns = (*EVENTS.columns, Column("local_day", "date"))
     stated = (date(2026, 1, 1), date(2026, 1, 2), None)
     frame = Rows(columns, tuple((*row, day) for row, day in zip(EVENTS.rows, stated, strict=True)))
-    shaped, _ = ENGINE.shape(frame, Daily("at", start="2026-01-01", zone="UTC"))
+    shaped, _ = ENGINE.shape(frame, Daily("at", start="2026-01-01", zone="UTC").held_in)
     assert [row[2] for row in shaped.rows] == [date(2026, 1, 1), None, None]
 
 
 def test_wrong_results_are_refused_as_on_spark() -> None:
     with pytest.raises(ResultRefused, match="returned nothing"):
-        ENGINE.shape(None, Whole())
+        ENGINE.shape(None, None)
     with pytest.raises(ResultRefused, match="has no column 'day'"):
-        ENGINE.shape(EVENTS, Daily("day", start="2026-01-01"))
+        ENGINE.shape(EVENTS, Daily("day", start="2026-01-01").held_in)
     with pytest.raises(DeclarationError, match="There are: id, at"):
         ENGINE.cut(EVENTS, "nope", at("2026-01-01"), at("2026-01-02"), None)
 

@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from twice.core.record import Busy, Claim
 from twice.errors import EnvironmentProblem
+from twice.ledgers.schema import HEAD
 from twice.ledgers.store import Ledger
 from twice.ledgers.trouble import told_plainly
 
@@ -107,7 +108,7 @@ def test_a_ledger_of_a_newer_twice_is_refused_and_untouched(path: Path) -> None:
     with pytest.raises(EnvironmentProblem) as caught:
         Ledger.open(f"sqlite:///{path}")
     assert str(caught.value) == (
-        f"ledger {path}: a newer twice made this ledger (its schema is 9999, this twice knows up to 0001). "
+        f"ledger {path}: a newer twice made this ledger (its schema is 9999, this twice knows up to {HEAD}). "
         "Upgrade twice: pip install --upgrade twice."
     )
 

@@ -20,7 +20,7 @@ from twice.core.run import RunResult
 from twice.core.slice import WHOLE
 from twice.core.task import Policy, TableName, Task
 from twice.core.token import Note
-from twice.core.write import Plan, ReplaceRows
+from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.plain import PlainEngine
 from twice.ledgers.store import Ledger
 from twice.runtime.run_task import run_task
@@ -92,7 +92,7 @@ class Bench:
 
     def put_orders(self, *rows: tuple[int, date, int | None]) -> None:
         """The whole table of orders, as another system would write it."""
-        self.target.prepare(ORDERS, Shape(COLUMNS), None, False)
+        self.target.prepare(ORDERS, Shape(COLUMNS), Layout(), False)
         app = "other/orders"
         expected = self.target.published(ORDERS, [app]).generations
         plan = Plan(ReplaceRows((WHOLE,)), (WHOLE,), (app,))

@@ -9,6 +9,7 @@ from pyspark.sql.functions import lit
 
 from twice.core.ports import Shape
 from twice.core.time_scope import SliceColumn
+from twice.core.write import Layout
 from twice.errors import DeclarationError
 from twice.targets.delta.condition import quoted
 from twice.targets.delta.internal import Log
@@ -45,9 +46,11 @@ def evolve(session: SparkSession, path: str, shape: Shape, table: Table) -> None
     session.sql(f"ALTER TABLE delta.{quoted(path)} ADD COLUMNS ({new})")
 
 
-def check(session: SparkSession, name: str, path: str, table: Table, shape: Shape, wanted: SliceColumn | None) -> None:
+def check(session: SparkSession, name: str, path: str, table: Table, shape: Shape, layout: Layout) -> None:
     """Refuse what would make a slice own rows that are not its own, or a token that is forgotten."""
-    check_partitioning(name, table.partition_columns, wanted)
+    wanted = layout.slice_column
+    if not layout.any_partitions:
+        check_partitioning(name, table.partition_columns, wanted)
     check_fit(shape, table.shape)
     if FORGETS_TOKENS in table.properties:
         raise DeclarationError(
@@ -55,7 +58,7 @@ def check(session: SparkSession, name: str, path: str, table: Table, shape: Shap
             now="The table is unchanged.",
             fix=f"Run: ALTER TABLE delta.{quoted(path)} UNSET TBLPROPERTIES ('{FORGETS_TOKENS}').",
         )
-    if wanted is None:
+    if wanted is None or layout.any_partitions:
         return
     if table.slice_type != wanted.type:
         raise DeclarationError(

@@ -51,7 +51,7 @@ def stage(
         raise RowsOutsideSlice(
             f"the result has {total - owned} rows outside {plan.slices[0].label}", fix="Filter the result to its slice."
         )
-    return Staged(name, plan, attempt, total, {plan.slices[0].label: total}, (folder,), handle)
+    return Staged(name, plan, attempt, total, {plan.slices[0].label: total}, (folder,), handle=handle)
 
 
 def rows(session: SparkSession, stage: Stage) -> DataFrame:
@@ -73,13 +73,13 @@ def publish(session: SparkSession, staged: Staged, expected: Mapping[str, int], 
         hit(Point.BEFORE_COMMIT)
         try:
             with named(session, prefix(staged.attempt)):
-                _write(session, staged, expected, note)
+                _write(session, staged, note)
             failure = None
         except Exception as error:  # noqa: BLE001 - whatever was raised, the table says what is true
             failure = error
         else:
             hit(Point.AFTER_COMMIT)
-        outcome = landed_or_not(session, staged, expected, failure)
+        outcome = landed_or_not(session, staged, expected, note, failure)
         if outcome is not None:
             return outcome
         if failure is not None and not is_conflict(failure):
@@ -101,7 +101,7 @@ def _moved(session: SparkSession, staged: Staged, expected: Mapping[str, int]) -
     return Lost(Published(version, found))
 
 
-def _write(session: SparkSession, staged: Staged, expected: Mapping[str, int], note: Note) -> None:
+def _write(session: SparkSession, staged: Staged, note: Note) -> None:
     handle: Stage = staged.handle
     app = staged.plan.app_ids[0]
     writer = (
@@ -109,7 +109,7 @@ def _write(session: SparkSession, staged: Staged, expected: Mapping[str, int], n
         .write.format("delta")
         .mode("overwrite")
         .option("txnAppId", app)
-        .option("txnVersion", expected[app] + 1)
+        .option("txnVersion", note.generations[app])
         .option("userMetadata", note.to_json())
     )
     where = condition(staged.plan.slices, handle.table.shape.partitioned_by)

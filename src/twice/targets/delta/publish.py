@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from twice.core.ports import Landed, Lost, Published, Staged
+from twice.core.token import Note
 from twice.errors import OutcomeUnknown, StageMismatch
 from twice.targets.delta.history import History
 from twice.targets.delta.internal import Log
@@ -41,7 +42,7 @@ def check_unchanged(stage: Stage, now: Table | None) -> None:
 
 
 def landed_or_not(
-    session: SparkSession, staged: Staged, expected: Mapping[str, int], cause: Exception | None = None
+    session: SparkSession, staged: Staged, expected: Mapping[str, int], note: Note, cause: Exception | None = None
 ) -> Landed | Lost | None:
     """Read the table afresh (the caller holds its lock): ours landed, another's did, or (None) neither.
 
@@ -54,7 +55,7 @@ def landed_or_not(
         # The commit itself tells more cheaply than the log as a whole: it carries the rows and the tokens together.
         if version is not None:
             history = History(session, stage.path)
-            found = history.find(app, expected[app] + 1, version, oldest=stage.table.version)
+            found = history.find(app, note.generations[app], version, oldest=stage.table.version)
             if found is not None and found[1].attempt == staged.attempt:
                 return Landed(found[0])
         version, generations = log.generations(staged.plan.app_ids)

@@ -48,7 +48,7 @@ def stage(
     files = [file_of(file.json(), column) for file in added]
     counts = count(files, plan.slices, SliceType(table.slice_type))
     handle = Stage(table, path, files=tuple(added), transaction=transaction)
-    return Staged(name, plan, attempt, sum(counts.values()), counts, tuple(file.path for file in files), handle)
+    return Staged(name, plan, attempt, sum(counts.values()), counts, tuple(file.path for file in files), handle=handle)
 
 
 def publish(session: SparkSession, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
@@ -64,14 +64,13 @@ def publish(session: SparkSession, staged: Staged, expected: Mapping[str, int], 
         hit(Point.BEFORE_COMMIT)
         try:
             told = condition(staged.plan.slices, handle.table.shape.partitioned_by)
-            moved = {app: generation + 1 for app, generation in expected.items()}
-            transaction.commit(handle.files, removed, moved, told, note.to_json())
+            transaction.commit(handle.files, removed, note.generations, told, note.to_json())
             failure = None
         except Exception as error:  # noqa: BLE001 - whatever was raised, the table says what is true
             failure = error
         else:
             hit(Point.AFTER_COMMIT)
-        outcome = landed_or_not(session, staged, expected, failure)
+        outcome = landed_or_not(session, staged, expected, note, failure)
         if outcome is not None:
             return outcome
         _check_again(failure, handle)

@@ -11,10 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from twice.core.ports import Foreign, Landed, Lost, Published, Shape, Staged
 from twice.core.slice import Slice
 from twice.core.task import TableName
-from twice.core.time_scope import SliceColumn
 from twice.core.token import Note
-from twice.core.write import Plan
-from twice.errors import InputMissing
+from twice.core.write import Layout, Plan, ReplaceRows
+from twice.errors import DeclarationError, InputMissing
 from twice.targets.delta import create, leftovers, public, replace
 from twice.targets.delta.history import History
 from twice.targets.delta.internal import Log, acting
@@ -52,7 +51,7 @@ class DeltaTarget:
         for name, value in _CONF.items():
             session.conf.set(name, value)
 
-    def prepare(self, table: TableName, shape: Shape, slice_column: SliceColumn | None, evolve: bool) -> Shape:
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Shape:
         """Dying here leaves no table, an empty one, or (evolve) one with columns that are NULL in every row."""
         check_names(shape)
         path = self._locate(table)
@@ -62,9 +61,9 @@ class DeltaTarget:
             if wanting:
                 # Looked at again under the lock: another run may have done it meanwhile.
                 with locked(self._session._jvm, path, self._wait):
-                    held = self._made(path, shape, slice_column, evolve)
+                    held = self._made(path, shape, layout, evolve)
             assert held is not None
-            create.check(self._session, table.name, path, held, shape, slice_column)
+            create.check(self._session, table.name, path, held, shape, layout)
             return held.shape
 
     def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
@@ -92,7 +91,7 @@ class DeltaTarget:
             return why_public(self._existing(table)[0])
 
     def stage(
-        self, table: TableName, frame: DataFrame, plan: Plan, attempt: str, *, read_at: int | None = None
+        self, table: TableName, frame: DataFrame | None, plan: Plan, attempt: str, *, read_at: int | None = None
     ) -> Staged:
         """Dying here leaves files named by the attempt that no reader sees; `discard` finds them.
 
@@ -101,6 +100,8 @@ class DeltaTarget:
         """
         if not _ATTEMPT.fullmatch(attempt):
             raise ValueError(f"{attempt!r} cannot be part of a file's name")
+        if frame is None or not isinstance(plan.write, ReplaceRows):
+            raise DeclarationError(f"{table.name}: this strategy is not carried out on Delta yet")
         with acting(self._session):
             held, path = self._existing(table)
             stage = public.stage if not self._internal or why_public(held) else replace.stage
@@ -140,10 +141,10 @@ class DeltaTarget:
             reader = self._session.read.format("delta")
             return (reader if at is None else reader.option("versionAsOf", at)).load(path)
 
-    def _made(self, path: str, shape: Shape, slice_column: SliceColumn | None, evolve: bool) -> Table | None:
+    def _made(self, path: str, shape: Shape, layout: Layout, evolve: bool) -> Table | None:
         held = Log(self._session, path).table()
         if held is None:
-            create.create(self._session, path, shape, slice_column)
+            create.create(self._session, path, shape, layout.slice_column)
         elif evolve and drift(shape, held.shape).only_new:
             create.evolve(self._session, path, shape, held)
         return Log(self._session, path).table()

@@ -1,0 +1,44 @@
+"""What an incremental task reads next: from its mark to an upper bound that is read once and then kept."""
+
+from __future__ import annotations
+
+from twice.core.ports import Frame
+from twice.core.since import Since, Window
+from twice.core.task import Task
+from twice.core.write import AppendRows
+from twice.runtime.compute import Pins
+from twice.runtime.workshop import Workshop
+
+
+def next_window(shop: Workshop, task: Task, version: int, pins: Pins) -> tuple[Window | None, tuple[str, ...]]:
+    """The window after the mark that a token's version stands for; None if there is nothing new. And notes.
+
+    The upper bound comes from the source, never from a clock. One that an earlier attempt from the same mark has
+    frozen in the ledger is kept, so a retry does the work that failed; it is only lowered if the source shrank.
+    """
+    scope = task.scope
+    assert isinstance(scope, Since), task.name
+    name, frame = _source(task, scope, pins)
+    newest, nulls = shop.engine.newest(frame, scope.cursor)
+    notes = (f"{nulls:,} rows of {name} have no {scope.cursor}: they are never read",) if nulls else ()
+    if newest is None:
+        return None, notes
+    high = scope.held_back(newest)
+    low = scope.mark_of(version) or scope.start
+    more = False
+    frozen = shop.ledger.frozen_aim(task.name, scope.only.label, version)
+    if frozen is not None:
+        kept = scope.mark_of(frozen) or high
+        more, high = kept < high, min(high, kept)  # type: ignore[operator]
+    # Keyed writes read the rows of the mark's own stamp again: one that arrived late is not lost, and the key makes
+    # the others harmless. Without a key they are left to the next run, so that none comes twice.
+    closed = not isinstance(task.write.compile(()), AppendRows)
+    fresh = high > low or (closed and version == 0 and high == low)  # type: ignore[operator]
+    return (Window(low, high, closed, more) if fresh else None), notes
+
+
+def _source(task: Task, scope: Since, pins: Pins) -> tuple[str, Frame]:
+    for name, source in task.inputs.items():
+        if source.by == scope.cursor:
+            return name, pins.open(source.table)
+    raise AssertionError(f"{task.name} has no input cut by {scope.cursor}")

@@ -1,0 +1,86 @@
+"""An upsert on plain rows: which of a batch survive, and what they do to the rows that are there. Pure.
+
+The memory target works by it, and it is the model that other targets are compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from twice.core.write import Changes, UpsertRows
+from twice.errors import NullKey
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Upserted:
+    """`written` are the rows to put in, `gone` the keys whose old rows go out."""
+
+    written: tuple[Row, ...]
+    gone: frozenset[Row]
+    changes: Changes
+
+
+def key_of(names: Sequence[str], verb: UpsertRows) -> Callable[[Row], Row]:
+    at = [_place(names, column) for column in verb.key]
+    return lambda row: tuple(row[place] for place in at)
+
+
+def survivors(rows: Iterable[Row], names: Sequence[str], verb: UpsertRows) -> tuple[Row, ...]:
+    """One row of each key, the same whatever order the rows come in."""
+    key, rank = key_of(names, verb), _rank(names, verb)
+    best: dict[Row, Row] = {}
+    for row in rows:
+        if verb.null_keys == "refuse" and None in key(row):
+            raise null_key(verb)
+        held = best.get(key(row))
+        if held is None or (rank(row), repr(row)) > (rank(held), repr(held)):
+            best[key(row)] = row
+    return tuple(best.values())
+
+
+def upsert(
+    staged: Sequence[Row], there: Sequence[Row], names: Sequence[str], verb: UpsertRows, owned: Callable[[Row], bool]
+) -> Upserted:
+    """`owned` says which of the rows that are there belong to the slice: only those may be deleted."""
+    key, rank = key_of(names, verb), _rank(names, verb)
+    held = {key(row): row for row in there}
+    inserted, updated, unchanged, older, differing = [], [], 0, 0, 0
+    for row in staged:
+        old = held.get(key(row))
+        if old is None:
+            inserted.append(row)
+        elif old == row:
+            unchanged += 1
+        elif verb.insert_only:
+            differing += 1
+        elif rank(row) < rank(old):
+            older += 1
+        else:
+            updated.append(row)
+    given = {key(row) for row in staged}
+    missing = [key(row) for row in there if verb.delete_missing and owned(row) and key(row) not in given]
+    changes = Changes(len(inserted), len(updated), unchanged, 0, len(missing), older, differing)
+    return Upserted((*inserted, *updated), frozenset((*(key(row) for row in updated), *missing)), changes)
+
+
+def null_key(verb: UpsertRows) -> NullKey:
+    return NullKey(
+        f"the result has rows without a key ({', '.join(verb.key)} is NULL): each run would add them again",
+        fix='Filter them out, give them a key, or let NULL be a key: null_keys="match".',
+    )
+
+
+def _rank(names: Sequence[str], verb: UpsertRows) -> Callable[[Row], tuple[bool, Any]]:
+    """NULL is older than everything."""
+    if verb.newest_by is None:
+        return lambda _: (False, 0)
+    at = _place(names, verb.newest_by)
+    return lambda row: (row[at] is not None, 0 if row[at] is None else row[at])
+
+
+def _place(names: Sequence[str], column: str) -> int:
+    return [name.lower() for name in names].index(column.lower())
