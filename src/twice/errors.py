@@ -5,6 +5,7 @@
     ├── DeclarationError            a task, a project or its configuration is wrong          exit 2
     ├── SliceBusy                   another attempt holds the lease of this slice            exit 3
     ├── EnvironmentProblem          Java, jars, Spark or the ledger cannot be used here      exit 4
+    │   └── LedgerOutOfReach        the ledger's server went away, or never answered
     └── RunError                    one run of one task failed                               exit 1
         ├── UserCodeError           the task's own code raised
         ├── InputMissing            an input table does not exist or cannot be read
@@ -82,6 +83,10 @@ class SliceBusy(TwiceError):
 class EnvironmentProblem(TwiceError):
     code = "environment"
     exit_code = 4
+
+
+class LedgerOutOfReach(EnvironmentProblem):
+    code = "ledger-out-of-reach"
 
 
 class RunError(TwiceError):

@@ -22,6 +22,8 @@ from twice.core.audit import AuditResult
 from twice.core.record import Claim, Facts, InputRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
+from twice.ledgers.connect import connect, for_writing, parse_url
+from twice.ledgers.migrate import upgrade
 from twice.ledgers.store import Ledger
 
 MINUTE = timedelta(minutes=1)
@@ -131,12 +133,13 @@ def crash_everywhere(url: str, call: str) -> None:
     tell(seen)
 
 
-def crash_while_opening(url_of_step: str) -> None:
-    """A fresh ledger per step (`{step}` in the URL), killed while it is made, then opened again."""
+def crash_while_opening(url_of_step: str, version: str) -> None:
+    """A ledger of an older version (or none yet) per step, killed while it is made or migrated, then opened again."""
     crashes, step = 0, 0
     while True:
         step += 1
         url = url_of_step.replace("{step}", str(step))
+        put_old_ledger(url, version)
         pid = os.fork()
         if pid == 0:
             kill_before(step)
@@ -144,12 +147,37 @@ def crash_while_opening(url_of_step: str) -> None:
             os._exit(0)
         _, status = os.waitpid(pid, 0)
         ledger = Ledger.open(url)
-        claimed(ledger, f"opened-{step}", "task")
+        found = claimed(ledger, "after", "task")
+        if version != "nothing":
+            assert found.fence == 2, found
+            assert [a.id for a in ledger.attempts("old task")] == ["before"]
+            assert [(r.label, r.generation, r.last_attempt) for r in ledger.runs("old task")] == [("ä", 7, "before")]
         ledger.close()
         if not os.WIFSIGNALED(status):
             break
         crashes += 1
     tell({"crashes": crashes})
+
+
+def put_old_ledger(url: str, version: str) -> None:
+    """By the migrations of that day, with one published run in it, written as that day's code wrote it."""
+    engine = connect(parse_url(url))
+    with for_writing(engine).begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("DROP SCHEMA public CASCADE")
+            connection.exec_driver_sql("CREATE SCHEMA public")
+        if version != "nothing":
+            upgrade(connection, version)
+            connection.exec_driver_sql(
+                "INSERT INTO twice_attempts (id, task, kind, state, holder, started, discarded) "
+                "VALUES ('before', 'old task', 'run', 'published', 'host', '2026-06-09T12:00:00.000000+00:00', false)"
+            )
+            connection.exec_driver_sql("INSERT INTO twice_slices (fence, label, task) VALUES (1, 'ä', 'old task')")
+            connection.exec_driver_sql(
+                "INSERT INTO twice_runs (task, label, generation, attempt, last_fence) "
+                "VALUES ('old task', 'ä', 7, 'before', 1)"
+            )
+    engine.dispose()
 
 
 def open_at_once(url: str, start: str) -> None:

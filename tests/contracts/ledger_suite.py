@@ -100,6 +100,33 @@ class LedgerSuite:
         return ledgers()
 
 
+class OpeningSuite:
+    """A test module gives the fixture `fresh`: the URL of a database without a ledger, `{step}` in it for one more."""
+
+    def test_processes_that_open_a_fresh_ledger_at_once_share_one(self, fresh: str, tmp_path: Path) -> None:
+        told = processes(tmp_path, 4, "open_at_once", fresh.replace("{step}", "0"))
+        assert sorted(found["fence"] for found in told) == [1, 2, 3, 4]
+
+    @pytest.mark.kill
+    def test_a_ledger_killed_at_any_statement_of_its_making_opens_whole(self, fresh: str) -> None:
+        # Six tables, five indices and the version at least.
+        assert crashes_while_opening(fresh, "nothing") > 12
+
+    @pytest.mark.kill
+    @pytest.mark.parametrize("version", ["0001"])
+    def test_a_ledger_of_an_older_twice_killed_at_any_statement_of_its_upgrade_keeps_everything(
+        self, fresh: str, version: str
+    ) -> None:
+        assert crashes_while_opening(fresh, version) > 3
+
+
+def crashes_while_opening(url: str, version: str) -> int:
+    command = [sys.executable, str(SCRIPT), "crash_while_opening", url, version]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stderr
+    return int(json.loads(done.stdout)["crashes"])
+
+
 class ClaimSuite(LedgerSuite):
     def test_a_claim_opens_an_attempt_with_its_slices(self, ledger: Ledger) -> None:
         held = ledger.claim("revenue", ["b", "a"], attempt="one", kind="restate", holder="host:1", lease=MINUTE)
@@ -200,6 +227,23 @@ class ClaimSuite(LedgerSuite):
         with pytest.raises(ValueError, match="claimed before"):
             ledger.claim("revenue", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
         claim(ledger, "two", "a")
+
+    def test_a_claim_whose_reply_was_lost_is_found_again_by_its_attempt(self, ledger: Ledger, clock: HandClock) -> None:
+        first = claim(ledger, "one", "b", "a")
+        clock.tick(5)
+        assert claim(ledger, "one", "b", "a") == first
+        assert [(a.id, a.lease_until) for a in ledger.open_attempts()] == [("one", clock.now() + MINUTE)]
+        for other in (("a",), ("b", "a", "c")):
+            with pytest.raises(ValueError, match="claimed before"):
+                ledger.claim("revenue", other, attempt="one", kind="run", holder="host of one", lease=MINUTE)
+
+    def test_a_lost_claim_that_was_taken_over_is_busy(self, ledger: Ledger, clock: HandClock) -> None:
+        claim(ledger, "one")
+        clock.tick(60)
+        claim(ledger, "two")
+        found = ledger.claim("revenue", ["a"], attempt="one", kind="run", holder="host of one", lease=MINUTE)
+        assert isinstance(found, Busy)
+        assert found.attempt == "two"
 
     @pytest.mark.parametrize("label", ["o'clock", 'say "hi"', "%_\\", "ünïcode ☃", "a;DROP TABLE twice_runs", " a "])
     def test_any_label_is_kept_as_it_is(self, ledger: Ledger, label: str) -> None:

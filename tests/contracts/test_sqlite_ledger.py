@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -74,16 +71,7 @@ def test_a_fence_is_never_given_twice_even_if_its_attempt_is_deleted(url: str) -
     assert fences == [1, 2, 3]
 
 
-class TestFirstOpening:
-    def test_processes_that_open_a_fresh_file_at_once_share_one_ledger(self, url: str, tmp_path: Path) -> None:
-        told = suite.processes(tmp_path, 4, "open_at_once", url)
-        assert sorted(found["fence"] for found in told) == [1, 2, 3, 4]
-
-    @pytest.mark.kill
-    def test_a_ledger_killed_at_any_statement_of_its_making_opens_whole(self, tmp_path: Path) -> None:
-        url = f"sqlite:///{tmp_path}/ledger{{step}}.db"
-        command = [sys.executable, str(suite.SCRIPT), "crash_while_opening", url]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=110)
-        assert done.returncode == 0, done.stderr
-        # Six tables, five indices and the version at least.
-        assert json.loads(done.stdout)["crashes"] > 12
+class TestOpening(suite.OpeningSuite):
+    @pytest.fixture
+    def fresh(self, tmp_path: Path) -> str:
+        return f"sqlite:///{tmp_path}/fresh{{step}}.db"

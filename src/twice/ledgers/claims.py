@@ -34,11 +34,17 @@ class Wish:
 def claim(connection: Connection, wish: Wish, now: datetime, until: datetime) -> Claim | Busy | None:
     """Take every slice, or say who has one; None if that one let go meanwhile: ask again. Without a claim the caller
     rolls back. Dying before the commit takes nothing;
-    after it the slices are held until the lease runs out, and the attempt is open for a later look to settle."""
+    after it the slices are held until the lease runs out, and the attempt is open for a later look to settle.
+    A second claim by the same attempt (the first one's reply was lost) finds the first."""
+    before = _claimed_before(connection, wish)
+    if before is not None and renew(connection, before, until):
+        return before
     taken = _take(connection, wish, now, until)
     for label in wish.labels:
         if label not in taken:
             return _holder(connection, wish.task, label)
+    if before is not None:
+        raise _claimed_twice(wish)
     # Only now: whoever holds a slice's lock hands out fences in the order of its claims.
     fence = _insert_attempt(connection, wish, now)
     connection.execute(
@@ -52,13 +58,23 @@ def claim(connection: Connection, wish: Wish, now: datetime, until: datetime) ->
 def renew(connection: Connection, held: Claim, until: datetime) -> bool:
     """Hold every slice until then; False (and the caller rolls back) if one is gone. An expired lease that nobody
     took is renewed like any other. Dying here leaves the old deadline or the new one."""
+    _lock(connection, held.fence)
     renewed = connection.execute(update(leases).where(leases.c.fence == held.fence).values(until=until))
     return renewed.rowcount == len(held.labels)
 
 
 def release(connection: Connection, fence: int) -> None:
     """Let go of whatever this attempt still holds. What another has taken over stays theirs."""
+    _lock(connection, fence)
     connection.execute(delete(leases).where(leases.c.fence == fence))
+
+
+def _lock(connection: Connection, fence: int) -> None:
+    """In the order in which a claim takes them: PostgreSQL would lock them as they lie on disk, and wait in a ring.
+    SQLite has one lock for all, and leaves the words out."""
+    if connection.dialect.name != "sqlite":
+        in_order = select(leases.c.label).where(leases.c.fence == fence).order_by(leases.c.label)
+        connection.execute(in_order.with_for_update()).all()
 
 
 def _take(connection: Connection, wish: Wish, now: datetime, until: datetime) -> set[str]:
@@ -82,9 +98,22 @@ def _holder(connection: Connection, task: str, label: str) -> Busy | None:
     return None if row is None else Busy(label, row.id, row.holder, row.until)
 
 
+def _claimed_before(connection: Connection, wish: Wish) -> Claim | None:
+    found = connection.execute(select(attempts).where(attempts.c.id == wish.attempt)).one_or_none()
+    if found is None:
+        return None
+    labels = connection.execute(select(slices.c.label).where(slices.c.fence == found.fence)).scalars()
+    asked = (wish.task, wish.kind, wish.holder, AttemptState.CLAIMED.value, set(wish.labels))
+    if (found.task, found.kind, found.holder, found.state, set(labels)) != asked:
+        raise _claimed_twice(wish)
+    return Claim(wish.attempt, wish.task, wish.labels, found.fence)
+
+
+def _claimed_twice(wish: Wish) -> ValueError:
+    return ValueError(f"attempt {wish.attempt} has claimed before; each claim needs an id of its own")
+
+
 def _insert_attempt(connection: Connection, wish: Wish, now: datetime) -> int:
-    if connection.execute(select(attempts.c.fence).where(attempts.c.id == wish.attempt)).first():
-        raise ValueError(f"attempt {wish.attempt} has claimed before; each claim needs an id of its own")
     values = {
         "id": wish.attempt,
         "task": wish.task,

@@ -1,4 +1,4 @@
-"""From a URL to an engine that keeps the ledger's promises: durable commits, one writer at a time."""
+"""From a URL to an engine that keeps the ledger's promises: durable commits, bounded waits, guarded writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,28 @@ NETWORK_FILE_SYSTEMS = frozenset({
 })
 # fmt: on
 
+# A line that went dead is noticed within a minute, on our side and on the server's.
+_LINE = {
+    "application_name": "twice",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+_SESSION = {
+    "statement_timeout": f"{BUSY_SECONDS:.0f}s",
+    # A process that was stopped in the middle of a transaction must not make the others wait for it.
+    "idle_in_transaction_session_timeout": "15s",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+    "timezone": "UTC",
+}
+
 _WRITES = "twice_writes"
+_POSTGRES = "postgresql+psycopg"
+_HOW = "sqlite:///path/to/ledger.db or postgresql://user:password@host/database"
 
 
 def parse_url(text: str) -> URL:
@@ -36,16 +57,13 @@ def parse_url(text: str) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise EnvironmentProblem(
-            "the ledger's URL cannot be read as a database URL",
-            fix="Write sqlite:///path/to/ledger.db or postgresql+psycopg://user:password@host/database.",
-        ) from error
+        raise EnvironmentProblem("the ledger's URL cannot be read as a database URL", fix=f"Write {_HOW}.") from error
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername=_POSTGRES)
+    if url.get_backend_name() == "postgresql" and url.drivername != _POSTGRES:
+        raise problem(f"the ledger does not speak {url.drivername}", url, "Write postgresql://… in its URL.")
     if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise problem(
-            f"a ledger cannot live in {url.get_backend_name()!r}",
-            url,
-            "Use sqlite:///path/to/ledger.db or postgresql+psycopg://user:password@host/database.",
-        )
+        raise problem(f"a ledger cannot live in {url.get_backend_name()!r}", url, f"Use {_HOW}.")
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
         raise problem(
             "a ledger in memory forgets everything when the process ends",
@@ -61,12 +79,12 @@ def connect(url: URL) -> Engine:
     try:
         if url.get_backend_name() == "sqlite":
             return _connect_sqlite(url)
-        return create_engine(url, hide_parameters=True, pool_pre_ping=True)
+        return _connect_postgres(url)
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise problem(
-            f"the driver for {url.drivername} is not installed",
+            f"the driver for {url.get_backend_name()} is not installed",
             url,
-            'Install it: pip install "psycopg[binary]", and write postgresql+psycopg://… in the URL.',
+            'Install it: pip install "twice[postgres]".',
         ) from error
 
 
@@ -88,6 +106,23 @@ def network_file_system(path: Path, mounts: str) -> str | None:
         if (path == point or point in path.parents) and len(point.parts) >= depth:
             found, depth = fields[2], len(point.parts)
     return found if found.removeprefix("fuse.") in NETWORK_FILE_SYSTEMS else None
+
+
+def _connect_postgres(url: URL) -> Engine:
+    """What the URL's own query says wins. A run has two threads that write: itself and its heartbeat."""
+    settings = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
+    theirs = url.query.get("options", "")
+    options = f"{settings} {theirs if isinstance(theirs, str) else ' '.join(theirs)}".strip()
+    arguments = {name: value for name, value in _LINE.items() if name not in url.query}
+    return create_engine(
+        url.difference_update_query(["options"]),
+        hide_parameters=True,
+        connect_args={**arguments, "options": options},
+        pool_pre_ping=True,
+        pool_size=4,
+        max_overflow=4,
+        pool_timeout=BUSY_SECONDS,
+    )
 
 
 def _connect_sqlite(url: URL) -> Engine:
@@ -116,7 +151,7 @@ def _refuse_network(path: Path, url: URL) -> None:
             f"an SQLite ledger cannot live on a network file system ({kind}): its locks do not hold there, "
             "and two runs could both believe they own a slice",
             url,
-            "Put the ledger on a local disk, or use PostgreSQL: postgresql+psycopg://user:password@host/database.",
+            "Put the ledger on a local disk, or use PostgreSQL: postgresql://user:password@host/database.",
         )
 
 

@@ -31,7 +31,7 @@ def migrate(engine: Engine) -> None:
             found = _version(connection)
             if found != HEAD:
                 _refuse_newer(engine, found)
-                _upgrade(connection)
+                upgrade(connection)
 
 
 def known_versions() -> set[str]:
@@ -50,6 +50,8 @@ def _version(connection: Connection) -> str | None:
 def _lock(connection: Connection) -> None:
     # SQLite has its lock since BEGIN IMMEDIATE.
     if connection.dialect.name == "postgresql":
+        # Changing a big table takes what it takes, and so does waiting for who does it.
+        connection.execute(text("SET LOCAL statement_timeout = 0"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _ADVISORY_LOCK})
 
 
@@ -62,7 +64,8 @@ def _refuse_newer(engine: Engine, found: str | None) -> None:
         )
 
 
-def _upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, version: str = "head") -> None:
+    """Make or change the tables on the caller's transaction, as far as that version."""
     # alembic is loaded only when there is something to migrate: it takes longer than opening the ledger.
     from alembic import command
     from alembic.config import Config
@@ -71,7 +74,7 @@ def _upgrade(connection: Connection) -> None:
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     with _quiet():
-        command.upgrade(config, "head")
+        command.upgrade(config, version)
 
 
 @contextmanager

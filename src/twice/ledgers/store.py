@@ -1,15 +1,18 @@
 """The ledger: what was tried, what landed, who is at work. SQLite or PostgreSQL, by URL.
 
-Every method is one transaction: it has happened or it has not, whenever the process dies.
+Every method is one transaction: it has happened or it has not, whenever the process dies. A line that breaks in the
+middle of one is made again and the method called again (outage.py): each may happen twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, update
+from sqlalchemy import Connection, Engine, func, select, update
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Clock
@@ -20,59 +23,84 @@ from twice.ledgers import claims, history, transitions
 from twice.ledgers.claims import Wish
 from twice.ledgers.connect import connect, for_writing, parse_url
 from twice.ledgers.migrate import migrate
+from twice.ledgers.outage import PATIENCE_SECONDS, Outage
 from twice.ledgers.rename import rename
-from twice.ledgers.schema import attempts
+from twice.ledgers.schema import UtcTime, attempts
 from twice.ledgers.trouble import problem, told_plainly
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def outliving(method: Callable[Concatenate[Ledger, P], T]) -> Callable[Concatenate[Ledger, P], T]:
+    """For methods that change nothing when they are called a second time."""
+
+    @wraps(method)
+    def made_again(self: Ledger, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._outage.outlive(lambda _: method(self, *args, **kwargs))
+
+    return made_again
 
 
 class Ledger:
-    """Open one with `Ledger.open`. Threads may share it; a forked child must open its own."""
+    """Open one with `Ledger.open`. Threads may share it; a forked child must open its own.
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    Its clock is the database's, so that hosts need not agree on the time; a test may give its own."""
+
+    def __init__(self, engine: Engine, clock: Clock | None = None, patience: float = PATIENCE_SECONDS) -> None:
         self._engine = engine
         self._clock = clock
+        self._outage = Outage(patience)
 
     @classmethod
-    def open(cls, url: str, clock: Clock = SYSTEM_CLOCK) -> Ledger:
-        """Open, create or migrate the ledger. Dying here leaves no ledger, an empty one, or a whole one."""
+    def open(cls, url: str, clock: Clock | None = None, patience: float = PATIENCE_SECONDS) -> Ledger:
+        """Open, create or migrate the ledger. Dying here leaves no ledger, an empty one, or a whole one.
+        A server that does not answer now is told at once; one that goes away later is waited for, `patience` seconds.
+        """
         engine = connect(parse_url(url))
         try:
             migrate(engine)
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine, clock)
+        return cls(engine, clock, patience)
 
     def close(self) -> None:
         self._engine.dispose()
 
+    @outliving
     def now(self) -> datetime:
-        """The clock that leases are measured by."""
-        return self._clock.now()
+        """The clock that leases are measured by: the database's, which is one for all hosts."""
+        with self._reading() as connection:
+            return self._time(connection)
 
+    @outliving
     def claim(
         self, task: str, labels: Sequence[str], *, attempt: str, kind: Kind, holder: str, lease: timedelta
     ) -> Claim | Busy:
-        """All slices or none. Dying after it leaves an open attempt whose lease runs out."""
+        """All slices or none. Dying after it leaves an open attempt whose lease runs out. A second call by the same
+        attempt finds the claim of the first."""
         wish = Wish(task, tuple(labels), attempt, kind, holder)
         found: Claim | Busy | None = None
         while found is None:
             with self._writing() as connection:
                 # With the lock in hand: a claim that waited for it must not judge leases by an old time.
-                now = self.now()
+                now = self._time(connection)
                 found = claims.claim(connection, wish, now, now + lease)
                 if not isinstance(found, Claim):
                     connection.rollback()
         return found
 
+    @outliving
     def renew(self, claim: Claim, lease: timedelta) -> bool:
         """Hold on for another `lease`. False: another attempt took a slice over, or settled this one as dead."""
         with self._writing() as connection:
-            held = claims.renew(connection, claim, self.now() + lease)
+            held = claims.renew(connection, claim, self._time(connection) + lease)
             if not held:
                 connection.rollback()
             return held
 
+    @outliving
     def release(self, attempt: str) -> None:
         """The process behind an attempt is known to be gone: its lease ends now. The attempt stays open until a look
         at the table says what became of it. A second call changes nothing."""
@@ -81,6 +109,7 @@ class Ledger:
             if fence is not None:
                 claims.release(connection, fence)
 
+    @outliving
     def fix(self, claim: Claim, expected: Mapping[str, int], aims: Mapping[str, int] | None = None) -> None:
         """Write the generation of each slice found at look, and the one to publish (one more, unless `aims` says
         otherwise): once, before anything is staged for it."""
@@ -88,6 +117,7 @@ class Ledger:
         with self._writing() as connection:
             transitions.fix(connection, claim, expected, aimed)
 
+    @outliving
     def frozen_aim(self, task: str, label: str, expected: int) -> int | None:
         """What an earlier attempt from this same generation aimed at, if there was one: a retry keeps to it."""
         with self._reading() as connection:
@@ -95,9 +125,14 @@ class Ledger:
 
     def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
         """Move on and keep what was learnt. Raises LeaseLost if another process has closed this attempt."""
-        with self._writing() as connection:
-            transitions.advance(connection, claim, before, after, facts)
 
+        def move(again: bool) -> None:
+            with self._writing() as connection:
+                transitions.advance(connection, claim, before, after, facts, again)
+
+        self._outage.outlive(move)
+
+    @outliving
     def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
         """The target says these generations landed. Dying before it leaves the ledger behind the table; the next
         look at the slice calls this again. A second call changes nothing."""
@@ -110,15 +145,17 @@ class Ledger:
                     self._engine.url,
                     "Run again: it will look at the table first.",
                 )
-            transitions.publish(connection, fence, facts, generations, self.now())
+            transitions.publish(connection, fence, facts, generations, self._time(connection))
 
+    @outliving
     def close_attempt(self, attempt: str, state: AttemptState, facts: Facts = Facts()) -> bool:  # noqa: B008
         """End an attempt that published nothing and let go of its slices. False, and nothing written, if it has
         ended before or is unknown. Dying before it leaves an open attempt for a later look."""
         with self._writing() as connection:
             fence = connection.execute(history.named(attempt)).scalar_one_or_none()
-            return fence is not None and transitions.close(connection, fence, state, facts, self.now())
+            return fence is not None and transitions.close(connection, fence, state, facts, self._time(connection))
 
+    @outliving
     def adopt(
         self,
         task: str,
@@ -146,6 +183,7 @@ class Ledger:
         with self._writing() as connection:
             transitions.move_forward(connection, [row])
 
+    @outliving
     def forget(self, task: str, label: str) -> None:
         """The table holds less than was published (recreated, or an older copy put in its place): what is recorded
         of its publish is no longer true. Its attempts stay; the next publish counts from what the table holds.
@@ -153,25 +191,30 @@ class Ledger:
         with self._writing() as connection:
             transitions.forget(connection, task, label)
 
+    @outliving
     def discarded(self, attempt: str) -> None:
         """The attempt's staged files are known to be gone. Dying before it costs one more look for them."""
         with self._writing() as connection:
             connection.execute(update(attempts).where(attempts.c.id == attempt).values(discarded=True))
 
+    @outliving
     def rename(self, old: str, new: str) -> None:
         """A task's history follows it to its new name. A second call changes nothing."""
         with self._writing() as connection:
             rename(connection, old, new)
 
+    @outliving
     def attempt(self, attempt: str) -> AttemptRecord | None:
         with self._reading() as connection:
             return next(iter(history.read_attempts(connection, history.named(attempt))), None)
 
+    @outliving
     def attempts(self, task: str, label: str | None = None, limit: int = 50) -> tuple[AttemptRecord, ...]:
         """Newest first."""
         with self._reading() as connection:
             return history.read_attempts(connection, history.newest(task, label, limit))[::-1]
 
+    @outliving
     def open_attempts(self, task: str | None = None, labels: Sequence[str] | None = None) -> tuple[AttemptRecord, ...]:
         """Attempts that may be at work or may have died, oldest first; with `labels`, those touching one of them."""
         with self._reading() as connection:
@@ -180,20 +223,31 @@ class Ledger:
         wanted = None if labels is None else set(labels)
         return tuple(a for a in found if wanted is None or any(s.label in wanted for s in a.slices))
 
+    @outliving
     def undiscarded(self, task: str | None = None) -> tuple[AttemptRecord, ...]:
         """Attempts closed without publishing whose staged files may be left, oldest first."""
         with self._reading() as connection:
             return history.read_attempts(connection, history.with_leftovers(task))
 
+    @outliving
     def run(self, task: str, label: str) -> RunRecord | None:
         """None for a slice that was never claimed, published or adopted."""
         with self._reading() as connection:
             return next(iter(history.read_runs(connection, task, label)), None)
 
+    @outliving
     def runs(self, task: str | None = None) -> tuple[RunRecord, ...]:
         """By task and label."""
         with self._reading() as connection:
             return history.read_runs(connection, task, None)
+
+    def _time(self, connection: Connection) -> datetime:
+        if self._clock is not None:
+            return self._clock.now()
+        if connection.dialect.name == "sqlite":
+            return SYSTEM_CLOCK.now()  # the file's readers are all on this machine
+        # Not now(), which stands still since the transaction began: it may have waited for a lock.
+        return connection.execute(select(func.clock_timestamp(type_=UtcTime))).scalar_one()
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:

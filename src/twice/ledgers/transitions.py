@@ -65,8 +65,11 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int], aims: 
         )
 
 
-def advance(connection: Connection, held: Claim, before: AttemptState, after: AttemptState, facts: Facts) -> None:
-    """From one open state to the same or a later one. Dying here leaves the attempt open, in either state."""
+def advance(
+    connection: Connection, held: Claim, before: AttemptState, after: AttemptState, facts: Facts, again: bool = False
+) -> None:
+    """From one open state to the same or a later one. Dying here leaves the attempt open, in either state.
+    `again`: the reply to an earlier call was lost, so it may have happened already."""
     if before not in _ORDER or after not in _ORDER or _ORDER[after] < _ORDER[before]:
         raise ValueError(f"an attempt does not advance from {before.value} to {after.value}")
     moved = connection.execute(
@@ -76,7 +79,9 @@ def advance(connection: Connection, held: Claim, before: AttemptState, after: At
     )
     if moved.rowcount != 1:
         found = connection.execute(select(attempts.c.state).where(attempts.c.id == held.attempt)).scalar_one_or_none()
-        raise _lost(held, found)
+        # Nobody but the attempt itself moves it on; others only close it.
+        if not (again and found == after.value):
+            raise _lost(held, found)
     learn(connection, held.fence, facts)
 
 

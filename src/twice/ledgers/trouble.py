@@ -5,51 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import quote, quote_plus
 
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from twice.errors import EnvironmentProblem
-
-# SQLite's own words (they are part of its stable interface), what they mean here, and what helps.
-_KNOWN = (
-    (
-        "database is locked",
-        "another process has been writing to the ledger for too long",
-        "See who holds it (lsof on the file); run again when that process has ended.",
-    ),
-    ("readonly", "the ledger cannot be written", "Make the file and its folder writable for this user."),
-    ("database or disk is full", "the ledger's disk is full", "Free some space, then run again: it will look first."),
-    (
-        "file is not a database",
-        "the file is not a ledger",
-        "Give another path for the ledger, or move this file away: a new ledger is made in its place.",
-    ),
-    (
-        "malformed",
-        "the ledger file is damaged",
-        "Restore it from a backup, or move it away: what is published is read from the tables again.",
-    ),
-    (
-        "unable to open database file",
-        "the ledger cannot be opened",
-        "Check that the folder exists and that this user may read and write it.",
-    ),
-    ("disk I/O error", "the ledger's disk gives errors", "Check the disk (dmesg), then run again: it will look first."),
-    (
-        "no such table",
-        "the ledger has lost its tables: the file was replaced while it was in use",
-        "Run again: what is published is read from the tables.",
-    ),
-)
+from twice.errors import EnvironmentProblem, LedgerOutOfReach
+from twice.ledgers.complaints import Complaint, of_postgres, of_sqlite
 
 
 def shown(url: URL) -> str:
     """The URL as messages may show it. A file is named by its path, anything else without its secrets."""
     if url.get_backend_name() == "sqlite":
         return url.database or "sqlite in memory"
-    return url.set(query={}).render_as_string(hide_password=True)
+    return url.set(query={}, drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
 def problem(what: str, url: URL, fix: str) -> EnvironmentProblem:
@@ -64,9 +34,9 @@ def told_plainly(url: URL) -> Iterator[None]:
     except IntegrityError:
         raise
     except DBAPIError as error:
-        raise _explained(str(error.orig), url) from error
+        raise _explained(error, url) from error
     except sqlite3.Error as error:
-        raise _explained(str(error), url) from error
+        raise _told(of_sqlite(str(error)), str(error), url) from error
     except PoolTimeout as error:
         raise problem("no connection to the ledger came free", url, "Run fewer attempts at once.") from error
     except OSError as error:
@@ -75,12 +45,25 @@ def told_plainly(url: URL) -> Iterator[None]:
         ) from error
 
 
-def _explained(complaint: str, url: URL) -> EnvironmentProblem:
+def _explained(error: DBAPIError, url: URL) -> EnvironmentProblem:
+    message = str(error.orig)
+    if url.get_backend_name() == "sqlite":
+        return _told(of_sqlite(message), message, url)
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    # An operational error without a SQLSTATE never came from a session: the line broke, or was never made.
+    line_broke = error.connection_invalidated or (sqlstate is None and type(error.orig).__name__ == "OperationalError")
+    return _told(of_postgres(message, sqlstate, line_broke), message, url)
+
+
+def _told(complaint: Complaint, message: str, url: URL) -> EnvironmentProblem:
     # Only the first line: PostgreSQL adds hints that may quote what was sent.
-    first = complaint.strip().partition("\n")[0]
-    if url.password:
-        first = first.replace(str(url.password), "***")
-    for words, what, fix in _KNOWN:
-        if words in complaint:
-            return problem(f"{what} ({first})", url, fix)
-    return problem(f"the ledger cannot be used ({first})", url, "Check the ledger's URL and that its server is up.")
+    first = _without_password(message.strip().partition("\n")[0], url)
+    kind = LedgerOutOfReach if complaint.passing else EnvironmentProblem
+    return kind(f"{complaint.means} ({first})", where=f"ledger {shown(url)}", fix=complaint.fix)
+
+
+def _without_password(text: str, url: URL) -> str:
+    for password in filter(None, (url.password, url.query.get("password"))):
+        for form in {str(password), quote(str(password), safe=""), quote_plus(str(password))}:
+            text = text.replace(form, "***")
+    return text

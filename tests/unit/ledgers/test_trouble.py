@@ -118,7 +118,7 @@ def test_a_password_in_the_databases_own_words_is_hidden() -> None:
     with pytest.raises(EnvironmentProblem) as caught, told_plainly(url):
         raise OperationalError("SELECT s3kr1t", {"x": "s3kr1t"}, Exception("no login with s3kr1t\nhint: s3kr1t"))
     assert "s3kr1t" not in str(caught.value)
-    assert str(caught.value).startswith("ledger postgresql+psycopg://me:***@host/db: the ledger cannot be used")
+    assert str(caught.value).startswith("ledger postgresql://me:***@host/db: the ledger cannot be used")
 
 
 def test_a_broken_rule_of_our_own_is_not_blamed_on_the_machine(ledger: Ledger) -> None:

@@ -1,0 +1,123 @@
+"""What databases say when they cannot serve, what it means here, and what helps. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """`words` are in the database's own message, or are its SQLSTATE (or the beginning of one). `passing`: the same
+    call may well succeed in a moment, since nothing but the line or the server's life is in the way."""
+
+    words: str
+    means: str
+    fix: str
+    passing: bool = False
+
+
+_LOOK_FIRST = "run again: it will look first."
+_SERVER = "Check that the server is up and that this machine reaches it; then " + _LOOK_FIRST
+_GRANT = "Give this user CONNECT on the database, and USAGE and CREATE on the schema; docs/ledger.md lists it."
+
+# SQLite's own words: they are part of its stable interface.
+SQLITE = (
+    Complaint(
+        "database is locked",
+        "another process has been writing to the ledger for too long",
+        "See who holds it (lsof on the file); run again when that process has ended.",
+    ),
+    Complaint("readonly", "the ledger cannot be written", "Make the file and its folder writable for this user."),
+    Complaint("database or disk is full", "the ledger's disk is full", f"Free some space, then {_LOOK_FIRST}"),
+    Complaint(
+        "file is not a database",
+        "the file is not a ledger",
+        "Give another path for the ledger, or move this file away: a new ledger is made in its place.",
+    ),
+    Complaint(
+        "malformed",
+        "the ledger file is damaged",
+        "Restore it from a backup, or move it away and make it anew from the tables: twice ledger rebuild.",
+    ),
+    Complaint(
+        "unable to open database file",
+        "the ledger cannot be opened",
+        "Check that the folder exists and that this user may read and write it.",
+    ),
+    Complaint("disk I/O error", "the ledger's disk gives errors", f"Check the disk (dmesg), then {_LOOK_FIRST}"),
+    Complaint(
+        "no such table",
+        "the ledger has lost its tables: the file was replaced while it was in use",
+        "Run again: what is published is read from the tables.",
+    ),
+)
+
+# Before a session exists psycopg has no SQLSTATE to give, only the server's words: both are looked for.
+POSTGRES = (
+    Complaint(
+        "password authentication failed",
+        "the ledger's server refused this user and password",
+        "Correct the password where the URL takes it from; it is not shown here.",
+    ),
+    Complaint("28", "the ledger's server refused this login", "Check the URL's user and password, and pg_hba.conf."),
+    Complaint(
+        "no pg_hba.conf entry", "the ledger's server does not let this user in from here", "See its pg_hba.conf."
+    ),
+    Complaint(
+        "3D000", "the ledger's database does not exist", "Create it: createdb NAME; its tables are made by twice."
+    ),
+    Complaint("does not exist", "the ledger's database or user does not exist", "Create it: createdb NAME."),
+    Complaint("42501", "this user may not use the ledger as it must", _GRANT),
+    Complaint(
+        "25006",
+        "the ledger's database is read-only: it may be a standby",
+        "Write the URL of the primary; a list of hosts takes target_session_attrs=read-write.",
+    ),
+    Complaint("53100", "the ledger's disk is full", f"Free some space on the server, then {_LOOK_FIRST}"),
+    Complaint(
+        "42P01",
+        "the ledger has lost its tables",
+        "Run again: what is published is read from the tables.",
+    ),
+    Complaint(
+        "57014",
+        "another process has been writing to the ledger for too long",
+        "See who holds it: SELECT * FROM pg_stat_activity WHERE application_name = 'twice'.",
+    ),
+    Complaint("40", "the database undid the call in favour of another one", "Run again.", passing=True),
+    Complaint(
+        "53300",
+        "the ledger's server takes no more connections",
+        "Run fewer attempts at once, or raise its max_connections.",
+        passing=True,
+    ),
+    Complaint(
+        "too many clients",
+        "the ledger's server takes no more connections",
+        "Run fewer attempts at once, or raise its max_connections.",
+        passing=True,
+    ),
+    Complaint("resolve host", "the ledger's server has no such name", "Check the host in the URL."),
+    Complaint("translate host name", "the ledger's server has no such name", "Check the host in the URL."),
+    Complaint("Connection refused", "the ledger's server does not answer", _SERVER, passing=True),
+    Complaint("timeout expired", "the ledger's server does not answer", _SERVER, passing=True),
+    Complaint("57P", "the ledger's server is going down or coming up", _SERVER, passing=True),
+    Complaint("08", "the line to the ledger's server broke", _SERVER, passing=True),
+    Complaint("25P03", "the line to the ledger's server broke", _SERVER, passing=True),
+)
+
+OUT_OF_REACH = Complaint("", "the line to the ledger's server broke", _SERVER, passing=True)
+UNKNOWN = Complaint("", "the ledger cannot be used", "Check the ledger's URL and that its server is up.")
+
+
+def of_sqlite(message: str) -> Complaint:
+    return next((known for known in SQLITE if known.words in message), UNKNOWN)
+
+
+def of_postgres(message: str, sqlstate: str | None, line_broke: bool) -> Complaint:
+    """`line_broke`: the driver itself says that the connection is gone."""
+    for known in POSTGRES:
+        is_state = known.words[:2].isdigit()
+        if (sqlstate or "").startswith(known.words) if is_state else known.words in message:
+            return known
+    return OUT_OF_REACH if line_broke else UNKNOWN
