@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from tests.postgres_server import PostgresServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # PySpark leaves the local socket of each collect() to the garbage collector.
     config.addinivalue_line("filterwarnings", r"ignore:unclosed <socket\.socket.*127\.0\.0\.1:ResourceWarning")
+
+
+# A busy machine is no defect: every test has its own limit in pytest's settings.
+settings.register_profile("twice", deadline=None)
+settings.load_profile("twice")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
