@@ -7,9 +7,13 @@ from twice.api import session, sql_task, task
 from twice.core import audit
 from twice.core.run import Outcome, RunResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
+from twice.core.since import Since
 from twice.core.task import Policy, read
 from twice.engine.keys import stable_row_hash, surrogate_key
 from twice.errors import TwiceError
+from twice.strategies.append_once import append_once
+from twice.strategies.insert_new import insert_new
+from twice.strategies.merge import merge
 from twice.strategies.replace import replace
 
 __version__ = "0.1.0"
@@ -22,11 +26,15 @@ __all__ = [
     "Outcome",
     "Policy",
     "RunResult",
+    "Since",
     "TwiceError",
     "Whole",
+    "append_once",
     "audit",
     "days",
     "hours",
+    "insert_new",
+    "merge",
     "read",
     "replace",
     "session",

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from twice.cli import care, configuration, create, lint, records, runs
+from twice.cli import care, configuration, create, lint, marks, records, runs
 
 app = typer.Typer(
     name="twice",
@@ -17,6 +17,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich's help costs a quarter of a second to import
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+mark_app = typer.Typer(help="Where an incremental task is.", no_args_is_help=True, rich_markup_mode=None)
 config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command("init")(create.init)
@@ -29,6 +30,9 @@ app.command("lint")(lint.lint)
 app.command("recover")(care.recover)
 app.command("gc")(care.gc)
 app.command("doctor")(care.doctor)
+app.add_typer(mark_app, name="mark")
+mark_app.command("show")(marks.show)
+mark_app.command("reset")(marks.reset)
 app.add_typer(config_app, name="config")
 config_app.command("show")(configuration.show)
 

@@ -35,6 +35,7 @@ def status(
 
     with open_project(project, profile) as opened:
         runs = opened.status(task)
+        marks = opened.marks(runs)
     failed = [run for run in runs if run.last_state in _BAD]
     if output is Format.json:
         print_json({"runs": [_run_data(run) for run in runs]})
@@ -48,7 +49,7 @@ def status(
                 (
                     f"{run.task}[{run.label}]",
                     _moment(run.published) if run.generation else "-",
-                    str(run.generation or "-"),
+                    marks.get((run.task, run.label)) or str(run.generation or "-"),
                     "-" if run.rows is None else f"{run.rows:,}",
                     run.last_state.value if run.last_state else "-",
                 )
@@ -96,7 +97,7 @@ def _print_attempt(attempt: AttemptRecord) -> None:
     print(f"  {_moment(attempt.started)} to {_moment(attempt.finished)} by {attempt.holder}, fence {attempt.fence}")
     for slice_ in attempt.slices:
         if slice_.rows is not None:
-            generation = "" if slice_.expected is None else f" for generation {slice_.expected + 1}"
+            generation = "" if slice_.aim is None else f" for generation {slice_.aim}"
             print(f"  {slice_.label}: {slice_.rows:,} rows, fingerprint {slice_.fingerprint}{generation}")
     for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs):
         print(f"  read {leaf[0]} {leaf[1]}" + ("" if leaf[2] is None else f" at version {leaf[2]}"))
@@ -111,6 +112,7 @@ def _print_attempt(attempt: AttemptRecord) -> None:
 def _reasons(attempt: AttemptRecord) -> list[str]:
     lines = [f"why: {attempt.why}"] if attempt.why else []
     lines += [f"audit {a.name}: {'passed' if a.passed else a.severity}, {a.message}" for a in attempt.audits]
+    lines += [f"rows: {attempt.changes}"] if attempt.changes else []
     lines += [f"note: {note}" for note in attempt.notes]
     if attempt.error:
         lines.append(f"error[{attempt.error.get('code')}]: {attempt.error.get('what')}")

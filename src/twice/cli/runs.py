@@ -28,6 +28,7 @@ _SAID = {
     Outcome.ALREADY: "already published",
     Outcome.IDENTICAL: "restated: IDENTICAL",
     Outcome.CHANGED: "restated: CHANGED",
+    Outcome.NOTHING_NEW: "nothing new",
     Outcome.UNKNOWN: "published (provenance unknown)",
 }
 
@@ -116,7 +117,7 @@ def _run(
     else:
         for result in results:
             _print_result(result)
-        print(f"next: twice history {task} --date {results[-1].slices[-1].label}")
+        print(f"next: twice history {task}" + _dated(results[-1]))
     return 0
 
 
@@ -179,12 +180,14 @@ def _as_data(result: RunResult) -> dict[str, Any]:
 
 def _print_result(result: RunResult) -> None:
     for slice_ in result.slices:
-        parts = [f"generation {slice_.generation}"]
+        parts = [f"mark {result.mark}"] if result.mark else [f"generation {slice_.generation}"]
         parts += [f"{slice_.rows:,} rows"] if slice_.rows is not None else []
         parts += [f"version {result.version}"] if result.version is not None else []
         print(f"{result.task}[{slice_.label}]: {_SAID[result.outcome]} ({', '.join(parts)})")
         if slice_.fingerprint:
             print(f"  fingerprint {slice_.fingerprint}")
+    if result.changes:
+        print(f"  rows: {result.changes}")
     print(f"  why: {result.why}")
     if result.audits:
         passed = sum(audit.passed for audit in result.audits)
@@ -192,6 +195,10 @@ def _print_result(result: RunResult) -> None:
     for note in result.notes:
         print(f"  note: {note}")
     print(f"  took {sum(result.seconds.values()):.1f} s")
+
+
+def _dated(result: RunResult) -> str:
+    return "" if result.mark or result.outcome is Outcome.NOTHING_NEW else f" --date {result.slices[-1].label}"
 
 
 def _print_forecast(forecast: Forecast) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from twice.core.slice import Slice
@@ -79,3 +79,8 @@ class Changes:
     deleted: int = 0
     older: int = 0
     differing: int = 0
+
+    def __str__(self) -> str:
+        words = {"older": "older ignored", "differing": "left alone though they differ"}
+        counts = [(getattr(self, field.name), words.get(field.name, field.name)) for field in fields(self)]
+        return ", ".join(f"{count:,} {word}" for count, word in counts if count) or "none changed"

@@ -5,7 +5,7 @@ Nothing heavy is imported before it is needed: `status` and `history` never star
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -18,6 +18,7 @@ from twice.core.project import Project
 from twice.core.record import AttemptRecord, RunRecord
 from twice.core.run import RunResult
 from twice.core.scope import slice_named
+from twice.core.since import Since, told
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
 from twice.core.time_scope import TimeScope
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from twice.engine.session import SessionSettings
     from twice.runtime.collect import Collected
     from twice.runtime.forecast import Forecast
+    from twice.runtime.mark import Mark
     from twice.runtime.recover import Recovered
     from twice.runtime.run_many import TaskEnd
     from twice.runtime.workshop import Workshop
@@ -127,9 +129,31 @@ class OpenProject:
         slice_ = slice_named(task.scope, date)
         return result_frame(self.shop, task, (slice_,), Pins(self.shop, self.shop.engine.fresh()))
 
+    def mark(self, task: str) -> Mark:
+        from twice.runtime.mark import incremental, show_mark
+
+        declared = self.project.task(task)
+        incremental(declared)  # before a session is started for nothing
+        return show_mark(self.shop, declared)
+
+    def reset_mark(self, task: str, to: str | None, by: str, reason: str) -> tuple[Mark, Mark]:
+        from twice.runtime.mark import Reset, reset_mark
+
+        return reset_mark(self.shop, self.project.task(task), Reset(to, by, reason))
+
     def status(self, task: str | None) -> tuple[RunRecord, ...]:
         name = self.project.task(task).name if task else None
         return self.ledger.runs(name)
+
+    def marks(self, runs: Sequence[RunRecord]) -> dict[tuple[str, str], str]:
+        """The runs of incremental tasks, whose generation stands for a mark, with that mark."""
+        scopes = {name: task.scope for name, task in self.project.tasks.items()}
+        found = ((run, scopes.get(run.task)) for run in runs if run.generation)
+        return {
+            (run.task, run.label): told(mark)
+            for run, scope in found
+            if isinstance(scope, Since) and (mark := scope.mark_of(run.generation)) is not None
+        }
 
     def history(self, task: str, date: str | None, limit: int) -> tuple[AttemptRecord, ...]:
         declared = self.project.task(task)

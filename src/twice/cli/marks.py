@@ -1,0 +1,81 @@
+"""mark: where an incremental task is, and setting that back."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
+from twice.errors import UsageError
+
+To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the ledger.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@boundary
+def show(
+    task: TaskName,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Show how far an incremental task has read.
+
+    Asks the target, which keeps the mark in the same commit as the data.
+    """
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        mark = opened.mark(task)
+    if output is Format.json:
+        print_json({"mark": asdict(mark)})
+    elif mark.at is None:
+        print(f"{task}: nothing published yet; the first run reads {mark.cursor} from {mark.initial}")
+    else:
+        print(f"{task}: {mark.cursor} {mark.at} (table version {mark.table_version})")
+    return 0
+
+
+@boundary
+def reset(
+    task: TaskName,
+    reason: Reason,
+    to: To = None,
+    yes: Yes = False,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Set the mark back, so that rows are read again.
+
+    Asks first; who did it and why is kept. No row is touched: the next run reads from there.
+    """
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        before = opened.mark(task)
+        if not yes:
+            _ask(f"{task}: move the mark from {before.at} to {to or before.initial}?")
+        before, after = opened.reset_mark(task, to, getpass.getuser(), reason)
+    if output is Format.json:
+        print_json({"before": asdict(before), "after": asdict(after)})
+    elif before == after:
+        print(f"{task}: the mark is {after.at} already")
+    else:
+        print(f"{task}: the mark was {before.at} and is now {after.at}\nnext: twice run {task}")
+    return 0
+
+
+def _ask(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError("a mark is not moved without a person's word", fix="Say it with --yes.")
+    if not typer.confirm(question, err=True):
+        raise UsageError("not confirmed", now="The mark is where it was.")

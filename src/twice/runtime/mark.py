@@ -1,0 +1,132 @@
+"""Where an incremental task is, and setting that back (or forward) on purpose."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+
+from twice.core.failpoints import Point, hit
+from twice.core.ports import Lost, Target
+from twice.core.record import Claim, Facts
+from twice.core.run import AttemptState
+from twice.core.since import CursorValue, Since, told
+from twice.core.task import Task
+from twice.core.token import Note
+from twice.core.write import AppendRows, Plan
+from twice.errors import Superseded, UsageError
+from twice.runtime.attempt import reported
+from twice.runtime.lease import Heartbeat, claim_slices
+from twice.runtime.plan import make_plan
+from twice.runtime.settle import Found, look
+from twice.runtime.workshop import Trace, Workshop
+
+
+@dataclass(frozen=True)
+class Mark:
+    """`at` is None before the first publish; `version` is the token's, `table_version` the table's."""
+
+    task: str
+    cursor: str
+    at: str | None
+    initial: str
+    version: int
+    table_version: int | None
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Who moved a mark, from where to where, and why. Kept in the ledger with the attempt that did it."""
+
+    to: str | None
+    by: str
+    reason: str
+
+
+def show_mark(shop: Workshop, task: Task) -> Mark:
+    """As the target has it. Changes nothing."""
+    scope = incremental(task)
+    target = shop.target_of(task.target, shop.engine.fresh())
+    app = make_plan(shop.project.id, task, (scope.only,)).app_ids[0]
+    published = target.published(task.target, (app,))
+    return _mark(task, scope, published.generations[app], published.version)
+
+
+def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
+    """The mark before and after. Rows from the new mark on are read by the next run; no row is touched here.
+
+    It is a commit of the token alone, by compare-and-swap like any publish: a run that is under way when it lands
+    loses. Dying in here has moved the mark or not; the next look records which.
+    """
+    scope = incremental(task)
+    aim = scope.version_of(scope.start if reset.to is None else scope.parse(reset.to))
+    plan = make_plan(shop.project.id, task, (scope.only,))
+    plan = replace(plan, write=AppendRows(plan.slices))
+    claim = claim_slices(shop, task, plan, "reset", uuid.uuid4().hex, None)
+    trace = Trace(shop.clock)
+    with Heartbeat(shop, claim) as heartbeat, reported(shop, claim, trace):
+        target = shop.target_of(task.target, shop.engine.fresh())
+        found = look(shop, task, plan, target)
+        before = _mark(task, scope, found.generations[scope.only.label], found.version)
+        _check_movable(task, before)
+        if before.version == aim:
+            shop.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is there already"))
+            return before, before
+        heartbeat.check(f"{task.name}[{scope.only.label}]")
+        version = _move(shop, task, target, plan, claim, found, aim, _story(scope, before, aim, reset))
+    return before, _mark(task, scope, aim, version)
+
+
+def incremental(task: Task) -> Since:
+    if not isinstance(task.scope, Since):
+        raise UsageError(
+            "this task keeps no mark: it is cut into slices",
+            where=task.name,
+            fix=f"To compute a slice again: twice restate {task.name} --date ….",
+        )
+    return task.scope
+
+
+def _move(
+    shop: Workshop, task: Task, target: Target, plan: Plan, claim: Claim, found: Found, aim: int, story: str
+) -> int:
+    """Dying before the commit moves nothing; after it, the mark is moved and the ledger behind."""
+    label, app = plan.slices[0].label, plan.app_ids[0]
+    ledger = shop.ledger
+    ledger.fix(claim, found.generations, {label: aim})
+    staged = target.stage(task.target, None, plan, claim.attempt)
+    ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, Facts(why=story, notes=(story,)))
+    hit(Point.PUBLISHING)
+    end = target.commit(staged, {app: found.generations[label]}, Note(claim.attempt, "reset", {app: aim}))
+    if isinstance(end, Lost):
+        raise Superseded(
+            "a run moved the mark meanwhile",
+            now="The mark is where that run put it.",
+            fix=f"Look with twice mark show {task.name}, then reset again.",
+        )
+    hit(Point.AFTER_PUBLISH)
+    # The one way back in the ledger too; a crash right after it is made good by the next look.
+    ledger.forget(task.name, label)
+    ledger.publish(claim.attempt, Facts(version=end.version), generations={label: aim})
+    return end.version
+
+
+def _check_movable(task: Task, mark: Mark) -> None:
+    if mark.at is None:
+        raise UsageError(
+            "nothing is published yet, so there is no mark to reset",
+            where=task.name,
+            now="The table is unchanged.",
+            fix=f"The first run begins at initial={mark.initial}: twice run {task.name}.",
+        )
+
+
+def _story(scope: Since, before: Mark, aim: int, reset: Reset) -> str:
+    return f"mark reset from {before.at} to {_told(scope.mark_of(aim))} by {reset.by}: {reset.reason}"
+
+
+def _mark(task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
+    return Mark(task.name, scope.cursor, _told(scope.mark_of(version)), told(scope.start), version, table_version)
+
+
+def _told(value: CursorValue | None) -> str | None:
+    return None if value is None else told(value)

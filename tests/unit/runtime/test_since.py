@@ -1,0 +1,285 @@
+"""An incremental task: the mark moves with the data, whatever dies, whatever arrives late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from twice import Since, append_once, insert_new, merge, read, task
+from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.ports import Column, Shape
+from twice.core.run import AttemptState, Outcome, RunResult
+from twice.core.slice import WHOLE
+from twice.core.task import Strategy, TableName, Task
+from twice.core.token import Note
+from twice.core.write import Layout, Plan, ReplaceRows
+from twice.errors import UsageError
+from twice.runtime.mark import Reset, reset_mark, show_mark
+from twice.runtime.recover import recover
+from twice.runtime.run_many import run_slices
+from twice.runtime.run_task import run_task
+from twice.targets.memory import Rows
+
+from .conftest import Bench
+
+CHANGES = TableName("shop.changes")
+COPY = TableName("shop.copy")
+COLUMNS = (Column("id", "bigint"), Column("seen", "timestamp"), Column("amount", "bigint"))
+KEYED: list[Strategy] = [merge("id", newest_by="seen"), insert_new("id")]
+EVERY: list[Strategy] = [*KEYED, append_once()]
+Change = tuple[int, datetime | None, int]
+
+
+def at(minute: int) -> datetime:
+    return datetime(2026, 6, 9, 0, minute, tzinfo=timezone.utc)
+
+
+@dataclass
+class Source:
+    """A table that other people write."""
+
+    bench: Bench
+    rows: tuple[Change, ...] = ()
+
+    def add(self, *rows: Change) -> None:
+        self.rows += rows
+        target = self.bench.target
+        target.prepare(CHANGES, Shape(COLUMNS), Layout(), False)
+        expected = target.published(CHANGES, ["other"]).generations
+        staged = target.stage(
+            CHANGES, Rows(COLUMNS, self.rows), Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",)), f"o{len(self.rows)}"
+        )
+        target.commit(staged, expected, Note("other", "run", {"other": expected["other"] + 1}))
+
+
+@pytest.fixture
+def source(bench: Bench) -> Source:
+    source = Source(bench)
+    source.add((1, at(1), 10), (2, at(2), 20))
+    return source
+
+
+def copy_task(bench: Bench, write: Strategy, lag: timedelta | int = 0) -> Task:
+    scope = Since("seen", initial="2026-06-09T00:00:00Z", lag=lag)
+    declare = task("shop.copy", scope=scope, inputs={"rows": read("shop.changes", by="seen")}, write=write, name="copy")
+    return bench.declare(declare(lambda rows: rows))
+
+
+def run(bench: Bench, declared: Task) -> RunResult:
+    return run_task(bench.shop, declared, (Since("seen", initial=0).only,))
+
+
+def copied(bench: Bench) -> list[Any]:
+    return sorted(bench.target.read(COPY).rows)
+
+
+def told(bench: Bench, declared: Task) -> str | None:
+    return show_mark(bench.shop, declared).at
+
+
+@pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
+def test_a_keyed_run_reads_up_to_the_newest_row_and_moves_the_mark_there(
+    bench: Bench, source: Source, write: Strategy
+) -> None:
+    declared = copy_task(bench, write)
+    result = run(bench, declared)
+    assert (result.outcome, result.mark) == (Outcome.PUBLISHED, "2026-06-09T00:02:00Z")
+    assert copied(bench) == [(1, at(1), 10), (2, at(2), 20)]
+    assert told(bench, declared) == "2026-06-09T00:02:00Z"
+
+
+def test_append_once_leaves_the_newest_stamp_to_the_next_run(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, append_once())
+    run(bench, declared)
+    assert copied(bench) == [(1, at(1), 10)]
+    source.add((3, at(2), 30), (4, at(3), 40))
+    run(bench, declared)
+    assert copied(bench) == [(1, at(1), 10), (2, at(2), 20), (3, at(2), 30)]
+
+
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+def test_a_second_run_finds_nothing_new_and_commits_nothing(bench: Bench, source: Source, write: Strategy) -> None:
+    declared = copy_task(bench, write)
+    run(bench, declared)
+    version = bench.target.published(COPY, ()).version
+    again = run(bench, declared)
+    assert again.outcome is Outcome.NOTHING_NEW
+    assert again.mark == "2026-06-09T00:02:00Z"
+    assert bench.target.published(COPY, ()).version == version
+
+
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+def test_a_row_that_arrives_later_with_the_marks_own_stamp_is_not_lost(
+    bench: Bench, source: Source, write: Strategy
+) -> None:
+    declared = copy_task(bench, write)
+    run(bench, declared)
+    source.add((3, at(2), 30))
+    run(bench, declared)
+    source.add((4, at(3), 40))
+    run(bench, declared)
+    source.add((5, at(4), 50))
+    run(bench, declared)
+    assert {row[0] for row in copied(bench)} >= {1, 2, 3, 4}
+    assert len(copied(bench)) == len({row[0] for row in copied(bench)})
+
+
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+@pytest.mark.parametrize("point", list(Point), ids=lambda point: point.value)
+def test_a_crash_anywhere_loses_no_row_and_doubles_none(
+    bench: Bench, source: Source, write: Strategy, point: Point
+) -> None:
+    declared = copy_task(bench, write)
+    with pytest.raises(Crash), armed(crash_at(point)):
+        run(bench, declared)
+    source.add((3, at(3), 30))
+    bench.clock.ahead += timedelta(hours=1)
+    run_slices(bench.shop, declared, (Since("seen", initial=0).only,), "run", None)
+    source.add((4, at(4), 40))
+    run(bench, declared)
+    recover(bench.shop, None)
+    expected = [(1, at(1), 10), (2, at(2), 20), (3, at(3), 30), (4, at(4), 40)]
+    assert copied(bench) == (expected[:-1] if write.name == "append_once" else expected)
+    assert told(bench, declared) == "2026-06-09T00:04:00Z"
+    assert not bench.ledger.open_attempts()
+
+
+def test_a_retry_keeps_the_bound_of_the_attempt_that_failed_and_then_goes_on(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMPUTE)):
+        run(bench, declared)
+    source.add((3, at(3), 30))
+    bench.clock.ahead += timedelta(hours=1)
+    first, second = run_slices(bench.shop, declared, (Since("seen", initial=0).only,), "run", None)
+    assert (first.mark, second.mark) == ("2026-06-09T00:02:00Z", "2026-06-09T00:03:00Z")
+
+
+def test_a_lag_keeps_the_bound_behind_the_newest_row_so_that_late_commits_are_read(
+    bench: Bench, source: Source
+) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"), lag=timedelta(minutes=2))
+    source.add((5, at(5), 50))
+    assert run(bench, declared).mark == "2026-06-09T00:03:00Z"
+    source.add((4, at(4), 40), (6, at(6), 60))
+    run(bench, declared)
+    assert [row[0] for row in copied(bench)] == [1, 2, 4]
+
+
+def test_rows_without_a_cursor_are_told_since_they_are_never_read(bench: Bench, source: Source) -> None:
+    source.add((9, None, 90))
+    assert run(bench, copy_task(bench, merge("id", newest_by="seen"))).notes == (
+        "1 rows of rows have no seen: they are never read",
+    )
+
+
+def test_rows_before_the_initial_mark_are_not_read(bench: Bench, source: Source) -> None:
+    source.add((0, datetime(2026, 6, 8, tzinfo=timezone.utc), 1))
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    run(bench, declared)
+    assert [row[0] for row in copied(bench)] == [1, 2]
+
+
+def test_restating_an_incremental_task_names_mark_reset(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    with pytest.raises(UsageError, match="twice mark reset copy"):
+        run_task(bench.shop, declared, (Since("seen", initial=0).only,), "restate")
+
+
+def test_two_runs_at_once_move_the_mark_once(bench: Bench, source: Source) -> None:
+    """The second begins while the first has staged: the first to commit wins, the other sees its own work done."""
+    declared = copy_task(bench, append_once())
+    inner: list[RunResult] = []
+
+    def intrude(point: Point) -> None:
+        if point is Point.PUBLISHING and not inner:
+            bench.clock.ahead += timedelta(hours=1)  # the first one's lease has run out
+            inner.append(None)  # type: ignore[arg-type]
+            inner[0] = run(bench, declared)
+
+    with armed(intrude):
+        outer = run(bench, declared)
+    assert (inner[0].outcome, outer.outcome) == (Outcome.PUBLISHED, Outcome.ALREADY)
+    assert copied(bench) == [(1, at(1), 10)]
+
+
+def test_a_reset_mark_reads_the_rows_again_and_the_key_makes_that_harmless(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    run(bench, declared)
+    before, after = reset_mark(bench.shop, declared, Reset(None, "ada", "the source was corrected"))
+    assert (before.at, after.at) == ("2026-06-09T00:02:00Z", "2026-06-09T00:00:00Z")
+    result = run(bench, declared)
+    assert (result.mark, result.changes and result.changes.unchanged) == ("2026-06-09T00:02:00Z", 2)
+
+
+def test_a_reset_is_kept_with_who_and_why(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    run(bench, declared)
+    reset_mark(bench.shop, declared, Reset("2026-06-09T00:01:00Z", "ada", "the source was corrected"))
+    newest = bench.ledger.attempts("copy")[0]
+    assert (newest.kind, newest.state) == ("reset", AttemptState.PUBLISHED)
+    assert newest.notes == (
+        "mark reset from 2026-06-09T00:02:00Z to 2026-06-09T00:01:00Z by ada: the source was corrected",
+    )
+
+
+@pytest.mark.parametrize("point", [Point.PUBLISHING, Point.BEFORE_COMMIT, Point.AFTER_COMMIT, Point.AFTER_PUBLISH])
+def test_a_reset_that_dies_has_moved_the_mark_or_not_and_the_next_run_converges(
+    bench: Bench, source: Source, point: Point
+) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    run(bench, declared)
+    with pytest.raises(Crash), armed(crash_at(point)):
+        reset_mark(bench.shop, declared, Reset(None, "ada", "why"))
+    moved = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH)
+    assert told(bench, declared) == ("2026-06-09T00:00:00Z" if moved else "2026-06-09T00:02:00Z")
+    bench.clock.ahead += timedelta(hours=1)
+    result = run(bench, declared)
+    assert result.outcome is (Outcome.PUBLISHED if moved else Outcome.NOTHING_NEW)
+    assert told(bench, declared) == "2026-06-09T00:02:00Z"
+    recover(bench.shop, None)
+    assert not bench.ledger.open_attempts()
+
+
+def test_a_mark_before_the_initial_one_is_refused(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    run(bench, declared)
+    with pytest.raises(UsageError, match="before initial"):
+        reset_mark(bench.shop, declared, Reset("2026-06-08T00:00:00Z", "ada", "why"))
+
+
+def test_a_mark_that_is_no_mark_is_refused(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    run(bench, declared)
+    with pytest.raises(UsageError, match="is not a mark of this task"):
+        reset_mark(bench.shop, declared, Reset("yesterday", "ada", "why"))
+
+
+def test_before_the_first_publish_there_is_no_mark_to_reset(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    assert told(bench, declared) is None
+    with pytest.raises(UsageError, match="nothing is published yet"):
+        reset_mark(bench.shop, declared, Reset(None, "ada", "why"))
+
+
+@pytest.mark.parametrize(
+    ("initial", "first", "second"), [(0, 5, 7), ("2026-01-01", date(2026, 2, 1), date(2026, 3, 1))]
+)
+def test_numbers_and_dates_are_marks_too(bench: Bench, initial: Any, first: Any, second: Any) -> None:
+    kind = "bigint" if isinstance(initial, int) else "date"
+    columns = (Column("id", "bigint"), Column("seq", kind))
+    target = bench.target
+    target.prepare(CHANGES, Shape(columns), Layout(), False)
+    staged = target.stage(
+        CHANGES, Rows(columns, ((1, first), (2, second))), Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",)), "o"
+    )
+    target.commit(staged, {"other": 0}, Note("other", "run", {"other": 1}))
+    scope = Since("seq", initial=initial)
+    declare = task(
+        "shop.copy", scope=scope, inputs={"rows": read("shop.changes", by="seq")}, write=append_once(), name="copy"
+    )
+    declared = bench.declare(declare(lambda rows: rows))
+    assert run(bench, declared).mark == str(second)
+    assert copied(bench) == [(1, first)]
