@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
@@ -114,9 +115,18 @@ class Bench:
         return self.target.published(REVENUE, ()).version
 
 
+@pytest.fixture(scope="session")
+def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Migrated once: to migrate takes longer than most of these tests."""
+    path = tmp_path_factory.mktemp("ledger") / "empty.db"
+    Ledger.open(f"sqlite:///{path}").close()
+    return path
+
+
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(tmp_path: Path, empty_ledger: Path) -> Iterator[Bench]:
     clock = ShiftedClock()
+    shutil.copy(empty_ledger, tmp_path / "ledger.db")
     ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock)
     target = MemoryTarget()
     code = ["v1"]
