@@ -147,13 +147,6 @@ def test_importing_twice_loads_no_engine() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 
 
-def test_the_public_names_are_those_in_all() -> None:
-    import twice
-
-    assert sorted(twice.__all__) == list(twice.__all__)
-    assert all(hasattr(twice, name) for name in twice.__all__)
-
-
 def test_init_writes_a_project_that_runs(tmp_path: Path, spark: Any) -> None:
     shop = Shop(tmp_path / "myshop")
     from typer.testing import CliRunner

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from twice.cli import care, configuration, create, lint, marks, records, runs
+from twice.cli import care, configuration, create, graph, lint, marks, records, runs
 
 app = typer.Typer(
     name="twice",
@@ -24,6 +24,7 @@ app.command("init")(create.init)
 app.command("run")(runs.run)
 app.command("restate")(runs.restate)
 app.command("plan")(runs.plan)
+app.command("graph")(graph.graph)
 app.command("status")(records.status)
 app.command("history")(records.history)
 app.command("lint")(lint.lint)

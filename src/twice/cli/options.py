@@ -41,7 +41,7 @@ def boundary(command: Callable[P, int | None]) -> Callable[P, None]:
 
     @wraps(command)
     def bounded(*args: P.args, **kwargs: P.kwargs) -> None:
-        as_json = kwargs.get("output") is Format.json
+        as_json = kwargs.get("output") == "json"  # every command's own formats are strings, too
         try:
             with armed(_failpoint()):
                 code = command(*args, **kwargs) or 0

@@ -174,10 +174,12 @@ def slice_named(scope: Scope, text: str | None) -> Slice:
 
 
 def days(count: int) -> timedelta:
+    """So many days, for `before=` and `lag=`."""
     return timedelta(days=count)
 
 
 def hours(count: int) -> timedelta:
+    """So many hours, for `before=` and `lag=`."""
     return timedelta(hours=count)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from twice.config import Settings, load
 from twice.core.clock import SYSTEM_CLOCK
+from twice.core.graph import Node, graph
 from twice.core.project import Project
 from twice.core.record import AttemptRecord, RunRecord
 from twice.core.run import RunResult
@@ -140,6 +141,9 @@ class OpenProject:
         from twice.runtime.mark import Reset, reset_mark
 
         return reset_mark(self.shop, self.project.task(task), Reset(to, by, reason))
+
+    def graph(self) -> tuple[Node, ...]:
+        return graph(self.project)
 
     def status(self, task: str | None) -> tuple[RunRecord, ...]:
         name = self.project.task(task).name if task else None

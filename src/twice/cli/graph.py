@@ -1,0 +1,73 @@
+"""graph: what reads what. Pipeline files are imported; no task is called and no Spark is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twice.cli.options import Debug, Folder, Profile, boundary, print_json
+
+if TYPE_CHECKING:
+    from twice.core.graph import Node
+
+
+class GraphFormat(str, Enum):
+    text = "text"
+    json = "json"
+    mermaid = "mermaid"
+
+
+GraphOutput = Annotated[GraphFormat, typer.Option("--output", "-o", help="mermaid is a drawing for Markdown.")]
+
+
+@boundary
+def graph(
+    output: GraphOutput = GraphFormat.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
+) -> int:
+    """Show which task reads from which.
+
+    In the order that `twice run --all` takes them; no task is run.
+    """
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        nodes = opened.graph()
+    if output is GraphFormat.json:
+        print_json({"tasks": [{**asdict(node), "after": node.after} for node in nodes]})
+    elif output is GraphFormat.mermaid:
+        print(_mermaid(nodes))
+    elif not nodes:
+        print("this project has no tasks yet")
+    else:
+        for node in nodes:
+            _print_node(node)
+        print("next: twice run --all --date DATE")
+    return 0
+
+
+def _print_node(node: Node) -> None:
+    print(f"{node.level}  {node.task} -> {node.target}")
+    print(f"     {node.write} on {node.scope}")
+    for source in node.inputs:
+        cut = f" by {source.by}" if source.by else ""
+        origin = "its own target" if source.task == node.task else f"from {source.task}" if source.task else ""
+        print(f"     reads {source.table}{cut}" + (f"  ({origin})" if origin else ""))
+
+
+def _mermaid(nodes: Sequence[Node]) -> str:
+    """Tables are drawn as cylinders, tasks as boxes. Names are letters, digits, dots and _, so none needs escaping."""
+    lines = ["flowchart LR"]
+    for node in nodes:
+        lines.append(f'    task_{node.task}["{node.task}<br/>{node.write}"] --> {_table(node.target)}')
+        lines += [f"    {_table(source.table)} --> task_{node.task}" for source in node.inputs]
+    return "\n".join(lines)
+
+
+def _table(name: str) -> str:
+    name = name.rpartition(":")[2]  # one table, whether or not its format is said
+    return f'table_{name.replace(".", "_")}[("{name}")]'

@@ -1,0 +1,21 @@
+"""What a user may import, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+import twice
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert twice.__all__ == [
+        *("Daily", "Every", "Hourly", "Monthly", "Outcome", "Policy", "RunResult", "Since", "TwiceError", "Whole"),
+        *("append_once", "audit", "days", "hours", "insert_new", "merge", "read", "replace", "session", "sql_task"),
+        *("stable_row_hash", "surrogate_key", "task"),
+    ]
+    assert all(hasattr(twice, name) for name in twice.__all__)
+
+
+@pytest.mark.parametrize("name", twice.__all__)
+def test_every_public_name_says_what_it_is(name: str) -> None:
+    assert (getattr(twice, name).__doc__ or "").strip()
