@@ -87,17 +87,19 @@ def sql_task(
     except DeclarationError as error:
         error.at(f"{title} ({file.name})")
         raise
+    parameters = parameters_in(text)
     declared = DeclaredTask(
         name=title,
         target=TableName.parse(target),
         scope=scope,
         inputs=checked,
         write=write,
-        function=_query(bound, views, parameters_in(text)),
+        function=_query(bound, views, parameters),
         audits=tidy_audits(audits, title),
         policy=policy or Policy(),
         formerly=tuple(formerly),
         sql=text,
+        parameters=parameters,
         source=declared_in,
     )
     check_task(declared)

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from twice.core.audit import Audit
 from twice.core.scope import Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import Slice
-from twice.core.write import Layout, WriteVerb
+from twice.core.time_scope import TimeScope
+from twice.core.write import AppendRows, Layout, WriteVerb
 from twice.errors import DeclarationError
 
 Rerun = Literal["when_changed", "never", "always"]
@@ -77,6 +78,15 @@ class Policy:
     evolve: bool = False
     allow: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.rerun not in get_args(Rerun):
+            raise DeclarationError(f"rerun={self.rerun!r} is not known", fix=f"Known: {', '.join(get_args(Rerun))}.")
+        if self.empty not in get_args(Empty):
+            raise DeclarationError(f"empty={self.empty!r} is not known", fix=f"Known: {', '.join(get_args(Empty))}.")
+        allow: object = self.allow
+        if isinstance(allow, str):
+            raise DeclarationError(f"allow={allow!r} is a text, not several names", fix=f'Write allow=("{allow}",).')
+
 
 class Strategy(Protocol):
     """How a task writes. Pure: it compiles slices to a write verb and never touches a table."""
@@ -111,6 +121,8 @@ class Task:
     policy: Policy = field(default_factory=Policy)
     formerly: tuple[str, ...] = ()
     sql: str | None = None
+    parameters: tuple[str, ...] = ()
+    """Of a SQL task: the named parameters of its query, such as `start`."""
     source: Path | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -120,6 +132,11 @@ class Task:
     def wants_run(self) -> bool:
         """Whether the function has a parameter `run` for the run itself."""
         return RUN_PARAMETER not in self.inputs and RUN_PARAMETER in inspect.signature(self.function).parameters
+
+    @property
+    def asks_for_slice(self) -> bool:
+        """Whether its code can tell one slice from another, beside the inputs that are cut to it."""
+        return bool(self.parameters) if self.sql is not None else self.wants_run
 
 
 def check_task(task: Task) -> None:
@@ -131,6 +148,7 @@ def check_task(task: Task) -> None:
     for old in task.formerly:
         if not _NAME.fullmatch(old):
             raise DeclarationError(f"formerly={old!r} is not a task name", where=task.name)
+    _check_called(task)
     _check_parameters(task)
     for name, source in task.inputs.items():
         if source.by is not None and isinstance(task.scope, Whole):
@@ -139,6 +157,13 @@ def check_task(task: Task) -> None:
                 where=task.name,
                 fix="Leave out by=.",
             )
+    if task.parameters and not isinstance(task.scope, TimeScope):
+        raise DeclarationError(
+            f"the query asks for :{task.parameters[0]}, and {type(task.scope).__name__}(…) has no slice that begins "
+            "and ends",
+            where=task.name,
+            fix="Leave it out: an input with by= is already cut.",
+        )
     if isinstance(task.scope, Since):
         _check_cursor(task, task.scope)
     try:
@@ -146,6 +171,40 @@ def check_task(task: Task) -> None:
     except DeclarationError as error:
         error.at(task.name)
         raise
+    if isinstance(task.write.compile(()), AppendRows):
+        _check_appended(task)
+
+
+def _check_called(task: Task) -> None:
+    """`write=replace` and `scope=Daily` are easily written, and neither is a strategy or a scope yet."""
+    if not isinstance(task.scope, get_args(Scope)):
+        raise DeclarationError(
+            f"scope={_written(task.scope)} is not a scope",
+            where=task.name,
+            fix='Write scope=Daily("order_date", start="2026-01-01"), scope=Whole() or another scope.',
+        )
+    if isinstance(task.write, type) or not hasattr(task.write, "compile"):
+        raise DeclarationError(
+            f"write={_written(task.write)} is not a strategy",
+            where=task.name,
+            fix='Write write=replace(), merge("key", newest_by="…"), insert_new("key") or append_once().',
+        )
+
+
+def _written(value: object) -> str:
+    return str(getattr(value, "__name__", repr(value)))
+
+
+def _check_appended(task: Task) -> None:
+    """Without a key, nothing but the cut of its inputs keeps one slice's rows apart from another's."""
+    cut = any(source.by is not None for source in task.inputs.values())
+    if isinstance(task.scope, TimeScope) and not cut and not task.asks_for_slice:
+        raise DeclarationError(
+            "no input is cut to the slice, so append_once() would add the same rows for every slice",
+            where=task.name,
+            fix='Cut one, read("…", by="event_date"), or append the whole table once: scope=Whole().',
+        )
+    _refuse_not_shrunk(task, "append_once() writes it only once")
 
 
 def _check_cursor(task: Task, scope: Since) -> None:
@@ -164,6 +223,23 @@ def _check_cursor(task: Task, scope: Since) -> None:
             where=task.name,
             fix="Leave it out; lag= on the scope waits for late rows.",
         )
+    if task.policy.rerun != "when_changed":
+        raise DeclarationError(
+            f'rerun="{task.policy.rerun}" has no meaning on Since(…): every run goes on from the mark',
+            where=task.name,
+            fix="Leave it out. To read rows again, set the mark back: twice mark reset.",
+        )
+    _refuse_not_shrunk(task, "every run of Since(…) reads other rows")
+
+
+def _refuse_not_shrunk(task: Task, why: str) -> None:
+    for audit in task.audits:
+        if audit.kind == "not_shrunk":
+            raise DeclarationError(
+                f"audit.{audit.name} compares a slice with what it held before, and {why}",
+                where=task.name,
+                fix="Leave it out; audit.rows(at_least=…) says how many there must be.",
+            )
 
 
 def _check_parameters(task: Task) -> None:

@@ -17,8 +17,9 @@ from twice.core.since import Since, Window
 from twice.core.slice import Slice
 from twice.core.task import RUN_PARAMETER, Read, TableName, Task
 from twice.core.token import Intention
-from twice.core.write import Plan, UpsertRows
-from twice.errors import DeclarationError, InputMissing, Nondeterministic, TwiceError, UserCodeError
+from twice.core.write import Plan
+from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
+from twice.runtime.named import check_named
 from twice.runtime.workshop import Workshop
 
 
@@ -105,22 +106,6 @@ def _leaves_before(shop: Workshop, task: Task, plan: Plan) -> tuple[Leaf, ...]:
         for held in attempt.inputs
         if held.label == label
     )
-
-
-def check_named(task: Task, shape: Shape) -> None:
-    """What the strategy names must be in the result: told before anything is written."""
-    verb = task.write.compile(())
-    if not isinstance(verb, UpsertRows):
-        return
-    there = {column.name.lower() for column in shape.columns}
-    wanted = [("key", column) for column in verb.key]
-    wanted += [("newest_by", verb.newest_by)] if verb.newest_by is not None else []
-    for option, column in wanted:
-        if column.lower() not in there:
-            raise DeclarationError(
-                f"{task.write.name}({option}={column!r}) names a column that the result does not have",
-                fix=f"The result has: {', '.join(column.name for column in shape.columns)}.",
-            )
 
 
 def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:

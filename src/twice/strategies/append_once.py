@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from twice.core.scope import Scope
 from twice.core.slice import Slice
 from twice.core.task import Policy
+from twice.core.time_scope import TimeScope
 from twice.core.write import AppendRows, Layout
 from twice.errors import DeclarationError
 
@@ -17,11 +18,16 @@ class AppendOnce:
     name = "append_once"
     restatable = False
 
-    def check(self, scope: Scope, policy: Policy) -> None:  # noqa: ARG002 - every scope suits it
+    def check(self, scope: Scope, policy: Policy) -> None:
         if policy.rerun == "always":
             raise DeclarationError(
                 'append_once() knows no rerun="always": each run would add its rows again',
                 fix="Leave out rerun=, or use replace() or merge(key).",
+            )
+        if isinstance(scope, TimeScope) and scope.lookback:
+            raise DeclarationError(
+                f"lookback={scope.lookback} does earlier slices again, and what append_once() published stays",
+                fix="Leave out lookback=, or use replace() or merge(key).",
             )
 
     def layout(self, scope: Scope) -> Layout:  # noqa: ARG002 - the scope cuts the inputs alone
