@@ -17,7 +17,7 @@ import pytest
 from tests.contracts.ledger_processes import CALLS, FACTS, MINUTE
 
 from twice.core.audit import AuditResult
-from twice.core.record import Busy, Claim, Facts, InputRecord, SliceRecord
+from twice.core.record import Adopted, Busy, Claim, Facts, InputRecord, Overview, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.errors import EnvironmentProblem, LeaseLost, RunError
@@ -690,6 +690,50 @@ class HistorySuite(LedgerSuite):
         first.close()
         second = ledgers()
         assert (second.runs(), second.attempts("revenue")) == seen
+
+
+class OverviewSuite(LedgerSuite):
+    def test_an_overview_shows_the_last_runs_and_counts_the_rest(self, ledger: Ledger) -> None:
+        for task in ("b", "a"):
+            for label in ("2", "1", "3"):
+                claim(ledger, f"{task}{label}", label, task=task)
+        ledger.publish("a1", Facts(), generations={"1": 1})
+        for attempt, ending in (("a2", S.FAILED), ("b1", S.REJECTED), ("b2", S.ABANDONED), ("b3", S.SUPERSEDED)):
+            ledger.close_attempt(attempt, ending)
+        found = ledger.overview(None, 2)
+        assert [(run.task, run.label) for run in found.runs] == [("b", "2"), ("b", "3")]
+        assert (found.total, found.failed) == (6, 3)
+        assert found.last_failed is not None
+        assert (found.last_failed.task, found.last_failed.label) == ("b", "2")
+        assert found.runs == ledger.runs()[-2:]
+        of_a = ledger.overview("a", 10)
+        assert (len(of_a.runs), of_a.total, of_a.failed) == (3, 3, 1)
+        assert ledger.overview("nobody", 10) == Overview((), 0, 0, None)
+
+    def test_a_slice_that_was_put_right_is_no_longer_counted_as_failed(self, ledger: Ledger) -> None:
+        claim(ledger, "one")
+        ledger.close_attempt("one", S.FAILED)
+        claim(ledger, "two")
+        ledger.publish("two", Facts(), generations={"a": 1})
+        assert ledger.overview(None, 10).failed == 0
+
+    def test_an_export_is_plain_data_and_ends_with_what_was_there_when_it_began(self, ledgers: Any) -> None:
+        ledger, other = ledgers(), ledgers()
+        claim(ledger, "one")
+        rows = ledger.export()
+        assert next(rows)["ledger"] == 1
+        assert next(rows)["table"] == "attempts"
+        claim(other, "two", "b")
+        assert [row["id"] for row in rows if row["table"] == "attempts"] == []
+        assert [row["id"] for row in ledger.export() if row.get("table") == "attempts"] == ["one", "two"]
+
+    def test_many_slices_are_adopted_together_and_none_is_moved_back(self, ledger: Ledger) -> None:
+        found = [Adopted(label, 2, "lost", CODE_A, 7) for label in "ab"]
+        ledger.adopt_all("revenue", found)
+        ledger.adopt_all("revenue", [Adopted("a", 1), Adopted("b", 3)])
+        known = [(r.label, r.generation, r.attempt, r.intention, r.version) for r in ledger.runs()]
+        assert known == [("a", 2, "lost", CODE_A, 7), ("b", 3, None, None, None)]
+        ledger.adopt_all("revenue", [])
 
 
 class RenameSuite(LedgerSuite):

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pytest
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.ports import Column, Frame, Landed, Lost, Shape, Staged, Target
+from twice.core.ports import Column, Frame, Held, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.slice import Slice
 from twice.core.task import TableName
@@ -416,6 +416,22 @@ class TargetSuite:
         found = [house.target().provenance(REVENUE, app, generation) for generation in (1, 2, 3)]
         assert [note and note.attempt for note in found] == ["a", "c", None]
         assert found[1] == Note("c", "run", {app: 2}, {app: Intention("code", "c")})
+
+    def test_every_token_is_told_with_the_commit_that_wrote_it(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
+        publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="c")
+        version = target.published(REVENUE, ()).version
+        assert version is not None
+        day, next_ = plan_of(DAY, NEXT).app_ids
+        assert house.target().tokens(REVENUE, "twice/p/revenue/") == {
+            day: Held(2, version, Note("c", "run", {day: 2}, {day: Intention("code", "c")})),
+            next_: Held(1, version - 1, Note("b", "run", {next_: 1}, {next_: Intention("code", "b")})),
+        }
+        assert house.target().tokens(REVENUE, "twice/p/revenue_of_others/") == {}
+        assert house.target().tokens(TableName("shop.missing"), "twice/p/revenue/") == {}
 
     def test_a_missing_table_has_no_provenance(self, house: House) -> None:
         assert house.target().provenance(REVENUE, "twice/p/revenue/2026-06-09", 1) is None

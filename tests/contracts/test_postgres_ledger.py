@@ -61,6 +61,10 @@ class TestHistory(suite.HistorySuite):
     pass
 
 
+class TestOverview(suite.OverviewSuite):
+    pass
+
+
 class TestRename(suite.RenameSuite):
     pass
 

@@ -42,6 +42,10 @@ class TestHistory(suite.HistorySuite):
     pass
 
 
+class TestOverview(suite.OverviewSuite):
+    pass
+
+
 class TestRename(suite.RenameSuite):
     pass
 

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from twice.cli import care, configuration, create, graph, lint, marks, records, runs
+from twice.cli import care, configuration, create, graph, ledger, lint, marks, records, runs
 
 app = typer.Typer(
     name="twice",
@@ -18,6 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 mark_app = typer.Typer(help="Where an incremental task is.", no_args_is_help=True, rich_markup_mode=None)
+ledger_app = typer.Typer(help="Look after the ledger.", no_args_is_help=True, rich_markup_mode=None)
 config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command("init")(create.init)
@@ -34,6 +35,11 @@ app.command("doctor")(care.doctor)
 app.add_typer(mark_app, name="mark")
 mark_app.command("show")(marks.show)
 mark_app.command("reset")(marks.reset)
+app.add_typer(ledger_app, name="ledger")
+ledger_app.command("migrate")(ledger.migrate)
+ledger_app.command("check")(ledger.check)
+ledger_app.command("rebuild")(ledger.rebuild)
+ledger_app.command("export")(ledger.export)
 app.add_typer(config_app, name="config")
 config_app.command("show")(configuration.show)
 

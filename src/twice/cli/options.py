@@ -64,10 +64,11 @@ def tell(error: TwiceError, *, as_json: bool, debug: bool) -> None:
 
 
 def print_json(body: dict[str, Any]) -> None:
-    print(json.dumps({"schema_version": SCHEMA_VERSION, **body}, indent=2, default=_plain))
+    print(json.dumps({"schema_version": SCHEMA_VERSION, **body}, indent=2, default=plain))
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """What JSON has no form for, as text."""
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 

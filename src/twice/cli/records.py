@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
-from twice.core.run import AttemptState
 
 if TYPE_CHECKING:
-    from twice.core.record import AttemptRecord, RunRecord
+    from twice.core.record import AttemptRecord, Overview, RunRecord
 
+SomeLimit = Annotated[int | None, typer.Option("--limit", help="How many at most: 50, or all as JSON.", min=1)]
 Limit = Annotated[int, typer.Option("--limit", help="How many at most.", min=1)]
-_BAD = (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.ABANDONED)
+_SHOWN, _ALL = 50, 1_000_000_000
 
 
 @boundary
 def status(
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Only this task.")] = None,
-    limit: Limit = 50,
+    limit: SomeLimit = None,
     output: Output = Format.text,
     project: Folder = Path(),
     profile: Profile = None,
@@ -33,34 +34,18 @@ def status(
     """
     from twice.wiring import open_project
 
+    # A program is given everything, a person the last ones.
+    wanted = limit or (_ALL if output is Format.json else _SHOWN)
     with open_project(project, profile) as opened:
-        runs = opened.status(task)
-        marks = opened.marks(runs)
-    failed = [run for run in runs if run.last_state in _BAD]
+        found = opened.status(task, wanted)
+        marks = opened.marks(found.runs)
     if output is Format.json:
-        print_json({"runs": [_run_data(run) for run in runs]})
-    elif not runs:
+        print_json({"runs": [_run_data(run) for run in found.runs], "total": found.total, "failed": found.failed})
+    elif not found.runs:
         print("nothing has run yet\nnext: twice run TASK --date DATE")
     else:
-        shown = runs[-limit:]
-        _table(
-            ("slice", "published", "generation", "rows", "last attempt"),
-            [
-                (
-                    f"{run.task}[{run.label}]",
-                    _moment(run.published) if run.generation else "-",
-                    marks.get((run.task, run.label)) or str(run.generation or "-"),
-                    "-" if run.rows is None else f"{run.rows:,}",
-                    run.last_state.value if run.last_state else "-",
-                )
-                for run in shown
-            ],
-        )
-        if len(shown) < len(runs):
-            print(f"({len(runs) - len(shown)} more; --limit shows them)")
-        if failed:
-            print(f"next: twice history {failed[-1].task} --date {failed[-1].label}")
-    return 1 if failed else 0
+        _print_overview(found, marks)
+    return 1 if found.failed else 0
 
 
 @boundary
@@ -89,6 +74,26 @@ def history(
         for attempt in attempts:
             _print_attempt(attempt)
     return 0
+
+
+def _print_overview(found: Overview, marks: Mapping[tuple[str, str], str]) -> None:
+    _table(
+        ("slice", "published", "generation", "rows", "last attempt"),
+        [
+            (
+                f"{run.task}[{run.label}]",
+                _moment(run.published) if run.generation else "-",
+                marks.get((run.task, run.label)) or str(run.generation or "-"),
+                "-" if run.rows is None else f"{run.rows:,}",
+                run.last_state.value if run.last_state else "-",
+            )
+            for run in found.runs
+        ],
+    )
+    if len(found.runs) < found.total:
+        print(f"({found.total - len(found.runs):,} more; --limit shows them)")
+    if found.last_failed:
+        print(f"next: twice history {found.last_failed.task} --date {found.last_failed.label}")
 
 
 def _print_attempt(attempt: AttemptRecord) -> None:

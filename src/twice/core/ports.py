@@ -43,6 +43,15 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Held:
+    """One token of a table, and the commit that wrote it: None where the log forgot that one."""
+
+    generation: int
+    version: int | None
+    note: Note | None
+
+
+@dataclass(frozen=True)
 class Staged:
     """Rows that are written and invisible. `handle` is the target's own; it dies with the process.
 
@@ -95,6 +104,9 @@ class Target(Protocol):
 
     def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
         """The recorded generations, fresh from the table. A missing table holds nothing."""
+
+    def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
+        """Every token whose name begins so, for a ledger that must be made anew. A missing table holds none."""
 
     def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
         """The note of the commit that gave this token this generation; None once the log forgot it."""

@@ -96,6 +96,17 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True)
+class Adopted:
+    """A publish that a target shows, and that a ledger which missed it is told of."""
+
+    label: str
+    generation: int
+    attempt: str | None = None
+    intention: Intention | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """What is known of one (task, slice): the last publish, if any, and the last attempt's state."""
 
@@ -110,3 +121,14 @@ class RunRecord:
     published: datetime | None
     last_attempt: str | None
     last_state: AttemptState | None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The last of all runs by task and label, how many there are, and how many ended badly when they were last tried.
+    `last_failed` is the last of those."""
+
+    runs: tuple[RunRecord, ...]
+    total: int
+    failed: int
+    last_failed: RunRecord | None

@@ -43,6 +43,11 @@ class AttemptState(str, Enum):
             AttemptState.PUBLISHING,
         )
 
+    @property
+    def bad(self) -> bool:
+        """Did it end without the slice being made right, and without another attempt having done so?"""
+        return self in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.ABANDONED)
+
 
 @dataclass(frozen=True)
 class SliceResult:

@@ -10,13 +10,15 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select
 
 from twice.core.audit import AuditResult
-from twice.core.record import AttemptRecord, InputRecord, RunRecord, SliceRecord
+from twice.core.record import AttemptRecord, InputRecord, Overview, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.core.write import Changes
 from twice.ledgers.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
 
 _STATES = {state.value: state for state in AttemptState}
+_BAD = [state.value for state in AttemptState if state.bad]
+_LAST = attempts.alias("last")
 Chosen = Select[int]
 
 
@@ -73,17 +75,36 @@ def read_attempts(connection: Connection, chosen: Chosen) -> tuple[AttemptRecord
     return tuple(records)
 
 
-def read_runs(connection: Connection, task: str | None, label: str | None) -> tuple[RunRecord, ...]:
+def read_runs(connection: Connection, task: str | None, label: str | None = None) -> tuple[RunRecord, ...]:
     """By task and label. One row per (task, slice) that was ever claimed, published or adopted."""
-    last = attempts.alias("last")
-    chosen = select(runs, last.c.id, last.c.state).select_from(runs.outerjoin(last, last.c.fence == runs.c.last_fence))
-    if task is not None:
-        chosen = chosen.where(runs.c.task == task)
+    chosen = _runs(task)
     if label is not None:
         chosen = chosen.where(runs.c.label == label)
     found = connection.execute(chosen.order_by(runs.c.task, runs.c.label))
     # In parts: 100,000 rows at once keep the garbage collector busier than the ledger.
     return tuple(_run_record(row) for part in found.partitions(1000) for row in part)
+
+
+def read_overview(connection: Connection, task: str | None, limit: int) -> Overview:
+    backwards = (runs.c.task.desc(), runs.c.label.desc())
+    last = connection.execute(_runs(task).order_by(*backwards).limit(limit)).all()
+    bad = _runs(task).where(_LAST.c.state.in_(_BAD))
+    last_failed = connection.execute(bad.order_by(*backwards).limit(1)).first()
+    counted = select(func.count()).select_from(runs)
+    total = connection.execute(counted if task is None else counted.where(runs.c.task == task)).scalar_one()
+    failed = connection.execute(select(func.count()).select_from(bad.subquery())).scalar_one()
+    return Overview(
+        tuple(_run_record(row) for row in reversed(last)),
+        total,
+        failed,
+        None if last_failed is None else _run_record(last_failed),
+    )
+
+
+def _runs(task: str | None) -> Select[Any]:
+    joined = runs.outerjoin(_LAST, _LAST.c.fence == runs.c.last_fence)
+    chosen = select(runs, _LAST.c.id, _LAST.c.state).select_from(joined)
+    return chosen if task is None else chosen.where(runs.c.task == task)
 
 
 def _of_task(chosen: Chosen, task: str | None) -> Chosen:

@@ -19,19 +19,21 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _ADVISORY_LOCK = 8_947_242_110_523
 
 
-def migrate(engine: Engine) -> None:
-    """Migrate to `HEAD`. A ledger that is there already is only read. Two processes at once: one migrates, the
-    other waits and finds it done. Dying here leaves the old schema: both databases roll tables back, too."""
+def migrate(engine: Engine) -> str | None:
+    """Migrate to `HEAD`; the version found before. A ledger that is there already is only read. Two processes at once:
+    one migrates, the other waits and finds it done. Dying here leaves the old schema: both databases roll tables
+    back, too."""
     with told_plainly(engine.url):
         with engine.begin() as connection:
             if _version(connection) == HEAD:
-                return
+                return HEAD
         with for_writing(engine).begin() as connection:
             _lock(connection)
             found = _version(connection)
             if found != HEAD:
                 _refuse_newer(engine, found)
                 upgrade(connection)
+            return found
 
 
 def known_versions() -> set[str]:

@@ -10,22 +10,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, func, select, update
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Clock
-from twice.core.record import AttemptRecord, Busy, Claim, Facts, RunRecord
+from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, Overview, RunRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
 from twice.ledgers import claims, history, transitions
 from twice.ledgers.claims import Wish
 from twice.ledgers.connect import connect, for_writing, parse_url
+from twice.ledgers.export import export
 from twice.ledgers.migrate import migrate
 from twice.ledgers.outage import PATIENCE_SECONDS, Outage
 from twice.ledgers.rename import rename
-from twice.ledgers.schema import UtcTime, attempts
+from twice.ledgers.schema import HEAD, UtcTime, attempts
 from twice.ledgers.trouble import problem, told_plainly
 
 P = ParamSpec("P")
@@ -64,6 +65,15 @@ class Ledger:
             engine.dispose()
             raise
         return cls(engine, clock, patience)
+
+    @staticmethod
+    def migrate(url: str) -> tuple[str | None, str]:
+        """Make the ledger or bring it to this twice's schema, as `open` does; its version before and after."""
+        engine = connect(parse_url(url))
+        try:
+            return migrate(engine), HEAD
+        finally:
+            engine.dispose()
 
     def close(self) -> None:
         self._engine.dispose()
@@ -155,7 +165,6 @@ class Ledger:
             fence = connection.execute(history.named(attempt)).scalar_one_or_none()
             return fence is not None and transitions.close(connection, fence, state, facts, self._time(connection))
 
-    @outliving
     def adopt(
         self,
         task: str,
@@ -168,20 +177,13 @@ class Ledger:
     ) -> None:
         """Record a publish that the target shows and this ledger has missed. Never moves a run back. When it
         happened is not known, so `published` stays empty. A second call changes nothing."""
-        row = {
-            "task": task,
-            "label": label,
-            "generation": generation,
-            "attempt": attempt,
-            "code_hash": intention.code if intention else None,
-            "inputs_hash": intention.inputs if intention else None,
-            "rows": None,
-            "fingerprint": None,
-            "version": version,
-            "published": None,
-        }
+        self.adopt_all(task, [Adopted(label, generation, attempt, intention, version)])
+
+    @outliving
+    def adopt_all(self, task: str, found: Sequence[Adopted]) -> None:
+        """The same for many slices of a task, together."""
         with self._writing() as connection:
-            transitions.move_forward(connection, [row])
+            transitions.adopt(connection, task, found)
 
     @outliving
     def forget(self, task: str, label: str) -> None:
@@ -239,7 +241,7 @@ class Ledger:
     def runs(self, task: str | None = None) -> tuple[RunRecord, ...]:
         """By task and label."""
         with self._reading() as connection:
-            return history.read_runs(connection, task, None)
+            return history.read_runs(connection, task)
 
     def _time(self, connection: Connection) -> datetime:
         if self._clock is not None:
@@ -248,6 +250,17 @@ class Ledger:
             return SYSTEM_CLOCK.now()  # the file's readers are all on this machine
         # Not now(), which stands still since the transaction began: it may have waited for a lock.
         return connection.execute(select(func.clock_timestamp(type_=UtcTime))).scalar_one()
+
+    @outliving
+    def overview(self, task: str | None, limit: int) -> Overview:
+        """At a glance, also over 100,000 runs: they are counted by the database and only the last are read."""
+        with self._reading() as connection:
+            return history.read_overview(connection, task, limit)
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Every row of every table as plain data, in one state of the ledger. The first says which schema it is."""
+        with self._reading() as connection:
+            yield from export(connection)
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:

@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from twice.core.record import Claim, Facts, SliceRecord
+from twice.core.record import Adopted, Claim, Facts, SliceRecord
 from twice.core.run import AttemptState
 from twice.errors import LeaseLost, RunError
 from twice.ledgers.claims import release
@@ -149,6 +149,26 @@ def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> N
         # Sorted, so that two publishes never wait for each other in a ring.
         sorted(rows, key=lambda row: str(row["label"])),
     )
+
+
+def adopt(connection: Connection, task: str, found: Sequence[Adopted]) -> None:
+    """Runs as a target shows them. When they were published is not known, and stays empty."""
+    rows = [
+        {
+            "task": task,
+            "label": held.label,
+            "generation": held.generation,
+            "attempt": held.attempt,
+            "code_hash": held.intention.code if held.intention else None,
+            "inputs_hash": held.intention.inputs if held.intention else None,
+            "rows": None,
+            "fingerprint": None,
+            "version": held.version,
+            "published": None,
+        }
+        for held in found
+    ]
+    move_forward(connection, rows)
 
 
 def forget(connection: Connection, task: str, label: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from twice.core.failpoints import Point, hit
-from twice.core.ports import Column, Foreign, Landed, Lost, Published, Shape, Staged
+from twice.core.ports import Column, Foreign, Held, Landed, Lost, Published, Shape, Staged
 from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
@@ -112,6 +112,13 @@ class MemoryTarget:
             return Published(None, dict.fromkeys(app_ids, 0))
         number, version = held.latest
         return Published(number, {app: version.tokens.get(app, 0) for app in app_ids})
+
+    def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
+        held = self._tables.get(table.name)
+        if held is None:
+            return {}
+        tokens = held.latest[1].tokens
+        return {app: _held(held, app, generation) for app, generation in tokens.items() if app.startswith(prefix)}
 
     def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
         held = self._tables.get(table.name)
@@ -252,6 +259,13 @@ def _owner(names: Sequence[str], slices: Sequence[Slice]) -> Callable[[tuple[Any
     column = slices[0].bounds.column.lower() if slices[0].bounds else None
     at = None if column is None else [name.lower() for name in names].index(column)
     return lambda row: _inside(None if at is None else row[at], slices)
+
+
+def _held(table: _Table, app: str, generation: int) -> Held:
+    for number, version in reversed(list(enumerate(table.versions))):
+        if version.note is not None and version.note.generations.get(app) == generation:
+            return Held(generation, number, version.note)
+    return Held(generation, None, None)
 
 
 def _touched(before: _Version, after: _Version, slices: Sequence[Slice]) -> bool:

@@ -16,7 +16,7 @@ from twice.config import Settings, load
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.graph import Node, graph
 from twice.core.project import Project
-from twice.core.record import AttemptRecord, RunRecord
+from twice.core.record import AttemptRecord, Overview, RunRecord
 from twice.core.run import RunResult
 from twice.core.scope import slice_named
 from twice.core.since import Since, told
@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from twice.core.ports import Frame, Target
     from twice.engine.doctor import Check
     from twice.engine.session import SessionSettings
+    from twice.runtime.check import Difference
     from twice.runtime.collect import Collected
     from twice.runtime.forecast import Forecast
     from twice.runtime.mark import Mark
+    from twice.runtime.rebuild import Rebuilt
     from twice.runtime.recover import Recovered
     from twice.runtime.run_many import TaskEnd
     from twice.runtime.workshop import Workshop
@@ -145,9 +147,9 @@ class OpenProject:
     def graph(self) -> tuple[Node, ...]:
         return graph(self.project)
 
-    def status(self, task: str | None) -> tuple[RunRecord, ...]:
+    def status(self, task: str | None, limit: int) -> Overview:
         name = self.project.task(task).name if task else None
-        return self.ledger.runs(name)
+        return self.ledger.overview(name, limit)
 
     def marks(self, runs: Sequence[RunRecord]) -> dict[tuple[str, str], str]:
         """The runs of incremental tasks, whose generation stands for a mark, with that mark."""
@@ -173,6 +175,23 @@ class OpenProject:
         from twice.runtime.collect import collect_all
 
         return collect_all(self.shop, self.shop.engine.fresh())
+
+    def migrate_ledger(self) -> tuple[str | None, str]:
+        """The schema's version before and after. Nothing but the ledger is opened: a task's file may be broken."""
+        return Ledger.migrate(self.settings.ledger_url)
+
+    def check_ledger(self) -> tuple[Difference, ...]:
+        from twice.runtime.check import check
+
+        return check(self.shop, self.shop.engine.fresh())
+
+    def rebuild_ledger(self) -> tuple[Rebuilt, ...]:
+        from twice.runtime.rebuild import rebuild
+
+        return rebuild(self.shop, self.shop.engine.fresh())
+
+    def export_ledger(self) -> Iterator[dict[str, Any]]:
+        return self.ledger.export()
 
     def close(self) -> None:
         if "ledger" in self.__dict__:

@@ -39,6 +39,13 @@ class History:
                 return version, note
         return self._search(app_id, generation) if newest - RECENT >= oldest else None
 
+    def notes(self) -> dict[tuple[str, int], tuple[int, Note]]:
+        """By token and generation: the commit that gave it, for every commit the log still has. One Spark job."""
+        found: dict[tuple[str, int], tuple[int, Note]] = {}
+        for version, note in self._described('"twice'):
+            found |= dict.fromkeys(note.generations.items(), (version, note))
+        return found
+
     def actions(self, version: int) -> list[dict[str, Any]] | None:
         """Everything one commit did; None if the log forgot it."""
         text = self._text(f"{version:020d}.json")
@@ -86,14 +93,18 @@ class History:
         return checksum if same else {}
 
     def _search(self, app_id: str, generation: int) -> tuple[int, Note] | None:
-        lines = self._lines()
-        inside = lines["value"].startswith('{"commitInfo"') & lines["value"].contains(json.dumps(app_id)[1:-1])
-        rows = lines.where(inside).selectExpr("value", "_metadata.file_name AS file").collect()
-        for row in sorted(rows, key=lambda row: str(row.file), reverse=True):
-            note = _note(row.value)
-            if note is not None and note.generations.get(app_id) == generation:
-                return int(str(row.file).partition(".")[0]), note
+        for version, note in reversed(self._described(app_id)):
+            if note.generations.get(app_id) == generation:
+                return version, note
         return None
+
+    def _described(self, text: str) -> list[tuple[int, Note]]:
+        """The commits whose description has this text in it, oldest first, with their notes."""
+        lines = self._lines()
+        inside = lines["value"].startswith('{"commitInfo"') & lines["value"].contains(json.dumps(text)[1:-1])
+        rows = lines.where(inside).selectExpr("value", "_metadata.file_name AS file").collect()
+        found = [(int(str(row.file).partition(".")[0]), _note(row.value)) for row in rows]
+        return sorted(((version, note) for version, note in found if note is not None), key=lambda pair: pair[0])
 
     def _lines(self) -> Any:
         return self._session.read.option("pathGlobFilter", "[0-9]*.json").text(self._folder)

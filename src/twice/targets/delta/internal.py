@@ -95,6 +95,17 @@ class Log:
             recorded = _tokens(self._session, snapshot, app_ids)
         return version, {app: recorded.get(app, 0) for app in app_ids}
 
+    def tokens(self, prefix: str) -> dict[str, int]:
+        """Every token whose name begins so, read afresh."""
+        snapshot = self._fresh()
+        if snapshot.version() < 0:
+            return {}
+        recorded = self._history.tokens_at(int(snapshot.version()))
+        if recorded is None:
+            state = DataFrame(snapshot.stateDF(), self._session)
+            recorded = _recorded(state.where(state["txn.appId"].startswith(prefix)))
+        return {app: generation for app, generation in sorted(recorded.items()) if app.startswith(prefix)}
+
     def begin(self, read_at: int | None = None) -> Transaction:
         """On the newest version, or on an older one whose rows the result was computed from."""
         nothing = self._jvm.scala.Option.empty()
@@ -241,10 +252,12 @@ def _table(snapshot: Any) -> Table | None:
 def _tokens(session: SparkSession, snapshot: Any, app_ids: Sequence[str]) -> dict[str, int]:
     """These tokens alone, by a job over the log: Delta's own look-up gathers all of them, and everything else too."""
     state = DataFrame(snapshot.stateDF(), session)
-    wanted = state.where(state["txn.appId"].isin(list(app_ids))).selectExpr(
-        "txn.appId AS app", "txn.version AS version"
-    )
-    return {row.app: int(row.version) for row in wanted.collect()}
+    return _recorded(state.where(state["txn.appId"].isin(list(app_ids))))
+
+
+def _recorded(wanted: DataFrame) -> dict[str, int]:
+    rows = wanted.selectExpr("txn.appId AS app", "txn.version AS version").collect()
+    return {row.app: int(row.version) for row in rows}
 
 
 def _list(jvm: Any, seq: Any) -> list[Any]:

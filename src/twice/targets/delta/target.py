@@ -8,7 +8,7 @@ from dataclasses import replace as with_changes
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.ports import Foreign, Landed, Lost, Published, Shape, Staged
+from twice.core.ports import Foreign, Held, Landed, Lost, Published, Shape, Staged
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
@@ -69,6 +69,14 @@ class DeltaTarget:
     def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
         with acting(self._session):
             return Published(*Log(self._session, self._locate(table)).generations(app_ids))
+
+    def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
+        path = self._locate(table)
+        with acting(self._session):
+            recorded = Log(self._session, path).tokens(prefix)
+            wrote = History(self._session, path).notes() if recorded else {}
+            nothing = (None, None)
+            return {app: Held(held, *wrote.get((app, held), nothing)) for app, held in recorded.items()}
 
     def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
         path = self._locate(table)

@@ -1,0 +1,110 @@
+"""ledger migrate, check, rebuild and export: looking after the ledger itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, plain, print_json
+from twice.errors import UsageError
+
+File = Annotated[Path | None, typer.Option("--to", help="A file instead of standard output.", dir_okay=False)]
+
+
+@boundary
+def migrate(
+    output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
+) -> int:
+    """Make the ledger, or bring it to this twice's schema.
+
+    Every command does so by itself; this is for a database user who alone may change tables.
+    """
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        before, after = opened.migrate_ledger()
+    if output is Format.json:
+        print_json({"before": before, "after": after})
+    elif before == after:
+        print(f"the ledger is up to date (schema {after})")
+    else:
+        print(f"migrated from {f'schema {before}' if before else 'nothing'} to schema {after}")
+    return 0
+
+
+@boundary
+def check(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+    """Compare the ledger with the tables. Exit 1 if they differ.
+
+    It changes neither. What differs endangers no table: every run looks first.
+    """
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        differences = opened.check_ledger()
+    if output is Format.json:
+        print_json({"differences": [asdict(difference) for difference in differences]})
+        return 1 if differences else 0
+    for difference in differences:
+        print(f"{difference.where}: {difference.what}\n  to put it right: {difference.fix}")
+    print(f"{len(differences)} differences" if differences else "the ledger says what the tables say")
+    return 1 if differences else 0
+
+
+@boundary
+def rebuild(
+    output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
+) -> int:
+    """Make a lost ledger anew from the tables.
+
+    Runs, generations and marks; a ledger that knows more keeps it.
+    """
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        tasks = opened.rebuild_ledger()
+    if output is Format.json:
+        print_json({"tasks": [asdict(task) for task in tasks]})
+        return 0
+    for task in tasks:
+        unknown = f", {task.unknown} of unknown provenance" if task.unknown else ""
+        print(f"{task.task}: {task.slices} slices{unknown}")
+    print(f"{sum(task.slices for task in tasks)} published slices are in the ledger\nnext: twice status")
+    return 0
+
+
+@boundary
+def export(to: File = None, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+    """Write everything in the ledger as JSON lines. Passwords in URLs are hidden."""
+    from twice.config.secret import hide_passwords
+    from twice.wiring import open_project
+
+    count = 0
+    with open_project(project, profile) as opened, _writing_to(to) as out:
+        for count, row in enumerate(opened.export_ledger()):  # noqa: B007 - the first row is the header
+            out.write(hide_passwords(json.dumps(row, default=plain, ensure_ascii=False)) + "\n")
+    if to is not None:
+        print(f"{count} rows written to {to}")
+    return 0
+
+
+@contextmanager
+def _writing_to(path: Path | None) -> Iterator[TextIO]:
+    if path is None:
+        yield sys.stdout
+        return
+    try:
+        # Only for its owner, as the ledger is.
+        file = os.fdopen(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", fix="Give another path.") from error
+    with file:
+        yield file

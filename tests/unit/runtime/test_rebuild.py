@@ -1,0 +1,131 @@
+"""A lost ledger is made anew from the targets, and a check says where the two differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from twice import append_once
+from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.run import Outcome
+from twice.ledgers.store import Ledger
+from twice.runtime.check import Difference, check
+from twice.runtime.rebuild import Rebuilt, rebuild
+
+from .conftest import DAY, Bench, revenue_task
+from .test_since import Source, copied, copy_task, run, told
+from .test_since import source as source  # the fixture
+
+
+def lose_the_ledger(bench: Bench, tmp_path: Path) -> None:
+    bench.ledger.close()
+    for file in tmp_path.glob("ledger.db*"):
+        file.unlink()
+    bench.shop = replace(bench.shop, ledger=Ledger.open(f"sqlite:///{tmp_path}/ledger.db", bench.clock))
+
+
+def test_after_the_ledger_is_lost_and_rebuilt_a_run_finds_its_slices_published(bench: Bench, tmp_path: Path) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.run(declared, kind="restate")
+    bench.run(declared, "2026-06-10")
+    before = bench.ledger.runs("revenue")
+    lose_the_ledger(bench, tmp_path)
+    assert rebuild(bench.shop, None) == (Rebuilt("revenue", 2, 0),)
+    after = bench.ledger.runs("revenue")
+    known = [(r.label, r.generation, r.attempt, r.intention, r.version) for r in after]
+    assert known == [(r.label, r.generation, r.attempt, r.intention, r.version) for r in before]
+    assert [r.generation for r in after] == [2, 1]
+    assert check(bench.shop, None) == ()
+    version = bench.version
+    assert bench.run(declared).outcome is Outcome.ALREADY
+    assert bench.run(declared, "2026-06-10").outcome is Outcome.ALREADY
+    assert bench.version == version
+
+
+def test_rebuilding_twice_or_over_a_whole_ledger_changes_nothing(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    before = bench.ledger.runs()
+    for _ in range(2):
+        assert rebuild(bench.shop, None) == (Rebuilt("revenue", 1, 0),)
+        assert bench.ledger.runs() == before
+
+
+def test_a_rebuilt_mark_goes_on_where_it_was(bench: Bench, source: Source, tmp_path: Path) -> None:
+    declared = copy_task(bench, append_once())
+    run(bench, declared)
+    mark, rows = told(bench, declared), copied(bench)
+    lose_the_ledger(bench, tmp_path)
+    assert rebuild(bench.shop, None) == (Rebuilt("copy", 1, 0),)
+    assert told(bench, declared) == mark
+    assert run(bench, declared).outcome is Outcome.NOTHING_NEW
+    assert copied(bench) == rows
+
+
+def test_a_table_nobody_published_to_gives_nothing(bench: Bench) -> None:
+    bench.declare(revenue_task())
+    assert rebuild(bench.shop, None) == (Rebuilt("revenue", 0, 0),)
+    assert bench.ledger.runs() == ()
+
+
+def test_a_check_of_a_whole_ledger_finds_nothing(bench: Bench) -> None:
+    bench.run(bench.declare(revenue_task()))
+    assert check(bench.shop, None) == ()
+
+
+def test_a_check_tells_what_the_table_holds_and_the_ledger_missed(bench: Bench, tmp_path: Path) -> None:
+    bench.run(bench.declare(revenue_task()))
+    lose_the_ledger(bench, tmp_path)
+    assert check(bench.shop, None) == (
+        Difference(
+            "revenue[2026-06-09]", "the table holds generation 1, the ledger knows of 0", "twice ledger rebuild"
+        ),
+    )
+
+
+def test_a_check_tells_what_the_ledger_knows_and_the_table_lost(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.target._tables.clear()
+    (found,) = check(bench.shop, None)
+    assert (found.where, found.fix) == ("revenue[2026-06-09]", "run it: the next run takes the table's word")
+    assert "the ledger knows of generation 1, the table holds 0" in found.what
+    bench.put_orders((1, DAY, 10))
+    bench.run(declared)
+    assert check(bench.shop, None) == ()
+
+
+def test_a_check_tells_of_another_copy_of_the_table(bench: Bench, tmp_path: Path) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    bench.ledger.forget("revenue", "2026-06-09")
+    bench.ledger.adopt("revenue", "2026-06-09", generation=1, attempt="other", intention=None, version=1)
+    (found,) = check(bench.shop, None)
+    assert found.what.startswith("generation 1 is attempt ")
+    assert "other's in the ledger" in found.what
+
+
+@pytest.mark.parametrize("point", [Point.AFTER_STAGE, Point.AFTER_LOOK])
+def test_a_check_tells_of_attempts_that_went_silent(bench: Bench, point: Point) -> None:
+    declared = bench.declare(revenue_task())
+    with pytest.raises(Crash), armed(crash_at(point)):
+        bench.run(declared)
+    assert check(bench.shop, None) == ()  # it may still be at work
+    bench.clock.ahead += timedelta(hours=1)
+    (found,) = check(bench.shop, None)
+    assert "went silent" in found.what
+    assert found.fix == "twice recover"
+
+
+def test_a_check_changes_nothing(bench: Bench, tmp_path: Path) -> None:
+    declared = bench.declare(revenue_task())
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMMIT)):
+        bench.run(declared)
+    before = (list(bench.ledger.export()), bench.version)
+    found = check(bench.shop, None)
+    assert [difference.fix for difference in found] == ["twice ledger rebuild"]
+    assert (list(bench.ledger.export()), bench.version) == before
