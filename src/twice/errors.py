@@ -17,6 +17,7 @@
         │   └── EmptyRefused        an empty result, where the task says `empty="refuse"`
         ├── AuditFailed             staged rows did not pass; nobody saw them
         ├── StageMismatch           what was staged is not what was computed
+        │   └── StageLost           the staged rows are gone: a server's crash took them
         ├── Superseded              another attempt published first, with another intention
         ├── LeaseLost               this attempt was too slow and lets go before publishing
         ├── Quarantined             every retry failed: it waits for a person (twice retry)  exit 5
@@ -134,6 +135,10 @@ class AuditFailed(RunError):
 
 class StageMismatch(RunError):
     code = "stage-mismatch"
+
+
+class StageLost(StageMismatch):
+    code = "stage-lost"
 
 
 class Superseded(RunError):

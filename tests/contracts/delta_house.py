@@ -16,6 +16,8 @@ STAGE = "_twice/stage"
 
 
 class DeltaHouse:
+    keeps_versions = True
+
     def __init__(self, spark: Any, root: Path, internal: bool) -> None:
         self._spark = spark
         self._root = root

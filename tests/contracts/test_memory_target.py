@@ -15,6 +15,7 @@ from twice.targets.memory import MemoryTarget, Rows
 
 class MemoryHouse:
     one_slice_only = False
+    keeps_versions = True
 
     def __init__(self) -> None:
         self._target = MemoryTarget()

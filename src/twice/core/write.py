@@ -48,11 +48,13 @@ WriteVerb = ReplaceRows | UpsertRows | AppendRows
 @dataclass(frozen=True)
 class Layout:
     """What a write needs of its table. `slice_column` holds the slice's value; a new table is partitioned by it.
-    `key` names a row. `any_partitions`: an existing table may be partitioned otherwise."""
+    `key` names a row; with `null_keys`, NULL may stand in it. `any_partitions`: an existing table may be partitioned
+    otherwise."""
 
     slice_column: SliceColumn | None = None
     key: tuple[str, ...] = ()
     any_partitions: bool = False
+    null_keys: bool = False
 
 
 @dataclass(frozen=True)

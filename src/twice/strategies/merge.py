@@ -44,7 +44,12 @@ class Merge:
 
     def layout(self, scope: Scope) -> Layout:
         """Only deleting needs to know which rows are the slice's: otherwise the scope cuts the inputs alone."""
-        return Layout(slice_column_of(scope) if self.delete_missing else None, self.key, any_partitions=True)
+        return Layout(
+            slice_column_of(scope) if self.delete_missing else None,
+            self.key,
+            any_partitions=True,
+            null_keys=self.null_keys == "match",
+        )
 
     def compile(self, slices: tuple[Slice, ...]) -> UpsertRows:
         return UpsertRows(

@@ -1,0 +1,1 @@
+"""PostgreSQL tables: staged by COPY, published with their tokens in one transaction; and read in parallel."""

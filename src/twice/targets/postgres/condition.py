@@ -1,0 +1,23 @@
+"""The rows of some slices as a condition of SQL. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import sql
+
+from twice.core.slice import Slice
+from twice.targets.postgres.names import column
+from twice.targets.ranges import ranges
+
+
+def condition(slices: Sequence[Slice], name: str | None, prefix: str | None = None) -> sql.Composable:
+    """Which rows the slices own. NULL is never inside. A table without a slice column is owned as a whole."""
+    if name is None:
+        return sql.SQL("true")
+    at = column(name, prefix)
+    told = [
+        sql.SQL("({} >= {} AND {} < {})").format(at, sql.Literal(low), at, sql.Literal(high))
+        for low, high in ranges(slices)
+    ]
+    return sql.SQL("({})").format(sql.SQL(" OR ").join(told))

@@ -1,0 +1,99 @@
+"""What a sealed stage holds, counted by the server: rows by slice, rows outside, keys that are NULL or come twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import sql
+
+from twice.core.slice import Slice
+from twice.core.write import Plan, UpsertRows
+from twice.errors import RowsOutsideSlice
+from twice.targets.grain import as_utc
+from twice.targets.keyed import null_key
+from twice.targets.postgres.names import column, listed
+from twice.targets.postgres.server import Connection
+from twice.targets.postgres.stage import Stage, lost
+
+
+def count(connection: Connection, stage: Stage, sealed: int, plan: Plan) -> dict[str, int]:
+    """Rows by slice label. Refuses rows that no slice of the plan owns."""
+    owner = owner_column(stage, plan.slices)
+    if owner is None:
+        (found,) = _one(connection, sql.SQL("SELECT count(*) FROM {}").format(stage.relation.sql))
+        rows = {slice_.label: 0 for slice_ in plan.slices} | {plan.slices[0].label: found}
+    else:
+        rows = _by_value(connection, stage, owner, plan.slices)
+    if sum(rows.values()) != sealed:
+        raise lost(sealed, sum(rows.values()))
+    return rows
+
+
+def deduplicate(connection: Connection, stage: Stage, verb: UpsertRows) -> int:
+    """Leave one row of each key: the newest, then the one whose text is the greatest, whatever order they came in.
+    How many went. Refuses NULL in a key, unless the strategy lets it be one."""
+    key = [stage.table.spelled(name).name for name in verb.key]
+    some_null = sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(column(name)) for name in key)
+    total, nulls = _one(
+        connection,
+        sql.SQL("SELECT count(*), count(*) FILTER (WHERE {}) FROM {}").format(some_null, stage.relation.sql),
+    )
+    if nulls and verb.null_keys == "refuse":
+        raise null_key(verb)
+    (keys,) = _one(
+        connection,
+        sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} GROUP BY {}) keys").format(stage.relation.sql, listed(key)),
+    )
+    if keys == total:
+        return 0
+    order = sql.SQL('{}({}) COLLATE "C" DESC').format(_newest(stage, verb), _text(stage))
+    gone = connection.execute(
+        sql.SQL(
+            "DELETE FROM {0} USING (SELECT ctid AS place, row_number() OVER (PARTITION BY {1} ORDER BY {2}) AS rank"
+            " FROM {0} s) ranked WHERE {0}.ctid = ranked.place AND ranked.rank > 1"
+        ).format(stage.relation.sql, listed(key), order)
+    ).rowcount
+    connection.execute("UPDATE twice.stages SET rows = rows - %s WHERE attempt = %s", [gone, stage.attempt])
+    return gone
+
+
+def owner_column(stage: Stage, slices: Sequence[Slice]) -> str | None:
+    """The column that says which slice a row belongs to; None where the slices have no bounds."""
+    bounds = slices[0].bounds
+    return None if bounds is None else stage.table.spelled(bounds.column).name
+
+
+def _by_value(connection: Connection, stage: Stage, owner: str, slices: Sequence[Slice]) -> dict[str, int]:
+    found = connection.execute(
+        sql.SQL("SELECT {0}, count(*) FROM {1} GROUP BY {0}").format(column(owner), stage.relation.sql)
+    ).fetchall()
+    rows = {slice_.label: 0 for slice_ in slices}
+    for value, number in found:
+        label = next((s.label for s in slices if s.bounds and s.bounds.contain(value and as_utc(value))), None)
+        if label is None:
+            labels = ", ".join(slice_.label for slice_ in slices)
+            raise RowsOutsideSlice(
+                f"the result has rows outside {labels}, e.g. with the value {value or 'NULL'}",
+                fix="Filter the result to its slice.",
+            )
+        rows[label] += number
+    return rows
+
+
+def _newest(stage: Stage, verb: UpsertRows) -> sql.Composable:
+    if verb.newest_by is None:
+        return sql.SQL("")
+    held = stage.table.spelled(verb.newest_by)
+    collate = sql.SQL(' COLLATE "C"') if held.textual else sql.SQL("")
+    return sql.SQL("{}{} DESC NULLS LAST, ").format(column(held.name), collate)
+
+
+def _text(stage: Stage) -> sql.Composable:
+    """A row as text, without the number of its part."""
+    return sql.SQL("ROW({})::text").format(listed(stage.table.names))
+
+
+def _one(connection: Connection, query: sql.Composed) -> tuple[int, ...]:
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    return tuple(row)

@@ -1,0 +1,210 @@
+"""Staging: rows copied into an unlogged table of the attempt's own, in parts, each with its row in a logged manifest.
+
+A part is copied in one transaction that **begins** with its row in the manifest: a twin of the same part (a retried
+or speculated Spark task) waits there for the first, and then puts its own rows in the place of the other's. Each try
+is a *take*. The seal compares the takes that the manifest names with those that were reported as successful; a part
+that finds the stage sealed gives up. A crash of the server empties unlogged tables: what the manifest counts and the
+stage does not hold is `StageLost`, never an empty result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+from uuid import uuid4
+
+import adbc_driver_postgresql.dbapi as adbc
+import pyarrow as pa
+from psycopg import sql
+
+from twice.errors import StageLost, StageMismatch
+from twice.targets.postgres import state
+from twice.targets.postgres.names import Relation, column, ours, part_column, stage_of
+from twice.targets.postgres.server import Connection, Server
+from twice.targets.postgres.table import Table
+from twice.targets.postgres.types import Held
+
+_FIX = "Run the task again."
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An attempt's stage of one table. `read_at`: the version of that table its rows were computed from, if any."""
+
+    attempt: str
+    relation: Relation
+    part_column: str
+    table: Table
+    read_at: int | None = None
+
+    @property
+    def columns(self) -> tuple[Held, ...]:
+        """As they lie in the stage: in the types they travel in."""
+        return tuple(replace(held, native=held.transport) for held in self.table.columns)
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What a process needs to copy a part: it travels to Spark's tasks."""
+
+    conninfo: str = field(repr=False)
+    settings: str
+    attempt: str
+    relation: Relation
+    part_column: str
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One successful try to copy one part."""
+
+    part: int
+    take: str
+    rows: int
+
+
+def open_stage(connection: Connection, table: Table, attempt: str, app_ids: Sequence[str]) -> Stage:
+    """An empty stage. Dying here leaves none, or one that `discard` finds by the attempt's name."""
+    assert table.entry is not None
+    state.expect_tokens(connection, table.entry.id, app_ids)
+    connection.execute(
+        "INSERT INTO twice.stages (attempt, table_id) VALUES (%s, %s)"
+        " ON CONFLICT (attempt) DO UPDATE SET table_id = excluded.table_id, rows = NULL",
+        [attempt, table.entry.id],
+    )
+    connection.execute("DELETE FROM twice.parts WHERE attempt = %s", [attempt])
+    relation, mine = stage_of(attempt), part_column(list(table.names))
+    columns = [
+        sql.SQL("{} {}").format(column(name), sql.SQL(type_))
+        for name, type_ in ((mine, "integer"), *((each.name, each.transport) for each in table.columns))
+    ]
+    connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(relation.sql))
+    connection.execute(
+        # A stage is written once and read a few times: vacuuming it in between would only get in the way.
+        sql.SQL("CREATE UNLOGGED TABLE {} ({}) WITH (autovacuum_enabled = false)").format(
+            relation.sql, sql.SQL(", ").join(columns)
+        )
+    )
+    return Stage(attempt, relation, mine, table)
+
+
+def loading_of(server: Server, stage: Stage) -> Loading:
+    return Loading(server.secret, server.settings().as_string(None), stage.attempt, stage.relation, stage.part_column)
+
+
+def copy_part(loading: Loading, part: int, batches: Iterator[pa.RecordBatch]) -> Taken:
+    """Copy one part's rows, in one transaction. Dying here leaves the part as it was before: absent, or an earlier
+    take of it."""
+    take = uuid4().hex
+    with adbc.connect(loading.conninfo) as connection, connection.cursor() as cursor:
+        _ask(cursor, loading.settings)
+        again = _ask(
+            cursor,
+            "INSERT INTO twice.parts (attempt, part, take, rows) VALUES ($1, $2, $3, 0)"
+            " ON CONFLICT (attempt, part) DO UPDATE SET take = excluded.take, rows = 0 RETURNING xmax <> 0",
+            (loading.attempt, part, take),
+        )
+        _refuse_sealed(cursor, loading, "")
+        if again and again[0][0]:
+            place = sql.SQL("DELETE FROM {} WHERE {} = {}").format(
+                loading.relation.sql, column(loading.part_column), sql.Literal(part)
+            )
+            cursor.execute(place.as_string(None))
+        rows = _ingest(cursor, loading, part, batches)
+        cursor.execute(
+            "UPDATE twice.parts SET rows = $1 WHERE attempt = $2 AND part = $3", (rows, loading.attempt, part)
+        )
+        # Held until the commit: from here on the seal waits for this part, or this part has seen the seal.
+        _refuse_sealed(cursor, loading, " FOR SHARE")
+        connection.commit()
+    return Taken(part, take, rows)
+
+
+def seal(loading: Loading, taken: Iterable[Taken]) -> int:
+    """No part changes from here on. Raises StageMismatch unless the stage is made of exactly these takes.
+
+    Dying here leaves an unsealed stage, which is never published.
+    """
+    wanted = sorted((each.part, each.take, each.rows) for each in taken)
+    with adbc.connect(loading.conninfo) as connection, connection.cursor() as cursor:
+        _ask(cursor, loading.settings)
+        _ask(cursor, "SELECT 1 FROM twice.stages WHERE attempt = $1 FOR UPDATE", (loading.attempt,))
+        held = _ask(cursor, "SELECT part, take, rows FROM twice.parts WHERE attempt = $1", (loading.attempt,))
+        if sorted(held) != wanted:
+            raise StageMismatch(
+                f"the stage holds {_told(held)}, and the job reported {_told(wanted)}: a task that was given up "
+                "has written after the one that counts",
+                fix=_FIX,
+            )
+        rows = sum(each[2] for each in wanted)
+        cursor.execute("UPDATE twice.stages SET rows = $1 WHERE attempt = $2", (rows, loading.attempt))
+        connection.commit()
+    return rows
+
+
+def check_whole(connection: Connection, stage: Stage, lock: bool = False) -> int:
+    """The rows of a sealed stage, counted. Raises StageLost if it does not hold what was sealed."""
+    waiting = " FOR UPDATE" if lock else ""
+    row = connection.execute(f"SELECT rows FROM twice.stages WHERE attempt = %s{waiting}", [stage.attempt]).fetchone()
+    there = connection.execute("SELECT to_regclass(%s)", [str(stage.relation)]).fetchone() != (None,)
+    if row is None or row[0] is None or not there:
+        raise StageLost("the staged rows are gone: the stage was discarded, or never sealed", fix=_FIX)
+    return int(row[0])
+
+
+def lost(sealed: int, found: int) -> StageLost:
+    return StageLost(
+        f"{sealed:,} rows were staged, and the stage holds {found:,}: the server crashed in between, which empties "
+        "unlogged tables",
+        fix=_FIX,
+    )
+
+
+def drop(connection: Connection, attempt: str) -> int:
+    """Take a stage and its manifest away; how many there were."""
+    relation = stage_of(attempt)
+    there = connection.execute("SELECT to_regclass(%s)", [str(relation)]).fetchone() != (None,)
+    connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(relation.sql))
+    connection.execute("DELETE FROM twice.parts WHERE attempt = %s", [attempt])
+    connection.execute("DELETE FROM twice.stages WHERE attempt = %s", [attempt])
+    return int(there)
+
+
+def _ingest(cursor: Any, loading: Loading, part: int, batches: Iterator[pa.RecordBatch]) -> int:
+    first = next(batches, None)
+    if first is None:
+        return 0
+    counted = 0
+
+    def numbered(batch: pa.RecordBatch) -> pa.RecordBatch:
+        nonlocal counted
+        counted += batch.num_rows
+        return batch.append_column(loading.part_column, pa.array([part], pa.int32()).take(_zeros(batch.num_rows)))
+
+    head = numbered(first)
+    stream = pa.RecordBatchReader.from_batches(head.schema, chain([head], map(numbered, batches)))
+    copied = cursor.adbc_ingest(loading.relation.name, stream, mode="append", db_schema_name=loading.relation.schema)
+    if copied != counted:
+        raise StageMismatch(f"{counted} rows were sent to the stage, and {copied} arrived", fix=_FIX)
+    return counted
+
+
+def _zeros(rows: int) -> pa.Array:
+    return pa.nulls(rows, pa.int32()).fill_null(0)
+
+
+def _refuse_sealed(cursor: Any, loading: Loading, waiting: str) -> None:
+    found = _ask(cursor, f"SELECT rows FROM {ours('stages')} WHERE attempt = $1{waiting}", (loading.attempt,))
+    if not found or found[0][0] is not None:
+        raise StageMismatch("the stage is sealed or gone: another task has done this part", fix=_FIX)
+
+
+def _ask(cursor: Any, statement: str, parameters: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
+    cursor.execute(statement, parameters)
+    return list(cursor.fetchall()) if cursor.description else []
+
+
+def _told(takes: Sequence[tuple[int, str, int]]) -> str:
+    return f"{sum(rows for _, _, rows in takes)} rows in {len(takes)} parts"

@@ -1,0 +1,163 @@
+"""What twice keeps beside the tables it writes: their versions, the tokens of their slices, and whose commits these
+were. It changes only in the transactions that change the tables, so it is never ahead of them or behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from twice.core.token import Note
+from twice.targets.postgres.names import SCHEMA, Relation, ours
+from twice.targets.postgres.server import Connection
+
+_TABLES = {
+    # `place` says which table it was when its tokens were written: server, database and the table's own number.
+    "tables": """id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, place text NOT NULL,
+        version bigint NOT NULL DEFAULT 0, slice_column text, grain text""",
+    # The rows a publish locks. They are there before it begins: a row that is not there cannot be waited for.
+    "tokens": """table_id bigint NOT NULL, app_id text COLLATE "C" NOT NULL, generation bigint NOT NULL DEFAULT 0,
+        PRIMARY KEY (table_id, app_id)""",
+    "commits": """table_id bigint NOT NULL, version bigint NOT NULL, attempt text NOT NULL, note text NOT NULL,
+        committed_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (table_id, version), UNIQUE (table_id, attempt)""",
+    "generations": """table_id bigint NOT NULL, app_id text COLLATE "C" NOT NULL, generation bigint NOT NULL,
+        version bigint NOT NULL, PRIMARY KEY (table_id, app_id, version)""",
+    "stages": """attempt text PRIMARY KEY, table_id bigint NOT NULL, rows bigint,
+        staged_at timestamptz NOT NULL DEFAULT now()""",
+    # Logged, as all of these are, while a stage is not: what a stage must hold is known after a crash that emptied it.
+    "parts": """attempt text NOT NULL, part integer NOT NULL, take text NOT NULL, rows bigint NOT NULL,
+        PRIMARY KEY (attempt, part)""",
+}
+_PLACE = """SELECT concat_ws('/', (pg_control_system()).system_identifier, d.oid) FROM pg_database d
+    WHERE d.datname = current_database()"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is kept of one table."""
+
+    id: int
+    version: int
+    slice_column: str | None
+    grain: str | None
+
+
+def install(connection: Connection) -> None:
+    """Make our schema and tables if they are missing. Dying here leaves none or some; the next call makes the rest."""
+    missing = [name for name in _TABLES if not _there(connection, name)]
+    if not missing:
+        return
+    # Two that begin at once: the second waits here, and then finds everything.
+    connection.execute("SELECT pg_advisory_xact_lock(hashtext('twice'))")
+    if connection.execute("SELECT to_regnamespace(%s)", [SCHEMA]).fetchone() == (None,):
+        connection.execute(f"CREATE SCHEMA {SCHEMA}")
+    for name in missing:
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {ours(name)} ({_TABLES[name]})")
+
+
+def entry(connection: Connection, relation: Relation, oid: int, lock: bool = False) -> Entry | None:
+    """What is kept of this very table; None for one that twice never wrote, or that was dropped and made anew."""
+    if not _there(connection, "tables"):
+        return None
+    waiting = " FOR NO KEY UPDATE" if lock else ""
+    found = connection.execute(
+        f"SELECT id, version, slice_column, grain, place FROM twice.tables WHERE name = %s{waiting}", [str(relation)]
+    ).fetchone()
+    if found is None or not _same_place(found[4], _place(connection, oid)):
+        return None
+    return Entry(*found[:4])
+
+
+def enter(connection: Connection, relation: Relation, oid: int, slice_column: str | None, grain: str | None) -> Entry:
+    """Begin to keep a table. What was kept of another table of this name is forgotten: its rows are gone too."""
+    old = connection.execute("DELETE FROM twice.tables WHERE name = %s RETURNING id", [str(relation)]).fetchone()
+    if old is not None:
+        for name in ("tokens", "generations", "commits"):
+            connection.execute(f"DELETE FROM {ours(name)} WHERE table_id = %s", old)
+    made = connection.execute(
+        "INSERT INTO twice.tables (name, place, slice_column, grain) VALUES (%s, %s, %s, %s) RETURNING id",
+        [str(relation), _place(connection, oid), slice_column, grain],
+    ).fetchone()
+    assert made is not None
+    return Entry(made[0], 0, slice_column, grain)
+
+
+def expect_tokens(connection: Connection, table: int, app_ids: Sequence[str]) -> None:
+    """Make the tokens' rows, at generation 0, so that a publish can lock them."""
+    connection.execute(
+        "INSERT INTO twice.tokens (table_id, app_id) SELECT %s, unnest(%s::text[]) ON CONFLICT DO NOTHING",
+        [table, sorted(app_ids)],
+    )
+
+
+def generations(connection: Connection, table: int, app_ids: Sequence[str], lock: bool = False) -> dict[str, int]:
+    """The tokens' generations, 0 where there is none. Locked in one order, so that two never wait for each other."""
+    waiting = " ORDER BY app_id FOR UPDATE" if lock else ""
+    found = connection.execute(
+        f"SELECT app_id, generation FROM twice.tokens WHERE table_id = %s AND app_id = ANY(%s){waiting}",
+        [table, list(app_ids)],
+    ).fetchall()
+    return {**dict.fromkeys(app_ids, 0), **dict(found)}
+
+
+def move(connection: Connection, table: int, moved: Mapping[str, int], note: Note) -> int:
+    """One more version of the table, with these tokens: the last statements before the commit."""
+    version = bump(connection, table)
+    apps, numbers = list(moved), list(moved.values())
+    connection.execute(
+        "UPDATE twice.tokens t SET generation = m.generation"
+        " FROM unnest(%s::text[], %s::bigint[]) m (app_id, generation)"
+        " WHERE t.table_id = %s AND t.app_id = m.app_id",
+        [apps, numbers, table],
+    )
+    connection.execute(
+        "INSERT INTO twice.generations SELECT %s, m.app_id, m.generation, %s"
+        " FROM unnest(%s::text[], %s::bigint[]) m (app_id, generation)",
+        [table, version, apps, numbers],
+    )
+    connection.execute(
+        "INSERT INTO twice.commits (table_id, version, attempt, note) VALUES (%s, %s, %s, %s)",
+        [table, version, note.attempt, note.to_json()],
+    )
+    return version
+
+
+def bump(connection: Connection, table: int) -> int:
+    row = connection.execute(
+        "UPDATE twice.tables SET version = version + 1 WHERE id = %s RETURNING version", [table]
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def landed(connection: Connection, table: int, attempt: str) -> int | None:
+    """The version that an attempt's commit made; None if it did not commit."""
+    row = connection.execute(
+        "SELECT version FROM twice.commits WHERE table_id = %s AND attempt = %s", [table, attempt]
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def note(connection: Connection, table: int, app_id: str, generation: int) -> Note | None:
+    row = connection.execute(
+        "SELECT c.note FROM twice.generations g JOIN twice.commits c USING (table_id, version)"
+        " WHERE g.table_id = %s AND g.app_id = %s AND g.generation = %s ORDER BY g.version DESC LIMIT 1",
+        [table, app_id, generation],
+    ).fetchone()
+    return None if row is None else Note.from_json(row[0])
+
+
+def _there(connection: Connection, name: str) -> bool:
+    return connection.execute("SELECT to_regclass(%s)", [str(ours(name))]).fetchone() != (None,)
+
+
+def _place(connection: Connection, oid: int) -> str:
+    row = connection.execute(_PLACE).fetchone()
+    assert row is not None
+    return f"{row[0]}/{oid}"
+
+
+def _same_place(kept: str, now: str) -> bool:
+    """A table of another number in the same database was made anew. In another database or on another server
+    everything was copied together, tokens and rows."""
+    return kept == now or kept.rpartition("/")[0] != now.rpartition("/")[0]

@@ -1,0 +1,138 @@
+"""PostgreSQL as a target: the promises of `core.ports.Target`, kept by one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from twice.core.failpoints import Point, hit
+from twice.core.ports import Column, Foreign, Frame, Landed, Lost, Published, Shape, Staged
+from twice.core.slice import Slice
+from twice.core.task import TableName
+from twice.core.token import Note
+from twice.core.write import Layout, Plan, UpsertRows
+from twice.errors import InputMissing, StageMismatch, TwiceError
+from twice.targets.postgres import state
+from twice.targets.postgres.frames import Frames
+from twice.targets.postgres.measure import count, deduplicate
+from twice.targets.postgres.names import check_columns, relation_of
+from twice.targets.postgres.publish import publish
+from twice.targets.postgres.query import Query
+from twice.targets.postgres.server import Connection, Server
+from twice.targets.postgres.snapshot import Snapshots
+from twice.targets.postgres.stage import Stage, check_whole, drop, loading_of, open_stage, seal
+from twice.targets.postgres.table import Table, find, prepare
+from twice.targets.postgres.trouble import explained, sqlstate_of
+from twice.targets.schema import check_fit, check_names
+
+
+class PostgresTarget:
+    """One server, and the kind of frames that come and go. PostgreSQL keeps no older versions of a table: a version
+    is how many commits twice has made to it, and only the present one can be read."""
+
+    def __init__(self, server: Server, frames: Frames, snapshots: Snapshots | None = None) -> None:
+        self._server = server
+        self._frames = frames
+        self._snapshots = snapshots or Snapshots(server)
+
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Shape:
+        """One transaction: dying here leaves no table, or an empty one."""
+        check_names(shape)
+        check_columns(shape)
+        relation = relation_of(table)
+        with self._server.transaction(doing=f"preparing {table}") as connection:
+            state.install(connection)
+            return prepare(connection, relation, shape, layout, evolve).shape
+
+    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
+        with self._server.transaction("repeatable read", f"looking at {table}") as connection:
+            held = find(connection, relation_of(table))
+            if held is None:
+                return Published(None, dict.fromkeys(app_ids, 0))
+            if held.entry is None:
+                return Published(0, dict.fromkeys(app_ids, 0))
+            return Published(held.entry.version, state.generations(connection, held.entry.id, app_ids))
+
+    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
+        with self._server.transaction(doing=f"looking at {table}") as connection:
+            held = find(connection, relation_of(table))
+            if held is None or held.entry is None:
+                return None
+            return state.note(connection, held.entry.id, app_id, generation)
+
+    def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:  # noqa: ARG002
+        """PostgreSQL does not remember who changed a row."""
+        return ()
+
+    def stage(
+        self, table: TableName, frame: Frame | None, plan: Plan, attempt: str, *, read_at: int | None = None
+    ) -> Staged:
+        """Dying here leaves an invisible table of the attempt's own, which `discard` finds by its name."""
+        with self._server.transaction(doing=f"staging for {table}") as connection:
+            held = self._existing(connection, table)
+            wanted = held.shape.columns
+            if frame is not None:
+                check_fit(Shape(self._frames.columns(frame)), held.shape)
+            if held.entry is None:
+                raise StageMismatch(f"{table} was made anew after it was prepared", fix="Run the task again.")
+            stage = replace(open_stage(connection, held, attempt, plan.app_ids), read_at=read_at)
+        self._copy(frame, wanted, stage, table)
+        hit(Point.IN_STAGE)
+        with self._server.transaction(doing=f"checking the stage of {table}") as connection:
+            sealed = check_whole(connection, stage)
+            rows = count(connection, stage, sealed, plan)
+            gone = deduplicate(connection, stage, plan.write) if isinstance(plan.write, UpsertRows) else 0
+            if gone:
+                rows = count(connection, stage, sealed - gone, plan)
+        return Staged(table, plan, attempt, sealed - gone, rows, (str(stage.relation),), gone, stage)
+
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+        """Dying here has published all or nothing."""
+        if set(expected) != set(staged.plan.app_ids):
+            raise ValueError("a generation is expected of every token of the plan, and of no other")
+        return publish(self._server, staged, expected, note)
+
+    def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:  # noqa: ARG002
+        """A stage that landed is gone with its commit. Dying here leaves the stage to the next call."""
+        with self._server.transaction(doing=f"discarding the stage of {table}") as connection:
+            held = find(connection, relation_of(table))
+            return 0 if held is None or held.entry is None else drop(connection, attempt)
+
+    def read(self, table: TableName, at: int | Staged | None = None) -> Frame:
+        """A table in a snapshot: all parts of it, and reading it again, give the same rows. Only the present version
+        can be opened."""
+        if isinstance(at, Staged):
+            stage: Stage = at.handle
+            with self._server.transaction(doing=f"reading the stage of {table}") as connection:
+                check_whole(connection, stage)
+            return self._frames.read(self._server, Query(stage.relation, stage.columns))
+        relation = relation_of(table)
+        with self._server.transaction(doing=f"reading {table}") as connection:
+            held = self._existing(connection, table)
+        check_names(held.shape)
+        try:
+            query = Query(relation, held.columns, snapshot=self._snapshots.of(relation, at))
+            return self._frames.read(self._server, query)
+        finally:
+            if not self._frames.lazy:
+                self._snapshots.close()
+
+    def _copy(self, frame: Frame | None, wanted: Sequence[Column], stage: Stage, table: TableName) -> None:
+        loading = loading_of(self._server, stage)
+        try:
+            if frame is None:
+                seal(loading, ())
+            else:
+                self._frames.copy(frame, wanted, loading)
+        except TwiceError:
+            raise
+        except Exception as error:
+            if sqlstate_of(error) is None:
+                raise
+            raise explained(error, self._server.name, f"staging for {table}") from error
+
+    def _existing(self, connection: Connection, table: TableName) -> Table:
+        held = find(connection, relation_of(table))
+        if held is None:
+            raise InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
+        return held

@@ -1,0 +1,112 @@
+"""What PostgreSQL's errors mean to a person: what happened, what is now true of the table, what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import psycopg
+
+from twice.errors import (
+    UNCHANGED,
+    EnvironmentProblem,
+    ResultRefused,
+    RunError,
+    TwiceError,
+)
+
+_SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
+_COPY_COLUMN = re.compile(r"COPY \S+, line \d+, column ([^\s:]+)")
+_MESSAGE = re.compile(r"(?:ERROR|FATAL):\s+(.+)")
+
+AGAIN = ("40001", "40P01")
+"""The server undid the whole transaction for reasons that pass: it may be tried again at once."""
+
+_PASSING: Mapping[str, tuple[str, str]] = {
+    "40P01": ("a deadlock with others was broken by ending this transaction", "Run the task again."),
+    "40001": ("others changed the same rows at the same time", "Run the task again."),
+    "55P03": (
+        "the table is locked by someone else, and the wait was over",
+        "See who holds it (pg_locks, pg_stat_activity), then run again; lock_seconds sets how long to wait.",
+    ),
+    "57014": (
+        "the server cancelled a statement that took too long",
+        "See what it waits for, or give it more time: statement_seconds in [connections.…].",
+    ),
+    "25P03": (
+        "the server ended a transaction that was silent for too long",
+        "Run the task again; idle_seconds in [connections.…] sets how long it may be silent.",
+    ),
+}
+
+
+def explained(error: BaseException, server: str, doing: str) -> TwiceError:
+    """An error of psycopg or of ADBC, or Spark's telling of one, as one of ours. Its cause is set by the caller."""
+    text = str(error)
+    state = sqlstate_of(error)
+    doing = f"{doing}: " if doing else ""
+    said = _said(error, text)
+    if state is None or state[:2] == "08" or state[:3] == "57P":
+        return _cut_off(server, said) if _is_line(error, state) else RunError(doing + said, fix=_AGAIN)
+    if state in _PASSING:
+        what, fix = _PASSING[state]
+        return RunError(f"{doing}{what} ({said})", fix=fix)
+    if state == "42501":
+        return EnvironmentProblem(
+            f"{doing}{said}",
+            now=UNCHANGED,
+            fix=f"Grant it to the user of the connection {server}; docs/postgres.md lists what is needed.",
+        )
+    if state == "22021" and ("0x00" in said or "NUL" in said):
+        column = _COPY_COLUMN.search(text)
+        return ResultRefused(
+            f"{doing}{f'column {column[1]}' if column else 'the result'} has text with the character NUL, "
+            "which PostgreSQL cannot keep",
+            fix=r'Take it out: regexp_replace(column, "\u0000", "").',
+        )
+    if state[:2] == "53":
+        return EnvironmentProblem(f"{doing}{said}", now=UNCHANGED, fix="Give the server room, then run again.")
+    if state[:2] in ("22", "23"):
+        return ResultRefused(f"{doing}the table refuses the rows: {said}", fix="Correct the result.")
+    return RunError(f"{doing}{said} (SQLSTATE {state})", fix="Run it again with --debug to see the whole trace.")
+
+
+def sqlstate_of(error: BaseException) -> str | None:
+    """From the error itself, else from its words: Spark hands on a task's error as text."""
+    own = getattr(error, "sqlstate", None)
+    if isinstance(own, str) and own:
+        return own
+    found = _SQLSTATE.search(str(error))
+    return found[1] if found else None
+
+
+def unreachable(error: psycopg.Error, server: str) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"the PostgreSQL server of the connection {server} cannot be reached: {_first_line(str(error))}",
+        now=UNCHANGED,
+        fix=f"Is it running? See url in [connections.{server}], then run again.",
+    )
+
+
+_AGAIN = "Run the task again: it will look first."
+
+
+def _cut_off(server: str, said: str) -> RunError:
+    return RunError(f"the connection {server} to PostgreSQL was lost: {said}", fix=_AGAIN)
+
+
+def _is_line(error: BaseException, state: str | None) -> bool:
+    return state is not None or isinstance(error, psycopg.OperationalError)
+
+
+def _said(error: BaseException, text: str) -> str:
+    diag = getattr(error, "diag", None)
+    primary = getattr(diag, "message_primary", None)
+    if primary:
+        return str(primary)
+    found = _MESSAGE.search(text)
+    return found[1].strip() if found else _first_line(text)
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or ["(no message)"])[0]

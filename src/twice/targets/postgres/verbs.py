@@ -1,0 +1,147 @@
+"""The write verbs as SQL, inside the transaction that publishes. Each says what it did, in rows."""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows, WriteVerb
+from twice.errors import ResultRefused, StageMismatch
+from twice.targets.postgres.condition import condition
+from twice.targets.postgres.measure import owner_column
+from twice.targets.postgres.names import column, listed
+from twice.targets.postgres.server import Connection
+from twice.targets.postgres.stage import Stage, lost
+from twice.targets.postgres.types import Held
+
+
+def carry_out(connection: Connection, stage: Stage, sealed: int, verb: WriteVerb) -> Changes | None:
+    """Dying here publishes nothing: the transaction is not committed."""
+    if isinstance(verb, UpsertRows):
+        return _upsert(connection, stage, sealed, verb)
+    if isinstance(verb, ReplaceRows):
+        owned = condition(verb.slices, owner_column(stage, verb.slices))
+        connection.execute(sql.SQL("DELETE FROM {} WHERE {}").format(stage.table.relation.sql, owned))
+    else:
+        assert isinstance(verb, AppendRows), verb
+    inserted = connection.execute(_insert(stage)).rowcount
+    if inserted != sealed:
+        raise lost(sealed, inserted)
+    return None
+
+
+def _insert(stage: Stage, where: sql.Composable | None = None) -> sql.Composed:
+    names = stage.table.names
+    values = sql.SQL(", ").join(_value(each) for each in stage.table.columns)
+    filtered = sql.SQL("") if where is None else sql.SQL(" WHERE {}").format(where)
+    return sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {} s{}").format(
+        stage.table.relation.sql, listed(names), values, stage.relation.sql, filtered
+    )
+
+
+def _upsert(connection: Connection, stage: Stage, sealed: int, verb: UpsertRows) -> Changes:
+    """First counted, then done: a statement that meets other numbers than were counted has met another writer."""
+    found = _classified(connection, stage, verb)
+    rows = found.inserted + found.updated + found.unchanged + found.older + found.differing
+    if rows > sealed:
+        raise ResultRefused(
+            f"{stage.table.relation} holds several rows with one key ({', '.join(verb.key)})",
+            fix="Leave one row of each, and give the table a unique index on the key.",
+        )
+    if rows < sealed:
+        raise lost(sealed, rows)
+    target, matched = stage.table.relation.sql, _matched(stage, verb)
+    if found.updated:
+        others = [each for each in stage.table.columns if each.name not in _key(stage, verb)]
+        sets = sql.SQL(", ").join(sql.SQL("{} = {}").format(column(each.name), _value(each)) for each in others)
+        update = sql.SQL("UPDATE {} t SET {} FROM {} s WHERE {} AND {} AND NOT {}").format(
+            target, sets, stage.relation.sql, matched, _differs(stage), _older(stage, verb)
+        )
+        _agree(connection.execute(update).rowcount, found.updated)
+    if found.deleted:
+        _agree(connection.execute(_missing(stage, verb, "DELETE")).rowcount, found.deleted)
+    if found.inserted:
+        absent = sql.SQL("NOT EXISTS (SELECT FROM {} t WHERE {})").format(target, matched)
+        everything = found.inserted == sealed and not found.deleted
+        _agree(connection.execute(_insert(stage, None if everything else absent)).rowcount, found.inserted)
+    return found
+
+
+def _classified(connection: Connection, stage: Stage, verb: UpsertRows) -> Changes:
+    first = column(stage.part_column, "s")
+    there = sql.SQL("t.tableoid IS NOT NULL")
+    differs, older = _differs(stage), _older(stage, verb)
+    counts: list[sql.Composable] = [sql.SQL("t.tableoid IS NULL")]
+    if verb.insert_only:
+        counts += [sql.SQL("false"), sql.SQL("{} AND NOT {}").format(there, differs), sql.SQL("false")]
+        counts += [sql.SQL("{} AND {}").format(there, differs)]
+    else:
+        counts += [sql.SQL("{} AND {} AND NOT {}").format(there, differs, older)]
+        counts += [sql.SQL("{} AND NOT {}").format(there, differs)]
+        counts += [sql.SQL("{} AND {} AND {}").format(there, differs, older), sql.SQL("false")]
+    listed_counts = sql.SQL(", ").join(sql.SQL("count({}) FILTER (WHERE {})").format(first, each) for each in counts)
+    row = connection.execute(
+        sql.SQL("SELECT {} FROM {} s LEFT JOIN {} t ON {}").format(
+            listed_counts, stage.relation.sql, stage.table.relation.sql, _matched(stage, verb)
+        )
+    ).fetchone()
+    assert row is not None
+    inserted, updated, unchanged, older_rows, differing = row
+    deleted = 0
+    if verb.delete_missing:
+        gone = connection.execute(_missing(stage, verb, "SELECT count(*)")).fetchone()
+        assert gone is not None
+        deleted = gone[0]
+    return Changes(inserted, updated, unchanged, 0, deleted, older_rows, differing)
+
+
+def _missing(stage: Stage, verb: UpsertRows, verb_text: str) -> sql.Composed:
+    """The slice's rows whose key is not staged."""
+    owned = condition(verb.slices, owner_column(stage, verb.slices), "t")
+    return sql.SQL("{} FROM {} t WHERE {} AND NOT EXISTS (SELECT FROM {} s WHERE {})").format(
+        sql.SQL(verb_text), stage.table.relation.sql, owned, stage.relation.sql, _matched(stage, verb)
+    )
+
+
+def _key(stage: Stage, verb: UpsertRows) -> list[str]:
+    return [stage.table.spelled(name).name for name in verb.key]
+
+
+def _matched(stage: Stage, verb: UpsertRows) -> sql.Composable:
+    """The same key. Where NULL may be one, in a form that can still be hashed: IS NOT DISTINCT FROM cannot."""
+    form = "{0} = {1}"
+    if verb.null_keys == "match":
+        form = "(({0} IS NULL) = ({1} IS NULL) AND coalesce(({0})::text, '') = coalesce(({1})::text, ''))"
+    held = [stage.table.spelled(name) for name in verb.key]
+    return sql.SQL(" AND ").join(sql.SQL(form).format(column(each.name, "t"), _value(each)) for each in held)
+
+
+def _differs(stage: Stage) -> sql.Composable:
+    told = []
+    for each in stage.table.columns:
+        form = "{} IS DISTINCT FROM {}" if each.comparable else "({})::text IS DISTINCT FROM ({})::text"
+        told.append(sql.SQL(form).format(column(each.name, "t"), _value(each)))
+    return sql.SQL("({})").format(sql.SQL(" OR ").join(told))
+
+
+def _older(stage: Stage, verb: UpsertRows) -> sql.Composable:
+    """The staged row is older than the one that is there. NULL is older than everything."""
+    if verb.newest_by is None:
+        return sql.SQL("false")
+    held = stage.table.spelled(verb.newest_by)
+    collate = sql.SQL(' COLLATE "C"' if held.textual else "")
+    ours, theirs = _value(held), column(held.name, "t")
+    return sql.SQL("({1} IS NOT NULL AND ({0} IS NULL OR {0}{2} < {1}{2}))").format(ours, theirs, collate)
+
+
+def _value(held: Held) -> sql.Composable:
+    """A staged value as the table's type."""
+    at = column(held.name, "s")
+    return at if held.cast is None else sql.SQL("{}::{}").format(at, sql.SQL(held.cast))
+
+
+def _agree(done: int, counted: int) -> None:
+    if done != counted:
+        raise StageMismatch(
+            f"{counted} rows were to be written and {done} were: others wrote the same keys at the same time",
+            fix="Run the task again.",
+        )

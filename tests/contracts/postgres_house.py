@@ -1,0 +1,54 @@
+"""How the suite, and the tests of PostgreSQL's own faults, reach a PostgreSQL target without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+
+from twice.core.ports import Column, Target
+from twice.core.task import TableName
+from twice.targets.memory import Rows
+from twice.targets.postgres.frames import PlainFrames
+from twice.targets.postgres.names import stage_of
+from twice.targets.postgres.server import Limits, Server
+from twice.targets.postgres.target import PostgresTarget
+
+
+class PostgresHouse:
+    one_slice_only = False
+    keeps_versions = False
+
+    def __init__(self, url: str, limits: Limits | None = None) -> None:
+        self.url = url
+        self.limits = limits or Limits(lock=20, statement=60)
+
+    def target(self) -> Target:
+        return PostgresTarget(Server("postgres", self.url, self.limits), PlainFrames())
+
+    def frame(self, target: Any, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> Any:
+        return Rows(tuple(columns), tuple(rows))
+
+    def rows(self, frame: Any) -> list[tuple[Any, ...]]:
+        return sorted(frame.rows)
+
+    def files(self, table: TableName) -> Mapping[str, str]:
+        """Each stored row by its place, with the transaction that wrote it: the least that is rewritten."""
+        return {str(place): f"{by} {row}" for place, by, row in self.ask(f"SELECT ctid, xmin, t FROM {table.name} t")}
+
+    def leftovers(self, table: TableName, attempt: str) -> Sequence[str]:
+        found = self.ask(
+            "SELECT relname FROM pg_class WHERE relname = %s UNION ALL SELECT part::text FROM twice.parts"
+            " WHERE attempt = %s UNION ALL SELECT attempt FROM twice.stages WHERE attempt = %s",
+            stage_of(attempt).name,
+            attempt,
+            attempt,
+        )
+        return [name for (name,) in found]
+
+    def ask(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """One statement in a connection of its own, and the rows it gives."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement, parameters or None)
+            return [] if cursor.description is None else cursor.fetchall()
