@@ -109,7 +109,8 @@ def network_file_system(path: Path, mounts: str) -> str | None:
 
 
 def _connect_postgres(url: URL) -> Engine:
-    """What the URL's own query says wins. A run has two threads that write: itself and its heartbeat."""
+    """What the URL's own query says wins. A run has two threads that write: itself and its heartbeat.
+    A connection is not tried out before each use: one that died is met by the call, which is then made again."""
     settings = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
     theirs = url.query.get("options", "")
     options = f"{settings} {theirs if isinstance(theirs, str) else ' '.join(theirs)}".strip()
@@ -118,7 +119,6 @@ def _connect_postgres(url: URL) -> Engine:
         url.difference_update_query(["options"]),
         hide_parameters=True,
         connect_args={**arguments, "options": options},
-        pool_pre_ping=True,
         pool_size=4,
         max_overflow=4,
         pool_timeout=BUSY_SECONDS,
