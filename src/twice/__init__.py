@@ -5,6 +5,7 @@ Everything public is here. Importing it loads no engine: pyspark comes in with t
 
 from twice.api import session, sql_task, task
 from twice.core import audit
+from twice.core.retry import Retry
 from twice.core.run import Outcome, RunResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
 from twice.core.since import Since
@@ -25,6 +26,7 @@ __all__ = [
     "Monthly",
     "Outcome",
     "Policy",
+    "Retry",
     "RunResult",
     "Since",
     "TwiceError",

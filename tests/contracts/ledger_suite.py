@@ -736,6 +736,58 @@ class OverviewSuite(LedgerSuite):
         ledger.adopt_all("revenue", [])
 
 
+class QuarantineSuite(LedgerSuite):
+    def test_a_wait_is_recorded_and_holds_nothing(self, ledger: Ledger) -> None:
+        claim(ledger, "one", "a", "b")
+        for _ in range(2):  # a second call changes nothing
+            ledger.postpone("one", NOON + MINUTE, "tried again after 60 s")
+        record = ledger.attempt("one")
+        assert record is not None
+        assert (record.retry_at, record.notes, record.lease_until) == (NOON + MINUTE, ("tried again after 60 s",), None)
+        assert record.state is S.CLAIMED  # what became of it is for the next look to say
+        claim(ledger, "two", "a", "b")
+        ledger.postpone("unknown", NOON, "nobody")
+
+    def test_a_quarantined_slice_waits_until_a_person_lifts_it(self, ledger: Ledger, clock: HandClock) -> None:
+        claim(ledger, "one", "a", "b")
+        ledger.close_attempt("one", S.FAILED)
+        assert ledger.quarantine("one", "set aside")
+        clock.tick(5)
+        assert ledger.quarantine("one", "set aside")
+        assert ledger.quarantined("revenue") == {"a": NOON, "b": NOON}
+        assert ledger.quarantined("stock") == {}
+        assert [run.quarantined for run in ledger.runs()] == [NOON, NOON]
+        assert ledger.attempt("one").notes == ("set aside",)  # type: ignore[union-attr]
+        ledger.lift("revenue", ["a", "unknown"])
+        assert ledger.quarantined("revenue") == {"b": NOON}
+
+    def test_what_another_attempt_has_taken_up_is_not_quarantined(self, ledger: Ledger) -> None:
+        claim(ledger, "one", "a")
+        ledger.close_attempt("one", S.FAILED)
+        claim(ledger, "two", "a")
+        assert not ledger.quarantine("one", "too late")
+        assert not ledger.quarantine("unknown", "nobody")
+        assert ledger.quarantined("revenue") == {}
+
+    def test_a_publish_lifts_it_and_a_settled_older_one_does_not(self, ledger: Ledger) -> None:
+        claim(ledger, "one", "a")
+        ledger.publish("one", Facts(), generations={"a": 1})
+        claim(ledger, "two", "a")
+        ledger.close_attempt("two", S.FAILED)
+        ledger.quarantine("two", "set aside")
+        ledger.publish("one", Facts(), generations={"a": 1})
+        assert "a" in ledger.quarantined("revenue")
+        ledger.adopt("revenue", "a", generation=2, attempt="zombie", intention=None, version=9)
+        assert ledger.quarantined("revenue") == {}
+
+    def test_the_overview_counts_it_as_failed(self, ledger: Ledger) -> None:
+        claim(ledger, "one", "a")
+        ledger.quarantine("one", "its outcome stays unknown")
+        found = ledger.overview(None, 10)
+        assert (found.failed, found.last_failed) == (1, ledger.run("revenue", "a"))
+        assert found.runs[0].failed
+
+
 class RenameSuite(LedgerSuite):
     def test_history_follows_a_renamed_task(self, ledger: Ledger) -> None:
         claim(ledger, "one", "a", "b", task="old")

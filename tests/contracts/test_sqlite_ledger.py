@@ -46,6 +46,10 @@ class TestOverview(suite.OverviewSuite):
     pass
 
 
+class TestQuarantine(suite.QuarantineSuite):
+    pass
+
+
 class TestRename(suite.RenameSuite):
     pass
 

@@ -9,8 +9,20 @@ import twice
 
 def test_the_public_names_are_exactly_these() -> None:
     assert twice.__all__ == [
-        *("Daily", "Every", "Hourly", "Monthly", "Outcome", "Policy", "RunResult", "Since", "TwiceError", "Whole"),
-        *("append_once", "audit", "days", "hours", "insert_new", "merge", "read", "replace", "session", "sql_task"),
+        *("Daily", "Every", "Hourly", "Monthly", "Outcome", "Policy", "Retry", "RunResult", "Since", "TwiceError"),
+        *(
+            "Whole",
+            "append_once",
+            "audit",
+            "days",
+            "hours",
+            "insert_new",
+            "merge",
+            "read",
+            "replace",
+            "session",
+            "sql_task",
+        ),
         *("stable_row_hash", "surrogate_key", "task"),
     ]
     assert all(hasattr(twice, name) for name in twice.__all__)

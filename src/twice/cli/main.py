@@ -24,6 +24,7 @@ config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True
 app.command("init")(create.init)
 app.command("run")(runs.run)
 app.command("restate")(runs.restate)
+app.command("retry")(runs.retry)
 app.command("plan")(runs.plan)
 app.command("graph")(graph.graph)
 app.command("status")(records.status)

@@ -85,7 +85,7 @@ def _print_overview(found: Overview, marks: Mapping[tuple[str, str], str]) -> No
                 _moment(run.published) if run.generation else "-",
                 marks.get((run.task, run.label)) or str(run.generation or "-"),
                 "-" if run.rows is None else f"{run.rows:,}",
-                run.last_state.value if run.last_state else "-",
+                _last(run),
             )
             for run in found.runs
         ],
@@ -93,7 +93,9 @@ def _print_overview(found: Overview, marks: Mapping[tuple[str, str], str]) -> No
     if len(found.runs) < found.total:
         print(f"({found.total - len(found.runs):,} more; --limit shows them)")
     if found.last_failed:
-        print(f"next: twice history {found.last_failed.task} --date {found.last_failed.label}")
+        print(
+            f"next: twice history {found.last_failed.task} --date {found.last_failed.label}, then twice retry --failed"
+        )
 
 
 def _print_attempt(attempt: AttemptRecord) -> None:
@@ -122,6 +124,14 @@ def _reasons(attempt: AttemptRecord) -> list[str]:
     if attempt.error:
         lines.append(f"error[{attempt.error.get('code')}]: {attempt.error.get('what')}")
     return lines
+
+
+def _last(run: RunRecord) -> str:
+    if run.quarantined:
+        return "quarantined"
+    if run.failed and run.retry_at:
+        return f"{run.last_state.value if run.last_state else ''}, retry due {run.retry_at:%H:%M:%S}"
+    return run.last_state.value if run.last_state else "-"
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -1,4 +1,4 @@
-"""run, restate and plan."""
+"""run, restate, retry and plan."""
 
 from __future__ import annotations
 
@@ -77,6 +77,36 @@ def restate(
 
 
 @boundary
+def retry(
+    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task's name (or --failed).")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="What failed, of every task.")] = False,
+    date: Date = None,
+    wait: Wait = None,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Try again what failed, also if it is quarantined.
+
+    One slice of a task (--date), all its failed slices, or those of every task (--failed). It looks first.
+    """
+    if failed == (task is not None) or (failed and date is not None):
+        raise UsageError(
+            "retry takes a task, with or without a --date, or --failed",
+            fix="twice retry revenue_daily --date 2026-06-09, or twice retry --failed",
+        )
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        ends = opened.retry(task, date, _patience(wait))
+    if not ends and output is Format.text:
+        print("nothing has failed")
+        return 0
+    return _tell_ends(ends, output)
+
+
+@boundary
 def plan(
     task: TaskName,
     date: Date = None,
@@ -126,6 +156,10 @@ def _run_all(date: str | None, wait: timedelta | None, output: Format, place: tu
 
     with open_project(*place) as opened:
         ends = opened.run_all(date, wait)
+    return _tell_ends(ends, output)
+
+
+def _tell_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
     failed = [end for end in ends if end.error or end.waits_for]
     if output is Format.json:
         print_json({"tasks": [_end_data(end) for end in ends]})

@@ -72,7 +72,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class AttemptRecord:
-    """One process trying one run. `discarded`: its staged files are known to be gone."""
+    """One process trying one run. `discarded`: its staged files are known to be gone. `retry_at`: it failed for a
+    passing reason, and the run is tried again then."""
 
     id: str
     task: str
@@ -93,6 +94,7 @@ class AttemptRecord:
     error: Mapping[str, str] | None
     discarded: bool
     changes: Changes | None = None
+    retry_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ class Adopted:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What is known of one (task, slice): the last publish, if any, and the last attempt's state."""
+    """What is known of one (task, slice): the last publish, if any, the last attempt's state, since when it waits for
+    a person (`quarantined`), or when it is tried again."""
 
     task: str
     label: str
@@ -121,6 +124,13 @@ class RunRecord:
     published: datetime | None
     last_attempt: str | None
     last_state: AttemptState | None
+    quarantined: datetime | None = None
+    retry_at: datetime | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Did the last attempt end badly, or must a person look?"""
+        return self.quarantined is not None or (self.last_state is not None and self.last_state.bad)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from twice.core.audit import Audit
+from twice.core.retry import Retry
 from twice.core.scope import Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import Slice
@@ -71,9 +72,11 @@ def read(table: str, *, by: str | None = None, before: timedelta = timedelta(0))
 @dataclass(frozen=True)
 class Policy:
     """`rerun`: when a published slice is computed again. `empty`: may a result be empty. `evolve`: may the
-    result add columns to the table. `allow`: what the plan guard shall let pass, by name (`"rand"`)."""
+    result add columns to the table. `allow`: what the plan guard shall let pass, by name (`"rand"`). `retry`: how
+    often passing trouble is tried again."""
 
     rerun: Rerun = "when_changed"
+    retry: Retry = field(default_factory=Retry)
     empty: Empty = "allow"
     evolve: bool = False
     allow: tuple[str, ...] = ()

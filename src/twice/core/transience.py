@@ -36,7 +36,8 @@ SQLSTATES: Mapping[str, Nature] = {    # the longest prefix counts
     "40": T,                           # rolled back: serialization failure, deadlock
     "53": T, "53100": P, "53400": P,   # too many connections, out of memory; disk full, limit configured
     "55006": T, "55P03": T,            # in use, lock not available
-    "57P01": T, "57P02": T, "57P03": T, "57P05": T,  # the server stops, crashed, starts, ends an idle session
+    "25P03": T,                        # the server ended a transaction that was silent for too long
+    "57P": T, "57P04": P,              # the server stops, crashed, starts, ends an idle session; database dropped
 }
 
 CONDITIONS: Mapping[str, Nature] = {   # Spark's and Delta's names
@@ -52,8 +53,9 @@ CLASSES: Mapping[str, Nature] = {
     "twice.errors.UsageError": P, "twice.errors.DeclarationError": P, "twice.errors.SliceBusy": P,
     "twice.errors.InputMissing": P, "twice.errors.ResultRefused": P, "twice.errors.AuditFailed": P,
     "twice.errors.Superseded": P, "twice.errors.LeaseLost": P, "twice.errors.Quarantined": P,
-    "twice.errors.StageMismatch": T, "twice.errors.OutcomeUnknown": T,
+    "twice.errors.LedgerOutOfReach": T, "twice.errors.StageMismatch": T, "twice.errors.OutcomeUnknown": T,
     # Python
+    "builtins.KeyboardInterrupt": P,
     "builtins.ConnectionError": T, "builtins.TimeoutError": T, "asyncio.exceptions.TimeoutError": T,
     "concurrent.futures._base.TimeoutError": T, "socket.gaierror": T,
     "http.client.RemoteDisconnected": T, "http.client.IncompleteRead": T,
@@ -137,13 +139,35 @@ def of_status(status: int) -> Nature:
 
 def of_sqlstate(sqlstate: str) -> Nature | None:
     """None where the table has no word for it."""
-    return SQLSTATES.get(sqlstate) or SQLSTATES.get(sqlstate[:2])
+    return SQLSTATES.get(sqlstate) or SQLSTATES.get(sqlstate[:3]) or SQLSTATES.get(sqlstate[:2])
 
 
 def signs_of(error: BaseException) -> tuple[Signs, ...]:
+    """The signs of an error and of its causes, outermost first. (Of Java causes: engine/causes.py.)"""
+    return tuple(read(each) for each in causes(error))
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
     """The error and its explicit causes, outermost first. `raise … from None` and errors that merely happened while
     another one was handled say nothing about each other."""
-    return tuple(_read(each) for each in _causes(error))
+    seen: set[int] = set()
+    each: object = error
+    while isinstance(each, BaseException) and id(each) not in seen and len(seen) < _DEPTH:
+        seen.add(id(each))
+        yield each
+        # SQLAlchemy keeps the driver's error as `orig`, urllib its cause as `reason`.
+        each = each.__cause__ or getattr(each, "orig", None) or getattr(each, "reason", None)
+
+
+def read(error: BaseException) -> Signs:
+    """One error's own signs, without its causes."""
+    sqlstate = getattr(error, "sqlstate", None)
+    return Signs(
+        classes=tuple(named(each) for each in type(error).__mro__[:-1]),
+        sqlstate=sqlstate if isinstance(sqlstate, str) and sqlstate else None,
+        status=_status(error),
+        message=_message(error),
+    )
 
 
 def named(mark: Mark) -> str:
@@ -180,26 +204,6 @@ def _bears(signs: Signs, mark: Mark) -> bool:
     if signs.sqlstate is not None and name in (signs.sqlstate, signs.sqlstate[:2]):
         return True
     return signs.condition is not None and (signs.condition == name or signs.condition.startswith(f"{name}."))
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    each: object = error
-    while isinstance(each, BaseException) and id(each) not in seen and len(seen) < _DEPTH:
-        seen.add(id(each))
-        yield each
-        # SQLAlchemy keeps the driver's error as `orig`, urllib its cause as `reason`.
-        each = each.__cause__ or getattr(each, "orig", None) or getattr(each, "reason", None)
-
-
-def _read(error: BaseException) -> Signs:
-    sqlstate = getattr(error, "sqlstate", None)
-    return Signs(
-        classes=tuple(named(each) for each in type(error).__mro__[:-1]),
-        sqlstate=sqlstate if isinstance(sqlstate, str) and sqlstate else None,
-        status=_status(error),
-        message=_message(error),
-    )
 
 
 def _message(error: BaseException) -> str:

@@ -7,14 +7,14 @@ from collections import defaultdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, func, or_, select
 
 from twice.core.audit import AuditResult
 from twice.core.record import AttemptRecord, InputRecord, Overview, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.core.write import Changes
-from twice.ledgers.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
+from twice.ledgers.schema import HAS_LEFTOVERS, IS_OPEN, IS_QUARANTINED, attempts, audits, inputs, leases, runs, slices
 
 _STATES = {state.value: state for state in AttemptState}
 _BAD = [state.value for state in AttemptState if state.bad]
@@ -88,7 +88,7 @@ def read_runs(connection: Connection, task: str | None, label: str | None = None
 def read_overview(connection: Connection, task: str | None, limit: int) -> Overview:
     backwards = (runs.c.task.desc(), runs.c.label.desc())
     last = connection.execute(_runs(task).order_by(*backwards).limit(limit)).all()
-    bad = _runs(task).where(_LAST.c.state.in_(_BAD))
+    bad = _runs(task).where(or_(_LAST.c.state.in_(_BAD), IS_QUARANTINED))
     last_failed = connection.execute(bad.order_by(*backwards).limit(1)).first()
     counted = select(func.count()).select_from(runs)
     total = connection.execute(counted if task is None else counted.where(runs.c.task == task)).scalar_one()
@@ -103,7 +103,7 @@ def read_overview(connection: Connection, task: str | None, limit: int) -> Overv
 
 def _runs(task: str | None) -> Select[Any]:
     joined = runs.outerjoin(_LAST, _LAST.c.fence == runs.c.last_fence)
-    chosen = select(runs, _LAST.c.id, _LAST.c.state).select_from(joined)
+    chosen = select(runs, _LAST.c.id, _LAST.c.state, _LAST.c.retry_at).select_from(joined)
     return chosen if task is None else chosen.where(runs.c.task == task)
 
 
@@ -153,12 +153,14 @@ def _attempt_record(
         error=None if row.error is None else json.loads(row.error),
         discarded=row.discarded,
         changes=None if row.changes is None else Changes(**json.loads(row.changes)),
+        retry_at=row.retry_at,
     )
 
 
 def _run_record(row: Any) -> RunRecord:
     # Unpacked by place: a status over 100,000 runs spends its time here.
-    (task, label, generation, attempt, code, inputs_, rows, fingerprint, version, published, _, last, state) = row
+    (task, label, generation, attempt, code, inputs_, rows, fingerprint, version, published, *tried) = row
+    _, quarantined, last, state, retry_at = tried
     return RunRecord(
         task,
         label,
@@ -171,4 +173,6 @@ def _run_record(row: Any) -> RunRecord:
         published,
         last,
         None if state is None else _STATES[state],
+        quarantined,
+        retry_at,
     )

@@ -38,7 +38,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest migration. Known without loading alembic, which most openings do not need."""
 
 VERSION_TABLE = "twice_schema"
@@ -106,6 +106,7 @@ attempts = Table(
     Column("error", Text),
     Column("discarded", Boolean, nullable=False),
     Column("changes", Text),
+    Column("retry_at", UtcTime),
     PrimaryKeyConstraint("fence", name="twice_attempts_pk"),
     UniqueConstraint("id", name="twice_attempts_id"),
     # Empty ids pass every NULL check.
@@ -159,6 +160,7 @@ runs = Table(
     Column("version", BigInteger),
     Column("published", UtcTime),
     Column("last_fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_runs_last_attempt")),
+    Column("quarantined", UtcTime),
     PrimaryKeyConstraint("task", "label", name="twice_runs_pk"),
     CheckConstraint("generation >= 0", name="twice_runs_generation"),
     # Rows lie in the order of their key: a status over all of them is one walk.
@@ -197,11 +199,19 @@ def _listed(states: tuple[str, ...]) -> str:
 
 # As text, in the index and in the query: SQLite uses a partial index only where it sees the same words.
 IS_OPEN = text(f"state IN ({_listed(OPEN_STATES)})")
+IS_QUARANTINED = text("quarantined IS NOT NULL")
 HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({_listed(LEFTOVER_STATES)})")
 
 Index("twice_attempts_by_task", attempts.c.task, attempts.c.fence)
 Index("twice_attempts_open", attempts.c.fence, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
 Index("twice_attempts_leftover", attempts.c.fence, sqlite_where=HAS_LEFTOVERS, postgresql_where=HAS_LEFTOVERS)
+Index(
+    "twice_runs_quarantined",
+    runs.c.task,
+    runs.c.label,
+    sqlite_where=IS_QUARANTINED,
+    postgresql_where=IS_QUARANTINED,
+)
 Index("twice_slices_by_label", slices.c.task, slices.c.label, slices.c.fence)
 Index("twice_leases_by_fence", leases.c.fence)
 

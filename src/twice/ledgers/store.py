@@ -19,7 +19,7 @@ from twice.core.ports import Clock
 from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, Overview, RunRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
-from twice.ledgers import claims, history, transitions
+from twice.ledgers import claims, history, quarantine, transitions
 from twice.ledgers.claims import Wish
 from twice.ledgers.connect import connect, for_writing, parse_url
 from twice.ledgers.export import export
@@ -164,6 +164,35 @@ class Ledger:
         with self._writing() as connection:
             fence = connection.execute(history.named(attempt)).scalar_one_or_none()
             return fence is not None and transitions.close(connection, fence, state, facts, self._time(connection))
+
+    @outliving
+    def postpone(self, attempt: str, until: datetime, note: str) -> None:
+        """The attempt failed and the run is tried again then; its slices are free meanwhile. A second call changes
+        nothing."""
+        with self._writing() as connection:
+            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            if fence is not None:
+                quarantine.postpone(connection, fence, until, note)
+
+    @outliving
+    def quarantine(self, attempt: str, note: str) -> bool:
+        """No more attempts at its slices until a person lifts it. False if the attempt never claimed them, or another
+        one has begun since. A publish lifts it too. A second call changes nothing."""
+        with self._writing() as connection:
+            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            return fence is not None and quarantine.quarantine(connection, fence, self._time(connection), note)
+
+    @outliving
+    def lift(self, task: str, labels: Sequence[str]) -> None:
+        """A person's word: these slices may be tried again. A second call changes nothing."""
+        with self._writing() as connection:
+            quarantine.lift(connection, task, labels)
+
+    @outliving
+    def quarantined(self, task: str) -> Mapping[str, datetime]:
+        """The task's slices that wait for a person, and since when."""
+        with self._reading() as connection:
+            return quarantine.quarantined(connection, task)
 
     def adopt(
         self,

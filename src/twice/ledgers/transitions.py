@@ -19,6 +19,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    null,
     or_,
     select,
     update,
@@ -143,7 +144,11 @@ def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> N
     connection.execute(
         put.on_conflict_do_update(
             index_elements=[runs.c.task, runs.c.label],
-            set_={"generation": given.generation, **newest},
+            set_={
+                "generation": given.generation,
+                **newest,
+                "quarantined": case((higher, null()), else_=runs.c.quarantined),
+            },
             where=or_(higher, same),
         ),
         # Sorted, so that two publishes never wait for each other in a ring.

@@ -122,7 +122,7 @@ def reported(shop: Workshop, claim: Claim, trace: Trace) -> Iterator[None]:
         except TwiceError as unrecorded:
             # The first error is what the person must hear; the open attempt is settled by the next look.
             told.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"
-        if told is error:
+        if told is error or isinstance(error, KeyboardInterrupt):
             raise
         raise told from error
 

@@ -60,7 +60,7 @@ def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | N
 
 def _of_attempts(shop: Workshop) -> Iterator[Difference]:
     for attempt in shop.ledger.open_attempts():
-        if lease_ran_out(shop, attempt):
+        if lease_ran_out(shop.ledger, attempt):
             yield Difference(
                 _where(attempt), f"attempt {attempt.id[:8]} ({attempt.holder}) went silent", "twice recover"
             )

@@ -13,6 +13,7 @@ from twice.core.token import Kind
 from twice.core.write import Plan
 from twice.errors import LeaseLost, SliceBusy
 from twice.runtime.holder import is_gone
+from twice.runtime.retry import refuse_quarantined
 from twice.runtime.workshop import Workshop
 
 POLL = 0.2
@@ -26,6 +27,8 @@ def claim_slices(shop: Workshop, task: Task, plan: Plan, kind: Kind, attempt: st
     labels = tuple(slice_.label for slice_ in plan.slices)
     deadline = shop.clock.monotonic() + (wait.total_seconds() if wait else 0.0)
     while True:
+        if kind == "run":  # who restates says so in person
+            refuse_quarantined(shop, task, labels)
         found = shop.ledger.claim(task.name, labels, attempt=attempt, kind=kind, holder=shop.holder, lease=shop.lease)
         if isinstance(found, Claim):
             return found

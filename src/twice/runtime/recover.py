@@ -30,7 +30,7 @@ def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
     before = shop.ledger.open_attempts()
     collect_all(shop, session)
     for attempt in shop.ledger.open_attempts():
-        if lease_ran_out(shop, attempt):
+        if lease_ran_out(shop.ledger, attempt):
             shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
     return tuple(
         Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)

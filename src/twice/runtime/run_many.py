@@ -35,9 +35,26 @@ def run_slices(
 
     A failed slice does not stop the later ones; the first failure is raised when all were tried.
     """
+    return _each(shop, task, _with_lookback(task, slices, kind), kind, wait)
+
+
+def retry_slices(
+    shop: Workshop, task: Task, slices: tuple[Slice, ...], wait: timedelta | None
+) -> tuple[RunResult, ...]:
+    """Try again, by a person's word: exactly these, quarantined or not. What has landed is not repeated.
+
+    Dying after the quarantine is lifted leaves slices that any run may take up.
+    """
+    shop.ledger.lift(task.name, [slice_.label for slice_ in slices])
+    return _each(shop, task, slices, "run", wait)
+
+
+def _each(
+    shop: Workshop, task: Task, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None
+) -> tuple[RunResult, ...]:
     results: list[RunResult] = []
     failed: TwiceError | None = None
-    for slice_ in _with_lookback(task, slices, kind):
+    for slice_ in slices:
         try:
             results.append(run_task(shop, task, (slice_,), kind, wait))
             while results[-1].more:  # what an earlier attempt began is done; now what came since

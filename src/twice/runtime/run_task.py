@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -24,6 +23,7 @@ from twice.runtime.decide import Decision, SliceState, decide, difference, rerun
 from twice.runtime.lease import Heartbeat, claim_slices
 from twice.runtime.plan import make_plan
 from twice.runtime.publish import finish, publish
+from twice.runtime.retry import retrying
 from twice.runtime.settle import Found, look
 from twice.runtime.window import next_window
 from twice.runtime.workshop import Trace, Workshop
@@ -32,14 +32,22 @@ from twice.runtime.workshop import Trace, Workshop
 def run_task(
     shop: Workshop, task: Task, slices: tuple[Slice, ...], kind: Kind = "run", wait: timedelta | None = None
 ) -> RunResult:
-    """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing."""
+    """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing.
+    Passing trouble is tried again by itself, as the task's policy says."""
+    labels = tuple(slice_.label for slice_ in slices)
+    return retrying(shop, task, labels, lambda attempt: _run_once(shop, task, slices, kind, wait, attempt))
+
+
+def _run_once(
+    shop: Workshop, task: Task, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None, attempt: str
+) -> RunResult:
     trace = Trace(shop.clock)
     with trace.step("plan"):
         refuse_kind(task, kind)
         plan = make_plan(shop.project.id, task, slices)
     hit(Point.AFTER_PLAN)
     with trace.step("claim"):
-        claim = claim_slices(shop, task, plan, kind, uuid.uuid4().hex, wait)
+        claim = claim_slices(shop, task, plan, kind, attempt, wait)
     hit(Point.AFTER_CLAIM)
     with Heartbeat(shop, claim) as heartbeat, reported(shop, claim, trace):
         session = shop.engine.fresh()

@@ -11,6 +11,7 @@ from twice.core.run import AttemptState
 from twice.core.task import Task
 from twice.core.token import Intention
 from twice.core.write import Plan, ReplaceRows
+from twice.ledgers.store import Ledger
 from twice.runtime.workshop import Workshop
 
 
@@ -58,7 +59,7 @@ def settle_passed(
     for attempt in shop.ledger.open_attempts(task.name, tuple(apps)):
         passed = passed_at(attempt, {label: published.generations[app] for label, app in apps.items()})
         if passed is None:
-            if never_looked(attempt) and lease_ran_out(shop, attempt):
+            if never_looked(attempt) and lease_ran_out(shop.ledger, attempt):
                 shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
                 shop.ledger.discarded(attempt.id)
             continue
@@ -96,9 +97,9 @@ def never_looked(attempt: AttemptRecord) -> bool:
     return all(slice_.expected is None for slice_ in attempt.slices)
 
 
-def lease_ran_out(shop: Workshop, attempt: AttemptRecord) -> bool:
+def lease_ran_out(ledger: Ledger, attempt: AttemptRecord) -> bool:
     """Also if another attempt has taken the slice over since."""
-    return attempt.lease_until is None or attempt.lease_until < shop.ledger.now()
+    return attempt.lease_until is None or attempt.lease_until < ledger.now()
 
 
 def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None) -> None:

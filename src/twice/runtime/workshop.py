@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from twice.ledgers.store import Ledger
 @dataclass(frozen=True)
 class Workshop:
     """`root` is the project's folder; `holder` names this process to others; `target_of` binds a table's target
-    to one run's session."""
+    to one run's session; `pause` waits that many seconds and `draw` is uniform in [0, 1), for retries."""
 
     project: Project
     ledger: Ledger
@@ -29,6 +31,8 @@ class Workshop:
     holder: str
     root: Path = Path()
     lease: timedelta = timedelta(minutes=5)
+    pause: Callable[[float], None] = time.sleep
+    draw: Callable[[], float] = random.random
 
 
 @dataclass

@@ -120,6 +120,26 @@ class OpenProject:
         slices = {name: (slice_of_day(task, date),) for name, task in self.project.tasks.items()}
         return run_in_order(self.project, lambda task: run_slices(self.shop, task, slices[task.name], "run", wait))
 
+    def retry(self, task: str | None, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
+        """One slice, or all failed ones of one task or of every task, in the order of their inputs."""
+        from twice.runtime.failed import failed_labels
+        from twice.runtime.run_many import TaskEnd, retry_slices, run_in_order
+
+        if task is not None and date is not None:
+            chosen = self.project.task(task)
+            slice_ = slice_named(chosen.scope, date)
+            return (TaskEnd(chosen.name, retry_slices(self.shop, chosen, (slice_,), wait)),)
+        names = self.project.tasks if task is None else [self.project.task(task).name]
+        labels = {name: found for name in names if (found := failed_labels(self.ledger, name))}
+        if not labels:
+            return ()
+
+        def again(each: Task) -> tuple[RunResult, ...]:
+            slices = tuple(slice_named(each.scope, label) for label in labels.get(each.name, ()))
+            return retry_slices(self.shop, each, slices, wait)
+
+        return tuple(end for end in run_in_order(self.project, again) if end.task in labels)
+
     def plan(self, task: str, date: str | None) -> tuple[Forecast, ...]:
         from twice.runtime.forecast import forecast
 

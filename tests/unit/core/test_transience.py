@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 from twice import errors
 from twice.core import transience
 from twice.core.transience import Nature, Signs, judge, of_sqlstate, of_status, signs_of
+from twice.ledgers.complaints import POSTGRES
 
 T, P = Nature.TRANSIENT, Nature.PERMANENT
 
@@ -139,6 +140,14 @@ def test_http_statuses(status: int, expected: Nature) -> None:
 
 def test_an_sqlstate_is_judged_by_its_longest_prefix() -> None:
     assert (of_sqlstate("08006"), of_sqlstate("08P01"), of_sqlstate("42P01")) == (T, P, None)
+
+
+def test_the_ledger_and_the_table_agree_on_what_passes() -> None:
+    states = [each for each in POSTGRES if each.words[:2].isdigit()]
+    assert len(states) > 8
+    assert {each.words: of_sqlstate(each.words) is T for each in states} == {
+        each.words: each.passing for each in states
+    }
 
 
 def test_a_wrapper_whose_code_says_nothing_leaves_it_to_its_cause() -> None:

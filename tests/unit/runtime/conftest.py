@@ -78,6 +78,7 @@ class Bench:
     target: MemoryTarget
     clock: ShiftedClock
     code: list[str] = field(default_factory=lambda: ["v1"])
+    pauses: list[float] = field(default_factory=list)
 
     @property
     def ledger(self) -> Ledger:
@@ -129,7 +130,7 @@ def bench(tmp_path: Path, empty_ledger: Path) -> Iterator[Bench]:
     shutil.copy(empty_ledger, tmp_path / "ledger.db")
     ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock)
     target = MemoryTarget()
-    code = ["v1"]
+    code, pauses = ["v1"], list[float]()
     shop = Workshop(
         project=assemble("p", []),
         ledger=ledger,
@@ -139,8 +140,10 @@ def bench(tmp_path: Path, empty_ledger: Path) -> Iterator[Bench]:
         clock=clock,
         holder="test",
         root=tmp_path,
+        pause=pauses.append,
+        draw=lambda: 0.5,
     )
-    bench = Bench(shop, target, clock, code)
+    bench = Bench(shop, target, clock, code, pauses)
     bench.put_orders((1, DAY, 10), (2, DAY, 5), (3, NEXT, 7))
     yield bench
     bench.ledger.close()

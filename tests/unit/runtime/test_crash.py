@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from twice import Outcome
+from twice import Outcome, Policy, Retry
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Landed
 from twice.core.run import AttemptState, RunResult
@@ -123,7 +123,7 @@ def test_a_zombie_with_another_intention_is_superseded(bench: Bench) -> None:
 
 
 def test_a_lost_reply_is_settled_by_asking_the_target(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    declared = bench.declare(revenue_task())
+    declared = bench.declare(revenue_task(policy=Policy(retry=Retry(attempts=1))))
     commit = bench.target.commit
 
     def lands_then_breaks(*args: Any) -> Landed:

@@ -1,0 +1,94 @@
+"""When is a failed attempt tried again, and how long to wait before. Pure: the random draw is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from twice.core.transience import Judgement, Mark, Nature, Signs, judge, named
+from twice.errors import DeclarationError
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often, how long, and what. Only transient errors are tried again, each time as a new attempt that looks
+    first. `attempts`: in all; 1 leaves retries to whoever calls. `total`: no attempt begins later than this after the
+    first. The wait before attempt n+1 is drawn between 0 and the ceiling `first * 2**(n-1)`, at most `longest`.
+    `transient`, `permanent`: what this task knows better than the table."""
+
+    attempts: int = 3
+    total: timedelta = timedelta(minutes=10)
+    first: timedelta = timedelta(seconds=5)
+    longest: timedelta = timedelta(minutes=1)
+    transient: Sequence[Mark] = ()
+    permanent: Sequence[Mark] = ()
+
+    def __post_init__(self) -> None:
+        if type(self.attempts) is not int or self.attempts < 1:
+            raise DeclarationError(
+                f"Retry(attempts={self.attempts!r})", fix="Write a number from 1 on; 1 never retries."
+            )
+        for name in ("total", "first", "longest"):
+            value = getattr(self, name)
+            if not isinstance(value, timedelta) or value < timedelta(0):
+                raise DeclarationError(f"Retry({name}={value!r}) is no length of time", fix=f"Write {name}=hours(1).")
+        for name in ("transient", "permanent"):
+            object.__setattr__(self, name, _checked(name, getattr(self, name)))
+        both = {named(mark) for mark in self.transient} & {named(mark) for mark in self.permanent}
+        if both:
+            raise DeclarationError(f"Retry: {min(both)} is said to be transient and permanent", fix="Leave one out.")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is known when attempt `number` (from 1) has failed, `elapsed` after the first one began."""
+
+    number: int
+    elapsed: timedelta
+    judgement: Judgement
+
+
+def judged(retry: Retry, chain: Sequence[Signs]) -> Judgement:
+    return judge(chain, transient=retry.transient, permanent=retry.permanent)
+
+
+def pause_after(retry: Retry, failure: Failure, draw: float) -> timedelta | None:
+    """How long to wait for the next attempt; None: there is none. `draw` is uniform in [0, 1): full jitter, so that
+    many runs felled by one outage do not come back all at once."""
+    if failure.judgement.nature is Nature.PERMANENT or failure.number >= retry.attempts:
+        return None
+    pause = ceiling(retry, failure.number) * draw
+    return pause if failure.elapsed + pause <= retry.total else None
+
+
+def gives_up(retry: Retry, failure: Failure, pause: timedelta | None) -> bool:
+    """Whether passing trouble has outlasted every retry: then a person must look. A permanent error needs no such
+    brake, and who retries by himself (`attempts=1`) must not be stopped by us."""
+    return pause is None and failure.judgement.nature is Nature.TRANSIENT and retry.attempts > 1
+
+
+def ceiling(retry: Retry, number: int) -> timedelta:
+    """The longest wait after attempt `number`."""
+    # In seconds: a timedelta overflows where the exponent is large.
+    return timedelta(
+        seconds=min(retry.longest.total_seconds(), retry.first.total_seconds() * 2.0 ** min(number - 1, 60))
+    )
+
+
+def _checked(name: str, marks: object) -> tuple[Mark, ...]:
+    if isinstance(marks, (str, int, type)) or not isinstance(marks, Sequence):
+        raise DeclarationError(
+            f"Retry({name}={marks!r}) is no list", fix=f"Write {name}=[ConnectionError, '40001', 503]."
+        )
+    for mark in marks:
+        if not (
+            (isinstance(mark, type) and issubclass(mark, BaseException))
+            or (isinstance(mark, str) and mark.strip())
+            or (type(mark) is int and 400 <= mark <= 599)
+        ):
+            raise DeclarationError(
+                f"Retry({name}=…) cannot tell an error by {mark!r}",
+                fix="Give an exception class or its name, an SQLSTATE, a Spark condition or an HTTP status.",
+            )
+    return tuple(marks)

@@ -1,0 +1,319 @@
+"""Passing trouble is tried again by itself; when it does not pass, the slice waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from twice import Outcome, Policy, Retry, audit
+from twice.core.failpoints import Point, armed
+from twice.core.ports import Landed
+from twice.core.run import AttemptState
+from twice.core.task import Task
+from twice.errors import (
+    AuditFailed,
+    EnvironmentProblem,
+    LeaseLost,
+    OutcomeUnknown,
+    Quarantined,
+    RunError,
+    SliceBusy,
+    UserCodeError,
+)
+from twice.runtime.failed import failed_labels
+from twice.runtime.run_many import retry_slices
+from twice.targets.memory import Rows
+
+from .conftest import DAY, Bench, revenue_task, summed
+
+SLICE = "2026-06-09"
+
+
+class Failing:
+    """The job, which fails the first times it is called."""
+
+    def __init__(self, *failures: BaseException) -> None:
+        self.failures = list(failures)
+        self.calls = 0
+
+    def revenue(self, orders: Rows) -> Rows:
+        self.calls += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        return summed(orders)
+
+
+def declared(bench: Bench, job: Failing, retry: Retry | None = None) -> Task:
+    return bench.declare(revenue_task(job.revenue, policy=Policy(retry=retry or Retry())))
+
+
+def cut() -> ConnectionResetError:
+    return ConnectionResetError("connection reset by peer")
+
+
+def test_a_passing_error_is_tried_again_as_a_new_attempt(bench: Bench) -> None:
+    result = bench.run(declared(bench, Failing(cut(), cut())))
+    assert result.outcome is Outcome.PUBLISHED
+    assert bench.revenue == [(DAY, 15)]
+    attempts = bench.ledger.attempts("revenue")[::-1]
+    assert [attempt.state.value for attempt in attempts] == ["failed", "failed", "published"]
+    assert [attempt.fence for attempt in attempts] == [1, 2, 3]
+    assert len({attempt.id for attempt in attempts}) == 3
+
+
+def test_each_wait_is_in_the_ledger_with_its_reason(bench: Bench) -> None:
+    bench.run(declared(bench, Failing(cut(), cut())))
+    # Half of 5 s, half of 10 s: the draw of these tests is 0.5.
+    assert bench.pauses == [2.5, 5.0]
+    first, second, last = bench.ledger.attempts("revenue")[::-1]
+    why = "failed, transient (ConnectionError)"
+    assert first.notes == (f"attempt 1 of 3 {why}; tried again after 2.5 s",)
+    assert second.notes == (f"attempt 2 of 3 {why}; tried again after 5.0 s",)
+    assert last.retry_at is None
+    assert first.retry_at is not None and first.finished is not None
+    assert timedelta(seconds=2.4) < first.retry_at - first.finished < timedelta(seconds=12)
+
+
+def test_nothing_is_held_while_it_waits(bench: Bench) -> None:
+    job = Failing(cut())
+    task = declared(bench, job)
+    during: list[Any] = []
+
+    def somebody_else_runs(seconds: float) -> None:
+        during.append(bench.ledger.open_attempts())
+        during.append(bench.run(task).outcome)
+
+    shop = bench.shop
+    bench.shop = replace(bench.shop, pause=somebody_else_runs)
+    assert bench.run(task).outcome is Outcome.ALREADY
+    assert during == [(), Outcome.PUBLISHED]
+    assert bench.version == 1
+    bench.shop = shop
+
+
+def test_after_the_last_attempt_the_slice_is_quarantined(bench: Bench) -> None:
+    job = Failing(cut(), cut(), cut())
+    task = declared(bench, job)
+    with pytest.raises(Quarantined) as told:
+        bench.run(task)
+    line = Failing.revenue.__code__.co_firstlineno + 3
+    assert str(told.value) == (
+        "revenue[2026-06-09]: 3 attempts within 0 s failed; the last: the task's own code raised "
+        f"ConnectionResetError: connection reset by peer (test_retry.py:{line}). The table is unchanged. The slice is "
+        "quarantined. See twice history revenue --date 2026-06-09; when the cause is gone: "
+        "twice retry revenue --date 2026-06-09."
+    )
+    assert isinstance(told.value.__cause__, UserCodeError)
+    assert told.value.exit_code == 5
+    known = bench.ledger.run("revenue", SLICE)
+    assert known is not None and known.quarantined is not None
+    assert bench.ledger.attempts("revenue")[0].notes[-1].endswith("; quarantined")
+    assert bench.ledger.attempts("revenue")[0].retry_at is None
+
+
+def test_a_run_refuses_a_quarantined_slice_and_tries_nothing(bench: Bench) -> None:
+    job = Failing(cut(), cut(), cut())
+    task = declared(bench, job)
+    with pytest.raises(Quarantined):
+        bench.run(task)
+    with pytest.raises(Quarantined, match=r"revenue\[2026-06-09\]: it is quarantined since 20.*twice retry revenue"):
+        bench.run(task)
+    assert job.calls == 3
+    assert len(bench.ledger.attempts("revenue")) == 3
+    assert bench.run(task, "2026-06-10").outcome is Outcome.PUBLISHED  # other slices are free
+
+
+def test_a_persons_retry_lifts_the_quarantine(bench: Bench) -> None:
+    task = declared(bench, Failing(cut(), cut(), cut()))
+    with pytest.raises(Quarantined):
+        bench.run(task)
+    assert failed_labels(bench.ledger, "revenue") == (SLICE,)
+    assert [r.outcome for r in retry_slices(bench.shop, task, (task.scope.slice_of(SLICE),), None)] == [  # type: ignore[union-attr]
+        Outcome.PUBLISHED
+    ]
+    assert failed_labels(bench.ledger, "revenue") == ()
+    assert bench.ledger.quarantined("revenue") == {}
+    assert bench.run(task).outcome is Outcome.ALREADY
+
+
+def test_who_restates_says_so_in_person_and_a_publish_lifts_it(bench: Bench) -> None:
+    task = declared(bench, Failing(cut(), cut(), cut()))
+    with pytest.raises(Quarantined):
+        bench.run(task)
+    assert bench.run(task, kind="restate").outcome is Outcome.PUBLISHED
+    assert bench.run(task).outcome is Outcome.ALREADY
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [(KeyError("EUR"), UserCodeError), (ValueError("no rate"), UserCodeError), (MemoryError(), UserCodeError)],
+)
+def test_a_permanent_error_fails_at_once_and_may_be_run_again(bench: Bench, failure: Any, error: Any) -> None:
+    job = Failing(failure)
+    task = declared(bench, job)
+    with pytest.raises(error):
+        bench.run(task)
+    assert (job.calls, bench.pauses) == (1, [])
+    assert bench.run(task).outcome is Outcome.PUBLISHED
+
+
+def test_a_failed_audit_is_never_tried_again(bench: Bench) -> None:
+    job = Failing()
+    policy = Policy(retry=Retry(transient=[Exception]))
+    with pytest.raises(AuditFailed):
+        bench.run(bench.declare(revenue_task(job.revenue, audits=(audit.rows(at_most=0),), policy=policy)))
+    assert (job.calls, bench.pauses) == (1, [])
+
+
+def test_a_task_says_what_it_knows_better(bench: Bench) -> None:
+    assert bench.run(declared(bench, Failing(KeyError("EUR")), Retry(transient=[KeyError]))).outcome
+    task = declared(bench, Failing(cut()), Retry(permanent=["ConnectionResetError"]))
+    with pytest.raises(UserCodeError):
+        bench.run(task, "2026-06-10")
+
+
+def test_an_interrupt_is_never_tried_again_and_stays_an_interrupt(bench: Bench) -> None:
+    job = Failing(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(declared(bench, job, Retry(transient=[BaseException])))
+    assert (job.calls, bench.pauses) == (1, [])
+    attempt = bench.ledger.attempts("revenue")[0]
+    assert attempt.state is AttemptState.FAILED
+    assert attempt.error is not None and attempt.error["what"] == "interrupted"
+
+
+def test_an_interrupt_while_it_waits_ends_the_run_with_nothing_held(bench: Bench) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    task = declared(bench, Failing(cut()))
+    shop, bench.shop = bench.shop, replace(bench.shop, pause=interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(task)
+    assert bench.ledger.open_attempts() == ()
+    bench.shop = shop
+    assert bench.run(task).outcome is Outcome.PUBLISHED
+
+
+def test_a_busy_slice_is_not_tried_again_by_the_policy(bench: Bench) -> None:
+    task = declared(bench, Failing())
+    bench.ledger.claim("revenue", [SLICE], attempt="x", kind="run", holder="far", lease=timedelta(hours=1))
+    with pytest.raises(SliceBusy):
+        bench.run(task)
+    assert bench.pauses == []
+
+
+def test_no_attempt_begins_after_the_total_time(bench: Bench) -> None:
+    task = declared(bench, Failing(cut(), cut()), Retry(attempts=9, total=timedelta(seconds=2)))
+    with pytest.raises(Quarantined, match="1 attempt within"):
+        bench.run(task)
+    assert bench.pauses == []
+
+
+def test_who_leaves_retries_to_the_scheduler_is_neither_retried_nor_quarantined(bench: Bench) -> None:
+    task = declared(bench, Failing(cut(), cut(), cut(), cut()), Retry(attempts=1))
+    for _ in range(4):
+        with pytest.raises(UserCodeError):
+            bench.run(task)
+    assert bench.run(task).outcome is Outcome.PUBLISHED
+
+
+def test_a_lost_reply_is_tried_again_by_looking_never_by_committing_blind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, commits = bench.target.commit, []
+
+    def lands_then_breaks(*args: Any) -> Landed:
+        commits.append(commit(*args))
+        raise OutcomeUnknown("the commit's reply was lost", now="The table may hold the rows.")
+
+    task = declared(bench, Failing())
+    monkeypatch.setattr(bench.target, "commit", lands_then_breaks)
+    result = bench.run(task)
+    assert result.outcome is Outcome.ALREADY
+    assert (len(commits), bench.version) == (1, 1)
+    states = [attempt.state.value for attempt in bench.ledger.attempts("revenue")]
+    assert states == ["unchanged", "published"]  # the retry's look has settled the first
+
+
+def test_an_outcome_that_stays_unknown_is_quarantined_and_a_later_look_settles_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = bench.target.commit
+    task = declared(bench, Failing())
+
+    def breaks(*args: Any) -> Landed:
+        raise OutcomeUnknown("the target cannot be read", now="The table may hold the rows.")
+
+    monkeypatch.setattr(bench.target, "commit", breaks)
+    with pytest.raises(
+        Quarantined, match=r"3 attempts .* the target cannot be read. The table may hold the rows. The sl"
+    ):
+        bench.run(task)
+    assert [a.state for a in bench.ledger.attempts("revenue")] == [AttemptState.PUBLISHING] * 3
+    monkeypatch.setattr(bench.target, "commit", commit)
+    retry_slices(bench.shop, task, (task.scope.slice_of(SLICE),), None)  # type: ignore[union-attr]
+    assert bench.ledger.open_attempts() == ()
+    assert bench.revenue == [(DAY, 15)]
+
+
+def test_an_attempt_whose_end_the_ledger_did_not_hear_does_not_keep_its_own_retry_out(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = EnvironmentProblem("the ledger's server is away")
+    away.__cause__ = cut()
+    deaf = [True, True]
+
+    def sometimes(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            if deaf and deaf.pop():
+                raise away
+            return method(*args)
+
+        return call
+
+    ledger = bench.ledger
+    monkeypatch.setattr(ledger, "close_attempt", sometimes(ledger.close_attempt))
+    monkeypatch.setattr(ledger, "postpone", sometimes(ledger.postpone))
+    assert bench.run(declared(bench, Failing(cut()))).outcome is Outcome.PUBLISHED
+
+
+def test_a_trouble_that_no_ledger_can_record_stays_what_it_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = EnvironmentProblem("the ledger's server is away")
+    away.__cause__ = cut()
+
+    def gone(*args: Any, **kwargs: Any) -> Any:
+        raise away
+
+    monkeypatch.setattr(bench.ledger, "claim", gone)
+    with pytest.raises(EnvironmentProblem, match="is away"):
+        bench.run(declared(bench, Failing()))
+    assert len(bench.pauses) == 2
+    assert bench.ledger.quarantined("revenue") == {}
+
+
+def test_a_quarantine_does_not_hit_a_slice_that_another_attempt_has_taken_up(bench: Bench) -> None:
+    task = declared(bench, Failing(cut()), Retry(attempts=2, first=timedelta(0)))
+
+    def lose_to_another(point: Point) -> None:
+        if point is Point.AFTER_LOOK and len(bench.ledger.attempts("revenue")) == 2:
+            mine = bench.ledger.attempts("revenue")[0].id
+            bench.ledger.release(mine)
+            bench.ledger.claim("revenue", [SLICE], attempt="other", kind="run", holder="far", lease=timedelta(hours=1))
+            raise cut()
+
+    with armed(lose_to_another), pytest.raises(RunError) as told:
+        bench.run(task)
+    assert not isinstance(told.value, (Quarantined, LeaseLost))
+    assert bench.ledger.quarantined("revenue") == {}
+
+
+def test_failed_are_also_those_whose_process_died(bench: Bench) -> None:
+    bench.ledger.claim("revenue", [SLICE], attempt="dead", kind="run", holder="far", lease=timedelta(minutes=5))
+    assert failed_labels(bench.ledger, "revenue") == ()
+    bench.clock.ahead += timedelta(minutes=6)
+    assert failed_labels(bench.ledger, "revenue") == (SLICE,)
