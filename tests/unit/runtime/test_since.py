@@ -147,6 +147,17 @@ def test_a_crash_anywhere_loses_no_row_and_doubles_none(
     assert not bench.ledger.open_attempts()
 
 
+def test_an_attempt_that_died_after_its_commit_is_recorded_as_published_with_its_mark(
+    bench: Bench, source: Source
+) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMMIT)):
+        run(bench, declared)
+    bench.clock.ahead += timedelta(hours=1)
+    assert run(bench, declared).notes[0].endswith("had published without reporting back; it is recorded now")
+    assert bench.ledger.attempts("copy")[-1].state is AttemptState.PUBLISHED
+
+
 def test_a_retry_keeps_the_bound_of_the_attempt_that_failed_and_then_goes_on(bench: Bench, source: Source) -> None:
     declared = copy_task(bench, merge("id", newest_by="seen"))
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMPUTE)):
@@ -241,6 +252,8 @@ def test_a_reset_that_dies_has_moved_the_mark_or_not_and_the_next_run_converges(
     assert told(bench, declared) == "2026-06-09T00:02:00Z"
     recover(bench.shop, None)
     assert not bench.ledger.open_attempts()
+    died = next(attempt for attempt in bench.ledger.attempts("copy") if attempt.kind == "reset")
+    assert (died.state is AttemptState.PUBLISHED) == moved
 
 
 def test_a_mark_before_the_initial_one_is_refused(bench: Bench, source: Source) -> None:
