@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from functools import cached_property
 from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo
@@ -74,12 +74,13 @@ class TimeScope:
             found = self._slice(local)
         if found.start == found.end:
             raise UsageError(f"{text} does not exist in {self.zone}: its clocks skipped it", fix="Leave it out.")
-        if found.start < self.first.start:
-            raise UsageError(
-                f"{found.label} is before the task's start, {self.first.label}",
-                fix=f"Choose a {self._noun} from {self.first.label} on, or change start= in the declaration.",
-            )
-        return found
+        return self._begun(found)
+
+    def covering(self, day: date) -> tuple[Slice, ...]:
+        """The slices that a calendar day of this scope's zone is made of, or the one that it lies in."""
+        midnight = datetime(day.year, day.month, day.day)
+        end = self._instant(midnight + timedelta(days=1))
+        return tuple(self._begun(slice_) for slice_ in self._walk(self._slice(self._floor(midnight)), end))
 
     def between(self, start: datetime, end: datetime) -> Iterator[Slice]:
         """The slices of `[start, end)`, which must begin and end on slice boundaries, oldest first."""
@@ -184,6 +185,14 @@ class TimeScope:
             if at.start < at.end:  # a day that a zone skipped has no instants and no slice
                 yield at
             at = self._slice(self._following(self._local_start(at)))
+
+    def _begun(self, slice_: Slice) -> Slice:
+        if slice_.start < self.first.start:
+            raise UsageError(
+                f"{slice_.label} is before the task's start, {self.first.label}",
+                fix=f"Choose a {self._noun} from {self.first.label} on, or change start= in the declaration.",
+            )
+        return slice_
 
     def _local_start(self, slice_: Slice) -> datetime:
         local = self._parse(slice_.label)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 
 from twice.core.project import Project
 from twice.core.run import RunResult
@@ -13,9 +14,11 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
-from twice.errors import TwiceError
+from twice.errors import TwiceError, UsageError
 from twice.runtime.run_task import run_task
 from twice.runtime.workshop import Workshop
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,17 @@ def run_in_order(project: Project, run: Callable[[Task], tuple[RunResult, ...]])
     return tuple(ends.values())
 
 
-def slice_of_day(task: Task, date: str | None) -> Slice:
-    """The slice of a chain's date for one task: a task that owns its whole table needs none."""
-    return slice_named(task.scope, date if isinstance(task.scope, TimeScope) else None)
+def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:
+    """What one task of a chain does for the chain's date: its day, the hours of that day, or the month it lies in.
+    A task that owns its whole table, or goes on from a mark, needs no date."""
+    if not isinstance(task.scope, TimeScope):
+        return (slice_named(task.scope, None),)
+    if text is None or not _DAY.fullmatch(text):
+        return (slice_named(task.scope, text),)
+    try:
+        return task.scope.covering(date.fromisoformat(text))
+    except ValueError:
+        raise UsageError(f"{text} is no day", where=task.name, fix="Give a day of the calendar.") from None
 
 
 def _with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:

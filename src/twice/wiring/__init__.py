@@ -115,9 +115,9 @@ class OpenProject:
         return run_slices(self.shop, self.project.task(task), slices, kind, wait)
 
     def run_all(self, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
-        from twice.runtime.run_many import run_in_order, run_slices, slice_of_day
+        from twice.runtime.run_many import run_in_order, run_slices, slices_of_day
 
-        slices = {name: (slice_of_day(task, date),) for name, task in self.project.tasks.items()}
+        slices = {name: slices_of_day(task, date) for name, task in self.project.tasks.items()}
         return run_in_order(self.project, lambda task: run_slices(self.shop, task, slices[task.name], "run", wait))
 
     def retry(self, task: str | None, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
