@@ -20,6 +20,8 @@ from twice.runtime.compute import Computed
 from twice.runtime.settle import Found
 from twice.runtime.workshop import Trace, Workshop
 
+_TRACE = "Traceback (most recent call last):"
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -132,9 +134,17 @@ def _told(error: BaseException, where: str) -> TwiceError:
         return error.at(where)
     if isinstance(error, KeyboardInterrupt):
         return RunError("interrupted", where=where, fix="Run it again: it will look first.")
-    first = (str(error).strip().splitlines() or ["(no message)"])[0]
     return RunError(
-        f"{type(error).__name__}: {first}",
+        f"{type(error).__name__}: {_telling_line(error)}",
         where=where,
         fix="Run it again with --debug to see the whole trace.",
     )
+
+
+def _telling_line(error: BaseException) -> str:
+    """The first line; of an error from one of Spark's Python workers, the line below its trace."""
+    lines = str(error).strip().splitlines() or ["(no message)"]
+    if _TRACE not in lines:
+        return lines[0]
+    below = [line for line in lines[lines.index(_TRACE) + 1 :] if line.strip() and not line[0].isspace()]
+    return below[0] if below else lines[0]
