@@ -442,6 +442,29 @@ class TargetSuite:
     def test_a_missing_table_has_no_provenance(self, house: House) -> None:
         assert house.target().provenance(REVENUE, "twice/p/revenue/2026-06-09", 1) is None
 
+    def test_what_commits_touched_is_told_by_the_slice_column_from_the_log(self, house: House) -> None:
+        target = house.target()
+        assert target.touched(REVENUE, 0, "order_date") is None
+        prepare(target)
+        day, both = sale("2026-06-09", "eu", "1.00"), sale("2026-06-11", "eu", "1.00")
+        first = publish(house, target, [day], DAY, attempt="a")
+        second = publish(house, target, [both], THIRD, attempt="b")
+        third = publish(house, target, [], DAY, attempt="c")
+        assert isinstance(first, Landed) and isinstance(second, Landed) and isinstance(third, Landed)
+        found = house.target().touched(REVENUE, first.version, "ORDER_DATE")
+        assert found is not None
+        assert found.version == third.version
+        if found.spans is None:
+            return  # a target that keeps no such log says so
+        spans = {(span.version, span.low, span.high) for span in found.spans}
+        assert spans == {(second.version, both[0], both[0]), (third.version, day[0], day[0])}
+        anywhere = target.touched(REVENUE, second.version, None)
+        assert anywhere is not None and {span.low for span in anywhere.spans or ()} == {None}
+        now = target.touched(REVENUE, third.version, "order_date")
+        assert now is not None and now.spans == ()
+        ahead = target.touched(REVENUE, third.version + 1, "order_date")
+        assert ahead is not None and ahead.spans is None
+
     @pytest.mark.parametrize("point", [Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
     def test_a_crash_around_the_commit_publishes_all_or_nothing(self, house: House, point: Point) -> None:
         target = house.target()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
+from twice.core.record import TABLE
 
 if TYPE_CHECKING:
     from twice.core.record import AttemptRecord, Overview, RunRecord
@@ -106,7 +107,7 @@ def _print_attempt(attempt: AttemptRecord) -> None:
         if slice_.rows is not None:
             generation = "" if slice_.aim is None else f" for generation {slice_.aim}"
             print(f"  {slice_.label}: {slice_.rows:,} rows, fingerprint {slice_.fingerprint}{generation}")
-    for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs):
+    for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs if i.kind != TABLE):
         print(f"  read {leaf[0]} {leaf[1]}" + ("" if leaf[2] is None else f" at version {leaf[2]}"))
     if attempt.version is not None:
         print(f"  table version {attempt.version}")

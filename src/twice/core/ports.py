@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from twice.core.audit import Measure
 from twice.core.since import CursorValue, Window
-from twice.core.slice import Slice
+from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
 from twice.core.token import Note
@@ -91,6 +91,26 @@ class Foreign:
     operation: str
 
 
+@dataclass(frozen=True)
+class Span:
+    """Rows that a commit may have added, changed or taken away: those whose value in the column asked for lies in
+    `[low, high]`. None: any row."""
+
+    version: int
+    low: SliceValue | None = None
+    high: SliceValue | None = None
+
+
+@dataclass(frozen=True)
+class Touched:
+    """What happened to a table since a version. `name` is what a plan's leaves call the table. `spans` is None where
+    the log does not reach back so far."""
+
+    name: str
+    version: int
+    spans: tuple[Span, ...] | None
+
+
 class Target(Protocol):
     """A table system that carries out the write verbs atomically.
 
@@ -113,6 +133,13 @@ class Target(Protocol):
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         """Commits after a version, as far as the log remembers, by which others changed rows of these slices."""
+
+    def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
+        """Which rows the commits after a version may have touched, by their values in a column; read from the log
+        alone. In doubt any row. Commits that only rearrange rows are left out. None if there is no table."""
+
+    def one_slice_only(self, table: TableName) -> str | None:
+        """Why this table takes one slice per commit; None if it takes several, or does not exist yet."""
 
     def stage(
         self, table: TableName, frame: Frame | None, plan: Plan, attempt: str, *, read_at: int | None = None
@@ -144,6 +171,17 @@ class Leaf:
     name: str
     identity: str | None
     version: int | None = None
+
+
+@dataclass(frozen=True)
+class Portion:
+    """An input of several slices, before it was cut: `parts` says which `[start, end)` of the column each slice reads,
+    by label."""
+
+    frame: Frame
+    column: str
+    zone: str | None
+    parts: Mapping[str, tuple[datetime, datetime]]
 
 
 ALL_ROWS = "all rows"
@@ -203,8 +241,19 @@ class Engine(Protocol):
         """Every leaf of the plan, subqueries included. One whose files only rearrange those of a leaf of `before`
         is given as that leaf."""
 
+    def leaves_of_each(
+        self, frame: Frame, slices: Sequence[Slice], portions: Sequence[Portion]
+    ) -> Mapping[str, tuple[Leaf, ...]]:
+        """What each of several slices reads, by label: of a portion only the files of its own part, so that its inputs
+        are the same whether it was computed alone or with others."""
+
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         """Count, fingerprint and measure the rows of each slice while they are written."""
+
+    def count(self, frame: Frame) -> int: ...
+
+    def totals(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, Mapping[str, str | None]]:
+        """By slice label: the sum of each numeric column, as text (None: no value). A read, by a job of its own."""
 
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         """How many rows share their values in these columns with an earlier row. NULL equals NULL."""

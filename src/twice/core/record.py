@@ -32,9 +32,13 @@ class Busy:
     until: datetime
 
 
+TABLE = "table"
+"""The kind of an input record that says at which version a table was pinned. The others are leaves of the plan."""
+
+
 @dataclass(frozen=True)
 class InputRecord:
-    """One leaf that one slice's result was computed from."""
+    """One leaf that one slice's result was computed from, or one table it was pinned to."""
 
     label: str
     kind: str

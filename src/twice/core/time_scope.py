@@ -19,6 +19,10 @@ Grain = Literal["day", "month", "hour", "window"]
 ValueType = Literal["date", "timestamp"]
 
 
+_SHIFT = timedelta(hours=3)
+"""More than any clock change moves an instant."""
+
+
 @dataclass(frozen=True)
 class SliceColumn:
     """The target's column that holds the slice's value, and how it comes from the scope column.
@@ -38,13 +42,17 @@ class SliceColumn:
 
 @dataclass(frozen=True)
 class TimeScope:
-    """What `Daily`, `Monthly`, `Hourly` and `Every` share. Build one of those, not this."""
+    """What `Daily`, `Monthly`, `Hourly` and `Every` share. Build one of those, not this.
+
+    `lookback`: a run also makes so many earlier slices right. `batch`: the task's function gives the right rows for
+    several slices at once, so a backfill may compute and publish them together."""
 
     column: str
     start: str
     zone: str | None = None
     lookback: int = 0
     slice_column: str | None = None
+    batch: bool = False
 
     def __post_init__(self) -> None:
         if not self.column:
@@ -110,6 +118,14 @@ class TimeScope:
             at = self.slice_at(at.start - timedelta(microseconds=1))
             found.append(at)
         return tuple(reversed(found))
+
+    def reading(self, start: datetime, end: datetime, before: timedelta) -> tuple[Slice, ...]:
+        """The slices that read something of `[start, end)` from an input that is widened by `before`."""
+        first = max(self.slice_at(start), self.first)
+        if first.start >= end + before + _SHIFT:
+            return ()
+        near = self._walk(first, end + before + _SHIFT)
+        return tuple(slice_ for slice_ in near if self.widened(slice_, before) < end and slice_.end > start)
 
     def widened(self, slice_: Slice, before: timedelta) -> datetime:
         """The instant `before` the slice's start; whole days are days of the zone's calendar, of 23 to 25 hours."""

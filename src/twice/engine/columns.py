@@ -50,6 +50,10 @@ def listed(columns: Sequence[Column]) -> str:
     return ", ".join(column.name for column in columns) or "none"
 
 
+def is_numeric(type_: str) -> bool:
+    return type_.partition("(")[0] in ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+
+
 def quoted(name: str) -> str:
     """The name as Spark SQL reads it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

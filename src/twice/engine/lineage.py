@@ -11,7 +11,7 @@ What cannot be matched there, and everything that is neither files nor literal d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.ports import Leaf
@@ -29,11 +29,13 @@ _POSITIONAL = frozenset({"Union", "UnionLoop", "Intersect", "Except", "CTERelati
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """What the optimised plan reads: scans by the attribute ids they give, and whether a cache stands between."""
+class Reading:
+    """What the optimised plan reads: scans by the attribute ids they give, and whether a cache stands between; and the
+    leaves of the analysed plan that no scan accounts for."""
 
     scans: tuple[tuple[frozenset[int], DeltaScan | Leaf], ...]
     cached: bool
+    others: frozenset[Leaf] = frozenset()
 
     def accounts_for(self, ids: frozenset[int]) -> bool:
         return any(ids & known for known, _ in self.scans)
@@ -45,15 +47,26 @@ def leaves(frame: Any, before: Sequence[Leaf] = ()) -> tuple[Leaf, ...]:
     A leaf whose files hold the rows of a leaf of `before`, only rearranged (OPTIMIZE), is given as that leaf: with
     the leaves of the last publish in `before`, `inputs_hash` is then the same.
     """
+    reading = read(frame)
+    session, jvm = frame.sparkSession._jsparkSession, frame.sparkSession._jvm
+    return told({_folded(scan, before, session, jvm) for _, scan in reading.scans} | reading.others)
+
+
+def read(frame: Any) -> Reading:
     if frame.isStreaming:
-        return (unversioned("stream", ""),)
+        return Reading((), False, frozenset({unversioned("stream", "")}))
     # A frame keeps its first optimised plan, while its write will make a new one. So does an alias of the frame.
     execution = frame._jdf.alias("frame").queryExecution()
-    session, jvm = frame.sparkSession._jsparkSession, frame.sparkSession._jvm
+    jvm = frame.sparkSession._jvm
     reading = _read(execution.optimizedPlan(), jvm)
-    found = {_folded(scan, before, session, jvm) for _, scan in reading.scans}
+    others: set[Leaf] = set()
     for leaf in leaf_objects(execution.analyzed()):
-        found.update(_analysed(leaf, reading, jvm))
+        others.update(_analysed(leaf, reading, jvm))
+    return replace(reading, others=frozenset(others))
+
+
+def told(found: set[Leaf]) -> tuple[Leaf, ...]:
+    """A plan that reads nothing is never shown to be the same."""
     return tuple(sorted(found or {unversioned("nothing", "")}, key=repr))
 
 
@@ -68,7 +81,7 @@ def _folded(scan: DeltaScan | Leaf, before: Sequence[Leaf], session: JavaObject,
     return now
 
 
-def _analysed(leaf: JavaObject, reading: _Reading, jvm: Jvm) -> Iterator[Leaf]:
+def _analysed(leaf: JavaObject, reading: Reading, jvm: Jvm) -> Iterator[Leaf]:
     """The leaf of the analysed plan, unless the optimised plan's scan of it was already taken."""
     node = parse(leaf.toJSON())
     if node.kind in _ELSEWHERE:
@@ -105,7 +118,7 @@ def _literal(leaf: JavaObject, node: Node, jvm: Jvm) -> Leaf | None:
     return None
 
 
-def _read(optimised: JavaObject, jvm: Jvm) -> _Reading:
+def _read(optimised: JavaObject, jvm: Jvm) -> Reading:
     used = _used(parse(optimised.toJSON()))
     scans: list[tuple[frozenset[int], DeltaScan | Leaf]] = []
     cached = False
@@ -116,7 +129,7 @@ def _read(optimised: JavaObject, jvm: Jvm) -> _Reading:
         elif node.kind == "InMemoryRelation":
             cached = True
             scans.extend(_computed_from(leaf.cacheBuilder().cachedPlan(), jvm))
-    return _Reading(tuple(scans), cached)
+    return Reading(tuple(scans), cached)
 
 
 def _computed_from(physical: JavaObject, jvm: Jvm) -> Iterator[tuple[frozenset[int], DeltaScan | Leaf]]:

@@ -99,7 +99,7 @@ def _made(
     made = dict(zip(names.halves, halves(*row_hashes(frame)), strict=True))
     made |= {flag: broken(frame, measure) for flag, measure in zip(names.flags, measures, strict=True)}
     if len(slices) > 1:
-        made[names.slice] = _number(slices)
+        made[names.slice] = slice_number(slices)
     return names, made
 
 
@@ -129,7 +129,7 @@ def _aggregates(names: _Names, index: int | None) -> list[str]:
     ]
 
 
-def _number(slices: Sequence[Slice]) -> SparkColumn:
+def slice_number(slices: Sequence[Slice]) -> SparkColumn:
     """The position of a row's slice; NULL for a row of none.
 
     All slices begin and end on multiples of one step, so a table of steps answers at once, however many slices

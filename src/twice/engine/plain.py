@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any, Protocol, cast
 
 from twice.core.audit import Measure
-from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Shape, Suspicion
+from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Portion, Shape, Suspicion
 from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
-from twice.engine.columns import declared, not_a_frame, refuse_twins
+from twice.engine.columns import declared, is_numeric, not_a_frame, refuse_twins
 from twice.engine.slices import check_given, check_source, cursor_of, cut_of, value_of
 
 
@@ -69,11 +69,26 @@ class PlainEngine:
     def leaves(self, frame: Frame, before: Sequence[Leaf] = ()) -> tuple[Leaf, ...]:  # noqa: ARG002 - never rearranged
         return (Leaf("rows", "rows", _digest(frame.columns, frame.rows)),)
 
+    def leaves_of_each(
+        self,
+        frame: Frame,
+        slices: Sequence[Slice],
+        portions: Sequence[Portion],  # noqa: ARG002 - a slice's rows are its own identity
+    ) -> Mapping[str, tuple[Leaf, ...]]:
+        return {slice_.label: self.leaves(_inside(frame, slice_)) for slice_ in slices}
+
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         def read() -> Mapping[str, Measured]:
             return {slice_.label: _measured(_inside(frame, slice_), measures) for slice_ in slices}
 
         return Observed(frame, read)
+
+    def count(self, frame: Frame) -> int:
+        return len(frame.rows)
+
+    def totals(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, Mapping[str, str | None]]:
+        numeric = [column.name for column in frame.columns if is_numeric(column.type)]
+        return {slice_.label: {name: _sum(_inside(frame, slice_), name) for name in numeric} for slice_ in slices}
 
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         order = [_index(frame, column) for column in columns]
@@ -84,6 +99,11 @@ class PlainEngine:
 def _measured(frame: Frame, measures: Sequence[Measure]) -> Measured:
     counts = {measure.name: sum(_breaks(frame, row, measure) for row in frame.rows) for measure in measures}
     return Measured(len(frame.rows), _digest(frame.columns, frame.rows), counts)
+
+
+def _sum(frame: Frame, name: str) -> str | None:
+    values = [value for row in frame.rows if (value := row[_index(frame, name)]) is not None]
+    return str(sum(values)) if values else None
 
 
 def _breaks(frame: Frame, row: tuple[Any, ...], measure: Measure) -> bool:

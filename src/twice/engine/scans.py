@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -32,13 +32,14 @@ File = tuple[str, str]
 
 @dataclass(frozen=True)
 class DeltaScan:
-    """The files of one table that one scan reads."""
+    """The files of one table that one scan reads. `added` is what the log says of each."""
 
     table: str
     path: str
     version: int
     columns: tuple[str, ...]
     files: frozenset[File]
+    added: Mapping[File, Mapping[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def leaf(self) -> Leaf:
         return Leaf(DELTA, self.path, self.identity(self.files), self.version)
@@ -140,8 +141,9 @@ def _delta_scan(location: JavaObject, columns: Sequence[str], jvm: Jvm) -> Delta
         files = location.matchingFiles(_nothing(jvm), _nothing(jvm))
     # One call for all files: 1,000 of them would be thousands of calls one by one.
     text = jvm.org.apache.spark.sql.delta.util.JsonUtils.mapper().writeValueAsString(files)
-    found = frozenset(_file(add) for add in json.loads(text))
-    return DeltaScan(str(table), str(location.path().toString()), int(version), tuple(columns), found)
+    found = {_file(add): add for add in json.loads(text)}
+    path = str(location.path().toString())
+    return DeltaScan(str(table), path, int(version), tuple(columns), frozenset(found), found)
 
 
 def _file(action: dict[str, Any]) -> File:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.audit import Measure
-from twice.core.ports import Frame, Leaf, Observed, Shape, Suspicion
+from twice.core.ports import Frame, Leaf, Observed, Portion, Shape, Suspicion
 from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 from twice.engine import frames, guard, lineage
+from twice.engine import portions as portions_
 from twice.engine.observe import observe
 from twice.engine.session import run_session
+from twice.engine.totals import totals
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,19 @@ class SparkEngine:
     def leaves(self, frame: Frame, before: Sequence[Leaf] = ()) -> tuple[Leaf, ...]:
         return lineage.leaves(frame, before)
 
+    def leaves_of_each(
+        self, frame: Frame, slices: Sequence[Slice], portions: Sequence[Portion]
+    ) -> Mapping[str, tuple[Leaf, ...]]:
+        return portions_.leaves_of_each(frame, slices, portions)
+
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         return observe(frame, slices, measures)
+
+    def count(self, frame: Frame) -> int:
+        return int(frame.count())
+
+    def totals(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, Mapping[str, str | None]]:
+        return totals(frame, slices)
 
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         return frames.duplicates(frame, columns)

@@ -7,10 +7,10 @@ from collections import defaultdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, or_, select
+from sqlalchemy import Connection, Select, and_, func, or_, select
 
 from twice.core.audit import AuditResult
-from twice.core.record import AttemptRecord, InputRecord, Overview, RunRecord, SliceRecord
+from twice.core.record import TABLE, AttemptRecord, InputRecord, Overview, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.core.write import Changes
@@ -60,7 +60,7 @@ def read_attempts(connection: Connection, chosen: Chosen) -> tuple[AttemptRecord
         slices_of[row.fence].append(_slice_record(row))
     inputs_of: dict[int, list[InputRecord]] = defaultdict(list)
     for row in connection.execute(select(inputs).where(inputs.c.fence.in_(chosen)).order_by(inputs.c.position)):
-        inputs_of[row.fence].append(InputRecord(row.label, row.kind, row.name, row.identity, row.version))
+        inputs_of[row.fence].append(_input_record(row))
     audits_of: dict[int, list[AuditResult]] = defaultdict(list)
     for row in connection.execute(select(audits).where(audits.c.fence.in_(chosen)).order_by(audits.c.position)):
         audits_of[row.fence].append(AuditResult(row.name, row.severity, row.passed, row.message))
@@ -105,6 +105,36 @@ def _runs(task: str | None) -> Select[Any]:
     joined = runs.outerjoin(_LAST, _LAST.c.fence == runs.c.last_fence)
     chosen = select(runs, _LAST.c.id, _LAST.c.state, _LAST.c.retry_at).select_from(joined)
     return chosen if task is None else chosen.where(runs.c.task == task)
+
+
+def read_inputs(connection: Connection, task: str) -> dict[str, tuple[InputRecord, ...]]:
+    """What each published slice of a task was computed from, by label. Later attempts that found nothing to do bring
+    their pinned tables up to date: up to those versions the slice is known to be right."""
+    shown = select(inputs).select_from(
+        runs.join(attempts, attempts.c.id == runs.c.attempt).join(
+            inputs, and_(inputs.c.fence == attempts.c.fence, inputs.c.label == runs.c.label)
+        )
+    )
+    later, publisher = attempts.alias("later"), attempts.alias("publisher")
+    confirmed = select(inputs).select_from(
+        runs.join(publisher, publisher.c.id == runs.c.attempt)
+        .join(slices, and_(slices.c.task == runs.c.task, slices.c.label == runs.c.label))
+        .join(later, and_(later.c.fence == slices.c.fence, later.c.fence > publisher.c.fence))
+        .join(inputs, and_(inputs.c.fence == later.c.fence, inputs.c.label == runs.c.label))
+    )
+    unchanged = (later.c.state == AttemptState.UNCHANGED.value, inputs.c.kind == TABLE)
+    found: dict[str, dict[tuple[str, str, int], InputRecord]] = defaultdict(dict)
+    of_task = runs.c.task == task
+    for row in connection.execute(shown.where(of_task)):
+        place = -1 if row.kind == TABLE else row.position
+        found[row.label][row.kind, row.name, place] = _input_record(row)
+    for row in connection.execute(confirmed.where(of_task, *unchanged).order_by(inputs.c.fence)):
+        found[row.label][TABLE, row.name, -1] = _input_record(row)
+    return {label: tuple(records.values()) for label, records in found.items()}
+
+
+def _input_record(row: Any) -> InputRecord:
+    return InputRecord(row.label, row.kind, row.name, row.identity, row.version)
 
 
 def _of_task(chosen: Chosen, task: str | None) -> Chosen:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from twice.errors import LedgerOutOfReach
 
 PATIENCE_SECONDS = 30.0
 """A server that restarts is back within this; a run of an hour must not fail for it."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -49,3 +51,23 @@ class Outage:
             now = time.monotonic()
             self._began = now if self._began is None else self._began
             return now - self._began >= self._patience
+
+
+class Patient(Protocol):
+    """Something whose methods meet an outage together."""
+
+    @property
+    def _outage(self) -> Outage: ...
+
+
+Calls = TypeVar("Calls", bound=Patient)
+
+
+def outliving(method: Callable[Concatenate[Calls, P], T]) -> Callable[Concatenate[Calls, P], T]:
+    """For methods that change nothing when they are called a second time."""
+
+    @wraps(method)
+    def made_again(self: Calls, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._outage.outlive(lambda _: method(self, *args, **kwargs))
+
+    return made_again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Select, Table, delete, or_, select, update
 
-from twice.ledgers.schema import attempts, leases, runs, slices
+from twice.ledgers.schema import attempts, batches, leases, planned, runs, slices
 from twice.ledgers.transitions import move_forward
 
 
@@ -20,6 +20,8 @@ def rename(connection: Connection, old: str, new: str) -> None:
     _move(connection, leases, old, new)
     _settle_runs(connection, old, new)
     _move(connection, runs, old, new)
+    _move(connection, batches, old, new)
+    _move(connection, planned, old, new)
 
 
 def _settle_runs(connection: Connection, old: str, new: str) -> None:

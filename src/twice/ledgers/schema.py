@@ -5,6 +5,9 @@
               ├─ audits    the results of its audits
               └─ leases    who may work on a (task, slice) now: a row exists only while it is held
     runs                   the last publish of each (task, slice), and its last attempt
+    backfills ── batches   a frozen plan, cut into what one worker claims
+              ├─ planned   the slices of each batch, why they are in it, how they ended
+              └─ needs     which batches must be done before another
 
 The fence is the attempts' own key: the database hands it out in growing order and never twice.
 Names begin with `twice_`, since a team's PostgreSQL database may hold other tables.
@@ -25,6 +28,7 @@ from sqlalchemy import (
     Connection,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -38,7 +42,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest migration. Known without loading alembic, which most openings do not need."""
 
 VERSION_TABLE = "twice_schema"
@@ -192,6 +196,63 @@ audits = Table(
     PrimaryKeyConstraint("fence", "position", name="twice_audits_pk"),
 )
 
+backfills = Table(
+    "twice_backfills",
+    metadata,
+    Column("name", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("created", UtcTime, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("notes", Text, nullable=False),
+    PrimaryKeyConstraint("name", name="twice_backfills_pk"),
+    CheckConstraint("name <> ''", name="twice_backfills_named"),
+)
+
+batches = Table(
+    "twice_batches",
+    metadata,
+    Column("backfill", Text, ForeignKey(backfills.c.name, name="twice_batches_backfill")),
+    Column("number", Integer, nullable=False),
+    Column("task", _NAME, nullable=False),
+    Column("kind", Text, nullable=False),
+    # In which order they are taken. A batch that was split leaves its place to its parts.
+    Column("position", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("holder", Text),
+    Column("until", UtcTime),
+    Column("error", Text),
+    Column("seconds", Float),
+    PrimaryKeyConstraint("backfill", "number", name="twice_batches_pk"),
+)
+
+planned = Table(
+    "twice_planned",
+    metadata,
+    Column("backfill", Text, ForeignKey(backfills.c.name, name="twice_planned_backfill")),
+    Column("task", _NAME, nullable=False),
+    Column("label", _NAME, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("standing", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("outcome", Text),
+    Column("rows", BigInteger),
+    Column("fingerprint", Text),
+    Column("comparison", Text),
+    PrimaryKeyConstraint("backfill", "task", "label", name="twice_planned_pk"),
+    CheckConstraint("label <> ''", name="twice_planned_named"),
+)
+
+needs = Table(
+    "twice_needs",
+    metadata,
+    Column("backfill", Text, ForeignKey(backfills.c.name, name="twice_needs_backfill")),
+    Column("number", Integer, nullable=False),
+    Column("needed", Integer, nullable=False),
+    PrimaryKeyConstraint("backfill", "number", "needed", name="twice_needs_pk"),
+)
+
 
 def _listed(states: tuple[str, ...]) -> str:
     return ", ".join(f"'{state}'" for state in states)
@@ -214,6 +275,9 @@ Index(
 )
 Index("twice_slices_by_label", slices.c.task, slices.c.label, slices.c.fence)
 Index("twice_leases_by_fence", leases.c.fence)
+Index("twice_batches_by_state", batches.c.backfill, batches.c.state, batches.c.position)
+Index("twice_planned_by_batch", planned.c.backfill, planned.c.number)
+Index("twice_needs_by_needed", needs.c.backfill, needs.c.needed)
 
 
 def insert_or(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:

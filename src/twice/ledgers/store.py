@@ -6,41 +6,28 @@ middle of one is made again and the method called again (outage.py): each may ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select, update
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Clock
-from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, Overview, RunRecord
+from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
 from twice.ledgers import claims, history, quarantine, transitions
+from twice.ledgers.backfills import Backfills
 from twice.ledgers.claims import Wish
 from twice.ledgers.connect import connect, for_writing, parse_url
 from twice.ledgers.export import export
 from twice.ledgers.migrate import migrate
-from twice.ledgers.outage import PATIENCE_SECONDS, Outage
+from twice.ledgers.outage import PATIENCE_SECONDS, Outage, outliving
 from twice.ledgers.rename import rename
 from twice.ledgers.schema import HEAD, UtcTime, attempts
 from twice.ledgers.trouble import problem, told_plainly
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def outliving(method: Callable[Concatenate[Ledger, P], T]) -> Callable[Concatenate[Ledger, P], T]:
-    """For methods that change nothing when they are called a second time."""
-
-    @wraps(method)
-    def made_again(self: Ledger, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._outage.outlive(lambda _: method(self, *args, **kwargs))
-
-    return made_again
 
 
 class Ledger:
@@ -77,6 +64,10 @@ class Ledger:
 
     def close(self) -> None:
         self._engine.dispose()
+
+    @property
+    def backfills(self) -> Backfills:
+        return Backfills(self._outage, self._writing, self._reading, self._time)
 
     @outliving
     def now(self) -> datetime:
@@ -290,6 +281,12 @@ class Ledger:
         """Every row of every table as plain data, in one state of the ledger. The first says which schema it is."""
         with self._reading() as connection:
             yield from export(connection)
+
+    @outliving
+    def inputs(self, task: str) -> Mapping[str, tuple[InputRecord, ...]]:
+        """What each published slice of a task was computed from, by label."""
+        with self._reading() as connection:
+            return history.read_inputs(connection, task)
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from twice.core.audit import Audit, AuditResult, judge, result
 from twice.core.ports import Frame, Measured, Staged, Target
 from twice.core.task import Task
+from twice.core.time_scope import TimeScope
 from twice.errors import UserCodeError
 from twice.runtime.workshop import Workshop
+
+_TOLD = 3
+"""So many slices are named in a message."""
 
 
 def run_audits(
@@ -17,34 +21,57 @@ def run_audits(
     target: Target,
     staged: Staged,
     measured: Mapping[str, Measured],
-    rows_before: int | None,
+    rows_before: Mapping[str, int | None],
 ) -> tuple[AuditResult, ...]:
-    """Every audit's result, in the declared order. What the write already counted costs nothing more."""
-    counts = _added_up(measured)
-    row_count = sum(slice_.rows for slice_ in measured.values())
+    """Every audit's result, in the declared order. What the write already counted costs nothing more.
+
+    Several slices are judged each for itself, as if it had come alone: an empty day must not hide behind a full one.
+    """
     results: list[AuditResult] = []
     stage: Frame | None = None
     for audit in task.audits:
-        judged = judge(audit, row_count, counts, rows_before)
-        if judged is None:
-            stage = target.read(task.target, at=staged) if stage is None else stage
-            judged = _read_stage(shop, audit, stage, row_count)
-        results.append(judged)
+        judged = {label: judge(audit, of.rows, of.counts, rows_before[label]) for label, of in measured.items()}
+        known = {label: each for label, each in judged.items() if each is not None}
+        if len(known) == len(judged):
+            results.append(_together(audit, known))
+            continue
+        stage = target.read(task.target, at=staged) if stage is None else stage
+        results.append(_read_stage(shop, audit, task, stage, staged, measured))
     return tuple(results)
 
 
-def _added_up(measured: Mapping[str, Measured]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for slice_ in measured.values():
-        for name, count in slice_.counts.items():
-            counts[name] = counts.get(name, 0) + count
-    return counts
+def _together(audit: Audit, judged: Mapping[str, AuditResult]) -> AuditResult:
+    if len(judged) == 1:
+        return next(iter(judged.values()))
+    bad = {label: each.message for label, each in judged.items() if not each.passed}
+    if not bad:
+        return result(audit, True, f"holds for each of {len(judged)} slices")
+    told = "; ".join(f"{label}: {message}" for label, message in list(bad.items())[:_TOLD])
+    return result(audit, False, told + (f"; and {len(bad) - _TOLD} more slices" if len(bad) > _TOLD else ""))
 
 
-def _read_stage(shop: Workshop, audit: Audit, stage: Frame, row_count: int) -> AuditResult:
+def _read_stage(
+    shop: Workshop, audit: Audit, task: Task, stage: Frame, staged: Staged, measured: Mapping[str, Measured]
+) -> AuditResult:
+    slices = staged.plan.slices
     if audit.kind == "unique":
-        count = shop.engine.duplicates(stage, audit.columns)
-        return result(audit, count == 0, f"{count} of {row_count} rows repeat another's {', '.join(audit.columns)}")
+        held = [slice_.bounds.column for slice_ in slices[:1] if slice_.bounds is not None and len(slices) > 1]
+        count = shop.engine.duplicates(stage, (*audit.columns, *(c for c in held if c not in audit.columns)))
+        rows = sum(of.rows for of in measured.values())
+        return result(audit, count == 0, f"{count} of {rows} rows repeat another's {', '.join(audit.columns)}")
+    if len(slices) == 1:
+        return _ask(audit, stage)
+    scope = task.scope
+    assert isinstance(scope, TimeScope), task.name
+    judged = {}
+    for slice_ in slices:
+        assert slice_.bounds is not None, slice_
+        part = shop.engine.cut(stage, slice_.bounds.column, slice_.start, slice_.end, scope.zone)
+        judged[slice_.label] = _ask(audit, part)
+    return _together(audit, judged)
+
+
+def _ask(audit: Audit, stage: Frame) -> AuditResult:
     assert audit.check is not None, audit
     try:
         answer = audit.check(stage)

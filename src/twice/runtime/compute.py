@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.lineage import inputs_hash
-from twice.core.ports import ALL_ROWS, Frame, Leaf, Shape, Suspicion
+from twice.core.ports import ALL_ROWS, Frame, Leaf, Portion, Shape, Suspicion
+from twice.core.record import TABLE
 from twice.core.scope import Whole
 from twice.core.since import Since, Window
 from twice.core.slice import Slice
@@ -37,26 +38,30 @@ class Run:
 
 @dataclass(frozen=True)
 class Computed:
-    """A lazy result: what would be written, from what, and what about it may differ next time.
+    """A lazy result: what would be written, from what (by slice label), and what about it may differ next time.
 
-    `read_at` is the version of the task's own target that it reads, if it does.
+    `read_at` is the version of the task's own target that it reads, if it does; `tables` are all the tables it was
+    pinned to.
     """
 
     frame: Frame
     shape: Shape
-    leaves: tuple[Leaf, ...]
-    intention: Intention
+    leaves: Mapping[str, tuple[Leaf, ...]]
+    intentions: Mapping[str, Intention]
     suspicions: tuple[Suspicion, ...]
     read_at: int | None = None
+    tables: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Pins:
-    """The tables one run reads, each at the version it had when it was first opened."""
+    """The tables one run reads, each at the version it had when it was first opened, and which part of its inputs each
+    slice reads where there are several."""
 
     shop: Workshop
     session: Any
     versions: dict[str, int] = field(default_factory=dict)
+    portions: list[Portion] = field(default_factory=list)
 
     def open(self, table: TableName) -> Frame:
         """The table at its pinned version: reading it again later in this run gives the same rows."""
@@ -74,10 +79,12 @@ def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window |
     result = result_frame(shop, task, plan.slices, pins, window)
     frame, shape = shop.engine.shape(result, task.write.layout(task.scope).slice_column)
     check_named(task, shape)
-    leaves = shop.engine.leaves(frame, _leaves_before(shop, task, plan))
-    intention = Intention(shop.code_hash(task), inputs_hash(leaves))
+    leaves = _leaves(shop, task, plan, pins, frame)
+    code = shop.code_hash(task)
+    intentions = {label: Intention(code, inputs_hash(mine)) for label, mine in leaves.items()}
     suspicions = shop.engine.suspicions(frame)
-    return Computed(frame, shape, leaves, intention, suspicions, pins.versions.get(task.target.name))
+    read_at = pins.versions.get(task.target.name)
+    return Computed(frame, shape, leaves, intentions, suspicions, read_at, dict(pins.versions))
 
 
 def result_frame(
@@ -85,13 +92,19 @@ def result_frame(
 ) -> Frame:
     """What the task's function returns for these slices, as it is: also what `preview` shows."""
     arguments: dict[str, Any] = {
-        name: _open_input(shop, task, source, slices, pins, window) for name, source in task.inputs.items()
+        name: open_input(shop, task, source, slices, pins, window) for name, source in task.inputs.items()
     }
     if task.wants_run:
         arguments[RUN_PARAMETER] = Run(
             slices[-1], slices, pins.session, shop.root, lambda table: pins.open(TableName.parse(table))
         )
     return _call(task, arguments)
+
+
+def _leaves(shop: Workshop, task: Task, plan: Plan, pins: Pins, frame: Frame) -> Mapping[str, tuple[Leaf, ...]]:
+    if len(plan.slices) == 1:
+        return {plan.slices[0].label: shop.engine.leaves(frame, _leaves_before(shop, task, plan))}
+    return shop.engine.leaves_of_each(frame, plan.slices, pins.portions)
 
 
 def _leaves_before(shop: Workshop, task: Task, plan: Plan) -> tuple[Leaf, ...]:
@@ -104,7 +117,7 @@ def _leaves_before(shop: Workshop, task: Task, plan: Plan) -> tuple[Leaf, ...]:
         for attempt, label in attempts
         if attempt is not None
         for held in attempt.inputs
-        if held.label == label
+        if held.label == label and held.kind != TABLE
     )
 
 
@@ -122,16 +135,19 @@ def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
     )
 
 
-def _open_input(
+def open_input(
     shop: Workshop, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None
 ) -> Frame:
+    """An input pinned, and cut to the slices (from the first to the last) or to the window."""
     frame = pins.open(source.table)
     if source.by is None or isinstance(task.scope, Whole):
         return frame
     if isinstance(task.scope, Since):
         return frame if window is None else shop.engine.since(frame, source.by, window)
-    start = task.scope.widened(slices[0], source.before)
-    return shop.engine.cut(frame, source.by, start, slices[-1].end, task.scope.zone)
+    parts = {slice_.label: (task.scope.widened(slice_, source.before), slice_.end) for slice_ in slices}
+    if len(slices) > 1:
+        pins.portions.append(Portion(frame, source.by, task.scope.zone, parts))
+    return shop.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, task.scope.zone)
 
 
 def _how_to_make(shop: Workshop, table: TableName) -> str:

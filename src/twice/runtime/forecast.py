@@ -51,7 +51,9 @@ def forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
         if window is None:
             return _idle(task, slice_, generation, published.version)
     computed = compute(shop, task, plan, pins, window)
-    decision = decide("run", rerun_of(task), [SliceState(slice_.label, generation, held, computed.intention)])
+    decision = decide(
+        "run", rerun_of(task), [SliceState(slice_.label, generation, held, computed.intentions[slice_.label])]
+    )
     if window is not None:
         decision = Decision(True, f"rows of {window}")
     return Forecast(
@@ -63,6 +65,6 @@ def forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
         published.version,
         decision.compute,
         decision.why,
-        computed.leaves,
+        computed.leaves[slice_.label],
         tuple(s for s in computed.suspicions if s.name not in task.policy.allow),
     )

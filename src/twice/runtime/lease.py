@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import TracebackType
 
@@ -55,18 +56,22 @@ def _clock_time(moment: datetime) -> str:
     return moment.strftime("%H:%M:%S UTC")
 
 
+def beating(shop: Workshop, claim: Claim) -> Heartbeat:
+    return Heartbeat(lambda: shop.ledger.renew(claim, shop.lease), shop.lease, shop.clock)
+
+
 class Heartbeat:
-    """Renews a claim in the background while a run works.
+    """Renews a lease in the background while its holder works. `renew` says whether it is still ours.
 
     The holder trusts only its own monotonic clock: past two thirds of the lease without a renewal it must
     assume that somebody else has begun.
     """
 
-    def __init__(self, shop: Workshop, claim: Claim) -> None:
-        self._shop = shop
-        self._claim = claim
-        self._clock: Clock = shop.clock
-        self._renewed = shop.clock.monotonic()
+    def __init__(self, renew: Callable[[], bool], lease: timedelta, clock: Clock) -> None:
+        self._ask = renew
+        self._lease = lease.total_seconds()
+        self._clock = clock
+        self._renewed = clock.monotonic()
         self._lost = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="twice-heartbeat", daemon=True)
@@ -83,8 +88,7 @@ class Heartbeat:
 
     def check(self, where: str) -> None:
         """Let go before the publish if the lease may be gone. Nothing is published yet."""
-        limit = self._shop.lease.total_seconds() * 2 / 3
-        if not self._lost and self._clock.monotonic() - self._renewed <= limit:
+        if not self._lost and self._clock.monotonic() - self._renewed <= self._lease * 2 / 3:
             return
         if not self._lost and self._renew():
             return
@@ -95,7 +99,7 @@ class Heartbeat:
         )
 
     def _beat(self) -> None:
-        while not self._stop.wait(self._shop.lease.total_seconds() / 3):
+        while not self._stop.wait(self._lease / 3):
             try:
                 self._lost = self._lost or not self._renew()
             except Exception:  # noqa: BLE001 - a ledger out of reach is judged by `check`, at publish
@@ -103,7 +107,7 @@ class Heartbeat:
 
     def _renew(self) -> bool:
         asked = self._clock.monotonic()
-        if not self._shop.ledger.renew(self._claim, self._shop.lease):
+        if not self._ask():
             return False
         self._renewed = asked
         return True

@@ -15,7 +15,7 @@ from twice.core.token import Note
 from twice.core.write import AppendRows, Plan
 from twice.errors import Superseded, UsageError
 from twice.runtime.attempt import reported
-from twice.runtime.lease import Heartbeat, claim_slices
+from twice.runtime.lease import beating, claim_slices
 from twice.runtime.plan import make_plan
 from twice.runtime.settle import Found, look
 from twice.runtime.workshop import Trace, Workshop
@@ -63,7 +63,7 @@ def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
     plan = replace(plan, write=AppendRows(plan.slices))
     claim = claim_slices(shop, task, plan, "reset", uuid.uuid4().hex, None)
     trace = Trace(shop.clock)
-    with Heartbeat(shop, claim) as heartbeat, reported(shop, claim, trace):
+    with beating(shop, claim) as heartbeat, reported(shop, claim, trace):
         target = shop.target_of(task.target, shop.engine.fresh())
         found = look(shop, task, plan, target)
         before = _mark(task, scope, found.generations[scope.only.label], found.version)

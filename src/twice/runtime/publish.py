@@ -30,7 +30,7 @@ def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lo
         attempt.id,
         attempt.kind,
         {attempt.apps[label]: aim for label, aim in ready.found.aims.items()},
-        dict.fromkeys(expected, ready.computed.intention),
+        {attempt.apps[label]: intention for label, intention in ready.computed.intentions.items()},
     )
     return attempt.target.commit(ready.staged, expected, note)
 
@@ -86,7 +86,7 @@ def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:
     held = [note and note.intentions.get(app) for note, app in zip(notes, attempt.plan.app_ids, strict=True)]
     if any(intention is None for intention in held):
         return ended(attempt, Outcome.UNKNOWN, slices, f"{won_by} published first", published.version)
-    if all(intention == ready.computed.intention for intention in held):
+    if all(intention == ours for intention, ours in zip(held, ready.computed.intentions.values(), strict=True)):
         return ended(attempt, Outcome.ALREADY, slices, f"published by {won_by}", published.version)
     raise Superseded(
         f"another attempt ({won_by}) published first, with other code or other inputs",

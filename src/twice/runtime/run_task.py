@@ -9,7 +9,7 @@ from datetime import timedelta
 from twice.core.audit import measures_of
 from twice.core.failpoints import Point, hit
 from twice.core.ports import Measured, Staged
-from twice.core.record import Facts, InputRecord, SliceRecord
+from twice.core.record import TABLE, Facts, InputRecord, SliceRecord
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.since import Since, Window, told
 from twice.core.slice import Slice
@@ -20,7 +20,7 @@ from twice.runtime.attempt import Attempt, Ready, discarding, ended, reported
 from twice.runtime.audits import run_audits
 from twice.runtime.compute import Computed, Pins, compute, refuse_suspicions
 from twice.runtime.decide import Decision, SliceState, decide, difference, rerun_of
-from twice.runtime.lease import Heartbeat, claim_slices
+from twice.runtime.lease import Heartbeat, beating, claim_slices
 from twice.runtime.plan import make_plan
 from twice.runtime.publish import finish, publish
 from twice.runtime.retry import retrying
@@ -49,7 +49,7 @@ def _run_once(
     with trace.step("claim"):
         claim = claim_slices(shop, task, plan, kind, attempt, wait)
     hit(Point.AFTER_CLAIM)
-    with Heartbeat(shop, claim) as heartbeat, reported(shop, claim, trace):
+    with beating(shop, claim) as heartbeat, reported(shop, claim, trace):
         session = shop.engine.fresh()
         target = shop.target_of(task.target, session)
         return _run_claimed(Attempt(shop, task, plan, kind, claim, trace, session, target), heartbeat)
@@ -67,7 +67,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         computed = compute(attempt.shop, attempt.task, attempt.plan, pins, window)
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
-        return _unchanged(attempt, found, decision.why)
+        return _unchanged(attempt, found, decision.why, _pinned(attempt, computed))
     refuse_suspicions(attempt.task, computed, attempt.where)
     hit(Point.AFTER_COMPUTE)
     with step("stage"), discarding(attempt):
@@ -142,15 +142,21 @@ def _nothing_new(attempt: Attempt, found: Found, scope: Since) -> RunResult:
 def states(found: Found, computed: Computed) -> list[SliceState]:
     """What is known of each slice, for `decide`."""
     return [
-        SliceState(label, generation, found.intentions[label], computed.intention)
+        SliceState(label, generation, found.intentions[label], computed.intentions[label])
         for label, generation in found.generations.items()
     ]
 
 
-def _unchanged(attempt: Attempt, found: Found, why: str) -> RunResult:
+def _unchanged(attempt: Attempt, found: Found, why: str, pinned: tuple[InputRecord, ...] = ()) -> RunResult:
     """Nothing to write. The table was only read."""
     ledger = attempt.shop.ledger
-    facts = Facts(why=why, version=found.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds)
+    facts = Facts(
+        inputs=pinned,
+        why=why,
+        version=found.version,
+        notes=tuple(attempt.notes),
+        seconds=attempt.trace.seconds,
+    )
     ledger.close_attempt(attempt.id, AttemptState.UNCHANGED, facts)
     ledger.discarded(attempt.id)
     slices = []
@@ -189,35 +195,46 @@ def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) 
             f"{staged.rows + staged.deduplicated} rows were staged, but {counted} rows of the slice were computed",
             fix="Run it again. If it happens twice, the task's code gives another result each time it is evaluated.",
         )
-    if staged.rows == 0 and attempt.task.policy.empty == "refuse":
+    empty = [label for label, slice_ in measured.items() if not slice_.rows]
+    if empty and attempt.task.policy.empty == "refuse":
+        told = "the result" if len(measured) == 1 else f"the result of {', '.join(empty[:3])}"
         raise EmptyRefused(
-            'the result is empty, and the task says empty="refuse"',
+            f'{told} is empty, and the task says empty="refuse"',
             fix="Check its inputs for this slice. To let an empty result empty the slice, leave out empty=.",
         )
 
 
 def _slice_records(found: Found, computed: Computed, measured: Mapping[str, Measured]) -> tuple[SliceRecord, ...]:
     return tuple(
-        SliceRecord(label, generation, computed.intention, measured[label].rows, measured[label].fingerprint)
+        SliceRecord(label, generation, computed.intentions[label], measured[label].rows, measured[label].fingerprint)
         for label, generation in found.generations.items()
     )
 
 
 def _input_records(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
+    leaves = tuple(
+        InputRecord(label, leaf.kind, leaf.name, leaf.identity, leaf.version)
+        for label, mine in computed.leaves.items()
+        for leaf in mine
+    )
+    return leaves + _pinned(attempt, computed)
+
+
+def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
+    """Up to these versions of its tables the slices are known to be right: the logs tell what came after."""
     return tuple(
-        InputRecord(slice_.label, leaf.kind, leaf.name, leaf.identity, leaf.version)
+        InputRecord(slice_.label, TABLE, table, None, version)
         for slice_ in attempt.plan.slices
-        for leaf in computed.leaves
+        for table, version in sorted(computed.tables.items())
     )
 
 
 def _audit(attempt: Attempt, ready: Ready) -> Ready:
     """Fail before anyone sees it. Dying in here leaves the table as it was."""
     ledger = attempt.shop.ledger
-    known = [ledger.run(attempt.task.name, slice_.label) for slice_ in attempt.plan.slices]
-    before = [run.rows for run in known if run is not None and run.rows is not None]
-    rows_before = sum(before) if before else None
-    results = run_audits(attempt.shop, attempt.task, attempt.target, ready.staged, ready.measured, rows_before)
+    known = {slice_.label: ledger.run(attempt.task.name, slice_.label) for slice_ in attempt.plan.slices}
+    before = {label: None if run is None else run.rows for label, run in known.items()}
+    results = run_audits(attempt.shop, attempt.task, attempt.target, ready.staged, ready.measured, before)
     facts = Facts(audits=results, seconds=attempt.trace.seconds)
     failed = [audit for audit in results if audit.stops]
     if failed:

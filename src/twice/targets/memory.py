@@ -6,6 +6,7 @@ The runtime's tests run on it without a JVM. One object may be shared by threads
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -13,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from twice.core.failpoints import Point, hit
-from twice.core.ports import Column, Foreign, Held, Landed, Lost, Published, Shape, Staged
+from twice.core.ports import Column, Foreign, Held, Landed, Lost, Published, Shape, Span, Staged, Touched
 from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
@@ -135,6 +136,24 @@ class MemoryTarget:
             for (_, before), (number, after) in pairwise(versions)
             if after.note is None and _touched(before, after, slices)
         )
+
+    def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
+        held = self._tables.get(table.name)
+        if held is None:
+            return None
+        number, _ = held.latest
+        if not 0 <= since <= number:
+            return Touched(table.name, number, None)
+        at = None if column is None else [c.name.lower() for c in held.shape.columns].index(column.lower())
+        spans = [
+            Span(version) if at is None or row[at] is None else Span(version, row[at], row[at])
+            for version in range(since + 1, number + 1)
+            for row in _exchanged(held.versions[version - 1], held.versions[version])
+        ]
+        return Touched(table.name, number, tuple(spans))
+
+    def one_slice_only(self, table: TableName) -> str | None:  # noqa: ARG002 - a commit here takes any number
+        return None
 
     def stage(
         self, table: TableName, frame: Rows | None, plan: Plan, attempt: str, *, read_at: int | None = None
@@ -266,6 +285,12 @@ def _held(table: _Table, app: str, generation: int) -> Held:
         if version.note is not None and version.note.generations.get(app) == generation:
             return Held(generation, number, version.note)
     return Held(generation, None, None)
+
+
+def _exchanged(before: _Version, after: _Version) -> list[tuple[Any, ...]]:
+    """The rows that one version has and the other has not, or has more often."""
+    old, new = (Counter(row for file in version.files for row in file.rows) for version in (before, after))
+    return [*(old - new), *(new - old)]
 
 
 def _touched(before: _Version, after: _Version, slices: Sequence[Slice]) -> bool:

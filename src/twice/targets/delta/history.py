@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -120,7 +124,19 @@ class History:
         finally:
             stream.close()
 
+    @cached_property
+    def _local(self) -> Path | None:
+        """The log's folder, if it is one of this machine: read without the JVM, a commit takes a tenth of the time."""
+        folder = self._jvm.org.apache.hadoop.fs.Path(self._folder)
+        url = urlsplit(str(folder.getFileSystem(self._configuration).makeQualified(folder).toUri().toString()))
+        return Path(url2pathname(url.path)) if url.scheme == "file" else None
+
     def _text(self, name: str) -> str | None:
+        if self._local is not None:
+            try:
+                return (self._local / name).read_text(encoding="utf-8")
+            except FileNotFoundError:
+                return None
         stream = self._open(name)
         if stream is None:
             return None

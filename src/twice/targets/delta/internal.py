@@ -115,6 +115,11 @@ class Log:
         transaction = self._log.startTransaction(nothing, at)
         return Transaction(self._session, self._log, transaction, self._history)
 
+    @property
+    def name(self) -> str:
+        """The table's folder as a plan's scans tell it."""
+        return str(self._log.dataPath().toString())
+
     def partition_values(self, column: str) -> list[str | None]:
         """Every distinct value of the slice column, from the log alone."""
         files = DataFrame(self._fresh().allFiles().toDF(), self._session)

@@ -8,7 +8,7 @@ from dataclasses import replace as with_changes
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.ports import Foreign, Held, Landed, Lost, Published, Shape, Staged
+from twice.core.ports import Foreign, Held, Landed, Lost, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
@@ -21,6 +21,7 @@ from twice.targets.delta.lock import locked
 from twice.targets.delta.others import changes
 from twice.targets.delta.publish import Stage
 from twice.targets.delta.table import Table, why_public
+from twice.targets.delta.touched import touched
 from twice.targets.schema import check_names, drift
 
 # What a run's own session must not do behind its back, and what the manifest and the look need.
@@ -91,12 +92,19 @@ class DeltaTarget:
             held = Log(self._session, path).table()
             return () if held is None else changes(History(self._session, path), held, since, slices)
 
+    def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
+        path = self._locate(table)
+        with acting(self._session):
+            log = Log(self._session, path)
+            held = log.table()
+            return None if held is None else touched(History(self._session, path), log.name, held, since, column)
+
     def one_slice_only(self, table: TableName) -> str | None:
-        """Why this table takes one slice per commit; None if it takes several."""
         if not self._internal:
             return "the internal path is switched off"
         with acting(self._session):
-            return why_public(self._existing(table)[0])
+            held = Log(self._session, self._locate(table)).table()
+            return None if held is None else why_public(held)
 
     def stage(
         self, table: TableName, frame: DataFrame | None, plan: Plan, attempt: str, *, read_at: int | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from twice.core.failpoints import Point, hit
-from twice.core.ports import Column, Foreign, Frame, Landed, Lost, Published, Shape, Staged
+from twice.core.ports import Column, Foreign, Frame, Landed, Lost, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
@@ -63,6 +63,14 @@ class PostgresTarget:
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:  # noqa: ARG002
         """PostgreSQL does not remember who changed a row."""
         return ()
+
+    def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:  # noqa: ARG002
+        """PostgreSQL does not remember which rows a transaction changed."""
+        version = self.published(table, ()).version
+        return None if version is None else Touched(table.name, version, None)
+
+    def one_slice_only(self, table: TableName) -> str | None:  # noqa: ARG002 - a transaction takes any number
+        return None
 
     def stage(
         self, table: TableName, frame: Frame | None, plan: Plan, attempt: str, *, read_at: int | None = None

@@ -1,0 +1,257 @@
+"""A backfill: many slices made right by one frozen plan. Pure: what is planned, and how it is cut into batches.
+
+A plan is made once and stored. A batch is what one worker claims: one slice, or several that follow each other and
+are computed and published together. A batch may need others: a month is made after its days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any, Literal, cast
+
+from twice.core.slice import Slice
+from twice.core.token import Kind
+from twice.errors import UsageError
+
+Standing = Literal["missing", "failed", "stale", "published", "downstream"]
+"""How a slice stands when the plan is made. `downstream`: it reads a slice of the plan."""
+
+CHOICES: tuple[Standing, ...] = ("missing", "failed", "stale", "published")
+DEFAULT: tuple[Standing, ...] = ("missing", "failed")
+
+BatchSize = int | Literal["auto", "off"]
+ROWS_PER_BATCH = 2_000_000
+"""What `auto` aims at: enough to make one Spark job worth its start, little enough to do again after a crash."""
+LARGEST_BATCH = 400
+"""Beyond a year of days the tokens of one commit, not the rows, become the load."""
+
+
+class BackfillState(str, Enum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+
+
+class BatchState(str, Enum):
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # a batch it needs failed
+
+
+OPEN = (BatchState.PENDING, BatchState.CLAIMED)
+"""What is still to do, or being done."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asked for. Two requests are the same backfill if they are equal."""
+
+    task: str
+    first: str
+    last: str
+    only: tuple[Standing, ...] = DEFAULT
+    reverse: bool = False
+    batch: BatchSize = "auto"
+    restate: bool = False
+    silent: bool = True
+    downstream: bool = False
+
+    @property
+    def default_name(self) -> str:
+        parts = [self.task, self.first, self.last]
+        parts += ["-".join(self.only)] if self.only != DEFAULT else []
+        parts += [word for word, said in (("restate", self.restate), ("downstream", self.downstream)) if said]
+        return "_".join(parts)
+
+    def to_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Request:
+        return cls(**{**data, "only": tuple(data["only"])})
+
+
+@dataclass(frozen=True)
+class PlannedSlice:
+    """`generation` is what the table held when the plan was made: once it has moved on, the slice was made since."""
+
+    label: str
+    standing: Standing
+    why: str
+    generation: int = 0
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    number: int
+    task: str
+    slices: tuple[PlannedSlice, ...]
+    kind: Kind = "run"
+    needs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class BackfillPlan:
+    """`left_out` counts the slices of the range that the request does not ask for, by standing."""
+
+    name: str
+    request: Request
+    batches: tuple[PlannedBatch, ...]
+    left_out: Mapping[Standing, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def slices(self) -> tuple[tuple[str, PlannedSlice], ...]:
+        """Every slice with its task, in the order they are taken."""
+        return tuple((batch.task, slice_) for batch in self.batches for slice_ in batch.slices)
+
+    @property
+    def restated(self) -> int:
+        """How many published slices will be computed again."""
+        return sum(slice_.generation > 0 for _, slice_ in self.slices) if self.request.restate else 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a restated slice holds now, beside what it held. `sums` are those of the numeric columns that differ."""
+
+    identical: bool
+    rows_before: int | None
+    rows: int
+    sums: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.identical:
+            return "IDENTICAL"
+        rows = f"{self.rows - self.rows_before:+,} rows" if self.rows_before is not None else f"{self.rows:,} rows"
+        return ", ".join([f"CHANGED: {rows}", *(f"{name} {old} -> {new}" for name, (old, new) in self.sums.items())])
+
+
+@dataclass(frozen=True)
+class SliceEnd:
+    """How one slice of a batch ended well."""
+
+    label: str
+    outcome: str
+    rows: int | None = None
+    fingerprint: str | None = None
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True)
+class BatchClaim:
+    """A batch in one worker's hands. `tries` tells a slow worker from the one that followed."""
+
+    backfill: str
+    number: int
+    tries: int
+    task: str
+    slices: tuple[PlannedSlice, ...]
+    kind: Kind
+    silent: bool
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(slice_.label for slice_ in self.slices)
+
+
+@dataclass(frozen=True)
+class BatchRecord:
+    """A batch as the ledger knows it. `ends` has the slices that ended well."""
+
+    number: int
+    task: str
+    state: BatchState
+    slices: tuple[PlannedSlice, ...]
+    ends: tuple[SliceEnd, ...] = ()
+    needs: tuple[int, ...] = ()
+    holder: str | None = None
+    until: datetime | None = None
+    tries: int = 0
+    error: Mapping[str, str] | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class BackfillRecord:
+    name: str
+    request: Request
+    state: BackfillState
+    created: datetime
+    slices: Mapping[BatchState, int]
+    rows: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(self.slices.values())
+
+    @property
+    def done(self) -> int:
+        return self.slices.get(BatchState.DONE, 0)
+
+    @property
+    def failed(self) -> int:
+        return self.slices.get(BatchState.FAILED, 0) + self.slices.get(BatchState.SKIPPED, 0)
+
+    @property
+    def open(self) -> int:
+        return sum(self.slices.get(state, 0) for state in OPEN)
+
+    @property
+    def complete(self) -> bool:
+        return self.done == self.total
+
+
+def parse_only(text: str) -> tuple[Standing, ...]:
+    """`missing,failed`, in the order the standings are known by, each once."""
+    words = [word.strip() for word in text.split(",")]
+    unknown = [word for word in words if word not in CHOICES]
+    if unknown:
+        raise UsageError(f"--only {text}: {unknown[0]!r} is no standing", fix=f"Choose from: {', '.join(CHOICES)}.")
+    return tuple(choice for choice in CHOICES if choice in words)
+
+
+def parse_batch(text: str) -> BatchSize:
+    if text in ("auto", "off"):
+        return cast(BatchSize, text)
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    raise UsageError(f"--batch {text} is no number of slices", fix="Give a number, auto or off.")
+
+
+def batch_size(asked: BatchSize, rows_per_slice: float | None) -> int:
+    """How many slices one batch takes. Without any knowledge of their rows, a month of days."""
+    if asked == "off":
+        return 1
+    if asked != "auto":
+        return asked
+    if rows_per_slice is None:
+        return 30
+    return max(1, min(LARGEST_BATCH, int(ROWS_PER_BATCH / max(rows_per_slice, 1.0))))
+
+
+def neighbours(slices: Iterable[Slice], most: int) -> list[tuple[Slice, ...]]:
+    """Groups of at most so many slices that follow each other without a gap, oldest first.
+
+    A batch is computed over one range of its inputs: a slice that is not asked for must not lie inside.
+    """
+    groups: list[list[Slice]] = []
+    for slice_ in sorted(slices):
+        if groups and len(groups[-1]) < most and groups[-1][-1].end == slice_.start:
+            groups[-1].append(slice_)
+        else:
+            groups.append([slice_])
+    return [tuple(group) for group in groups]
+
+
+def halves(slices: Sequence[PlannedSlice]) -> tuple[tuple[PlannedSlice, ...], ...]:
+    """A failed batch, cut in two: after a few rounds the bad slice stands alone."""
+    middle = (len(slices) + 1) // 2
+    return tuple(part for part in (tuple(slices[:middle]), tuple(slices[middle:])) if part)

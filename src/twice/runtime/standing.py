@@ -1,0 +1,181 @@
+"""How do many slices stand? From the ledger and the inputs' logs, without building a plan for each.
+
+The answer is `decide`'s, as for a run; only what the inputs of now are is read from what their tables' commits
+touched since. In doubt a slice counts as stale: its run looks closer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from twice.core.backfill import PlannedSlice
+from twice.core.ports import Span, Touched
+from twice.core.record import TABLE, InputRecord, RunRecord
+from twice.core.slice import Slice
+from twice.core.task import Read, TableName, Task
+from twice.core.time_scope import TimeScope
+from twice.core.token import Intention, app_id
+from twice.runtime.decide import SliceState, decide, rerun_of
+from twice.runtime.workshop import Workshop
+
+_HARMLESS = frozenset({"literal", "rows"})
+"""Leaves that are the same whenever the code and the pinned tables are."""
+_INSTANT = timedelta(microseconds=1)
+
+
+def standings(shop: Workshop, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
+    """Each slice's standing and why, in the order given. Reads only."""
+    apps = [app_id(shop.project.id, task.name, slice_.label) for slice_ in slices]
+    generations = shop.target_of(task.target, session).published(task.target, apps).generations
+    runs = {run.label: run for run in shop.ledger.runs(task.name)}
+    held = shop.ledger.inputs(task.name)
+    changes = _changes(shop, task, slices, held, session)
+    code = shop.code_hash(task)
+    found = []
+    for slice_, app in zip(slices, apps, strict=True):
+        run, generation = runs.get(slice_.label), generations[app]
+        if run is not None and run.generation != generation:
+            run = replace(run, intention=None)  # the table knows better, and nobody remembers its inputs
+        reason = _reason(changes, slice_, held.get(slice_.label, ())) if generation else None
+        found.append(_standing(task, slice_, generation, run, code, reason))
+    return tuple(found)
+
+
+def _standing(
+    task: Task, slice_: Slice, generation: int, run: RunRecord | None, code: str, changed: str | None
+) -> PlannedSlice:
+    if run is not None and run.failed:
+        why = "it is quarantined" if run.quarantined else f"its last attempt: {_ended(run)}"
+        return PlannedSlice(slice_.label, "failed", why, generation)
+    published = run.intention if run is not None else None
+    inputs = published.inputs if published is not None and changed is None else ""
+    state = SliceState(slice_.label, generation, published, Intention(code, inputs))
+    decision = decide("run", rerun_of(task), [state])
+    if generation == 0:
+        return PlannedSlice(slice_.label, "missing", decision.why, generation)
+    if not decision.compute:
+        return PlannedSlice(slice_.label, "published", decision.why, generation)
+    same_code = published is not None and published.code == code
+    why = changed if changed is not None and same_code else decision.why
+    return PlannedSlice(slice_.label, "stale", why, generation)
+
+
+def _ended(run: RunRecord) -> str:
+    return run.last_state.value if run.last_state else "unknown"
+
+
+@dataclass(frozen=True)
+class _Change:
+    """One table's changes: its name in a plan's leaves, and for each slice the newest version that touched what the
+    slice reads of it. `since` is how far back the log was read; `lost`: it does not reach back so far."""
+
+    leaf: str
+    newest: Mapping[str, int]
+    since: int
+    lost: bool
+
+
+def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence[InputRecord]) -> str | None:
+    """Why the inputs of a published slice may not be what they were; None if the logs show that they are."""
+    pinned = {record.name: record.version for record in held if record.kind == TABLE}
+    if not pinned:
+        return "nobody remembers which versions of its inputs it read"
+    known = set()
+    for table, version in sorted(pinned.items()):
+        change = changes.get(table)
+        if change is None or version is None:
+            return f"its input {table} cannot be compared"
+        known.add(change.leaf)
+        if change.newest.get(slice_.label, -1) > version or (change.lost and version < change.since):
+            return f"its input {table} changed since version {version}"
+    return _unlogged(held, known)
+
+
+def _unlogged(held: Sequence[InputRecord], known: set[str]) -> str | None:
+    """A leaf that belongs to none of the pinned tables: no log tells of its changes."""
+    for record in held:
+        if record.kind in _HARMLESS or record.kind == TABLE:
+            continue
+        if record.identity is None:
+            return "an input has no version to compare"
+        if record.name not in known:
+            return f"it reads {record.name}, whose changes no log tells"
+    return None
+
+
+def _changes(
+    shop: Workshop, task: Task, slices: Sequence[Slice], held: Mapping[str, Sequence[InputRecord]], session: Any
+) -> dict[str, _Change | None]:
+    """For every table that one of the slices was pinned to, declared or not."""
+    oldest: dict[str, int] = {}
+    wanted = {slice_.label for slice_ in slices}
+    for label, records in held.items():
+        for record in records if label in wanted else ():
+            if record.kind == TABLE and record.version is not None:
+                oldest[record.name] = min(record.version, oldest.get(record.name, record.version))
+    declared: dict[str, list[Read]] = {}
+    for source in task.inputs.values():
+        declared.setdefault(source.table.name, []).append(source)
+    return {
+        name: _change(shop, task, slices, declared.get(name, [Read(TableName.parse(name))]), since, session)
+        for name, since in oldest.items()
+    }
+
+
+def _change(
+    shop: Workshop, task: Task, slices: Sequence[Slice], reads: Sequence[Read], since: int, session: Any
+) -> _Change | None:
+    """A table that is read twice, cut in two ways, is touched where one of them is."""
+    newest: dict[str, int] = {}
+    leaf, lost, version = "", False, 0
+    for source in reads:
+        table = source.table
+        found = shop.target_of(table, session).touched(table, since, source.by)
+        if found is None:
+            return None
+        leaf, version, lost = found.name, found.version, lost or found.spans is None
+        for label, at in _newest(task, slices, source, found).items():
+            newest[label] = max(at, newest.get(label, -1))
+    return _Change(leaf, newest, version if lost else since, lost)
+
+
+def _newest(task: Task, slices: Sequence[Slice], source: Read, touched: Touched) -> dict[str, int]:
+    """By label: the newest commit that may have touched what the slice reads. Spans fall on few slices each, so this
+    is quick for ten thousand of both."""
+    spans = touched.spans or ()
+    everywhere = max((span.version for span in spans if span.low is None or span.high is None), default=-1)
+    newest = dict.fromkeys((slice_.label for slice_ in slices), everywhere) if everywhere >= 0 else {}
+    if source.by is None or not isinstance(task.scope, TimeScope):
+        anywhere = max((span.version for span in spans), default=-1)
+        return dict.fromkeys((slice_.label for slice_ in slices), anywhere)
+    ordered = sorted(slices)
+    zone = ZoneInfo(task.scope.zone) if task.scope.zone else timezone.utc
+    begins = [task.scope.widened(slice_, source.before) for slice_ in ordered]
+    ends = [slice_.end for slice_ in ordered]
+    for span in spans:
+        if span.low is None or span.high is None:
+            continue
+        low, high = _instants(span, zone)
+        for at in range(bisect_right(ends, low), bisect_left(begins, high)):
+            label = ordered[at].label
+            newest[label] = max(span.version, newest.get(label, -1))
+    return newest
+
+
+def _instants(span: Span, zone: Any) -> tuple[datetime, datetime]:
+    """`[low, high)` as instants. A date is meant as a day of the scope's zone, as when an input is cut."""
+    assert span.low is not None and span.high is not None
+    if isinstance(span.high, datetime):
+        return _begin(span.low, zone), span.high + _INSTANT
+    return _begin(span.low, zone), _begin(span.high + timedelta(days=1), zone)
+
+
+def _begin(value: date | datetime, zone: Any) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    return datetime(value.year, value.month, value.day, tzinfo=zone).astimezone(timezone.utc)

@@ -1,0 +1,233 @@
+"""A worker: claims a batch of a backfill, makes its slices right, records it, takes the next.
+
+Any number of workers, in threads, processes or hosts, share one backfill through the ledger. A worker that dies loses
+its claim; the next one looks at the table first, so what had landed is not done again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from twice.core.backfill import (
+    BackfillRecord,
+    BackfillState,
+    BatchClaim,
+    Comparison,
+    PlannedSlice,
+    SliceEnd,
+    neighbours,
+)
+from twice.core.run import Outcome, RunResult
+from twice.core.scope import slice_named
+from twice.core.slice import Slice
+from twice.core.task import Task
+from twice.core.transience import signs_of
+from twice.errors import EnvironmentProblem, Quarantined, RunError, TwiceError
+from twice.ledgers.backfills import Backfills
+from twice.runtime.holder import is_gone
+from twice.runtime.lease import Heartbeat
+from twice.runtime.plan import make_plan
+from twice.runtime.run_task import run_task
+from twice.runtime.settle import look
+from twice.runtime.workshop import Workshop
+
+POLL = 0.5
+_JVM_GONE = "py4j.protocol.Py4JNetworkError"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something to tell about a batch: it was `done`, it `failed`, or it was `split` to isolate what fails."""
+
+    kind: str
+    claim: BatchClaim
+    seconds: float
+    ends: tuple[SliceEnd, ...] = ()
+    error: TwiceError | None = None
+
+
+Tell = Callable[[Event], None]
+
+
+@dataclass
+class Stop:
+    """Asked once, a worker finishes the batch in hand and takes no other."""
+
+    asked: threading.Event
+
+    @classmethod
+    def never(cls) -> Stop:
+        return cls(threading.Event())
+
+    def __call__(self) -> bool:
+        return self.asked.is_set()
+
+
+def work(shop: Workshop, name: str, tell: Tell, stop: Stop, parallel: int = 1) -> BackfillRecord:
+    """Work on one backfill until nothing of it is left for this process to do: all done or failed, paused, cancelled,
+    or asked to stop. Threads share the session; each run has its own."""
+    if parallel == 1:
+        _take_turns(shop, name, tell, stop)
+    else:
+        _in_threads(shop, name, tell, stop, parallel)
+    shop.ledger.backfills.finish(name)
+    record = shop.ledger.backfills.record(name)
+    assert record is not None, name
+    return record
+
+
+def _in_threads(shop: Workshop, name: str, tell: Tell, stop: Stop, parallel: int) -> None:
+    failures: list[BaseException] = []
+
+    def turn() -> None:
+        try:
+            _take_turns(shop, name, tell, stop)
+        except BaseException as error:  # noqa: BLE001 - told by the thread that started us
+            failures.append(error)
+            stop.asked.set()
+
+    threads = [threading.Thread(target=turn, name=f"twice-worker-{at}", daemon=True) for at in range(parallel)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():  # in short waits: a thread that only joins hears no Ctrl-C
+            thread.join(POLL)
+    if failures:
+        raise failures[0]
+
+
+def _take_turns(shop: Workshop, name: str, tell: Tell, stop: Stop) -> None:
+    book = shop.ledger.backfills
+    while not stop():
+        claim = book.claim(name, shop.holder, shop.lease)
+        if claim is not None:
+            tell(_work_on(shop, book, claim))
+            continue
+        record = book.record(name)
+        if record is None or record.state is not BackfillState.RUNNING or not record.open:
+            return
+        if not _freed(book, name):
+            stop.asked.wait(POLL)  # others are at work, and may leave something
+
+
+def _freed(book: Backfills, name: str) -> bool:
+    """A worker that was killed on this machine need not be waited for."""
+    gone = [batch for batch in book.held(name) if batch.holder is not None and is_gone(batch.holder)]
+    freed = [book.free(name, batch.number, batch.tries) for batch in gone]
+    return any(freed)
+
+
+def _work_on(shop: Workshop, book: Backfills, claim: BatchClaim) -> Event:
+    """Dying in here leaves a claim that runs out and slices that are published or not: the next worker looks."""
+    began = shop.clock.monotonic()
+    try:
+        with Heartbeat(lambda: book.renew(claim, shop.lease), shop.lease, shop.clock):
+            ends = _make_right(shop, claim)
+    except TwiceError as error:
+        took = shop.clock.monotonic() - began
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            book.release(claim)
+            raise KeyboardInterrupt from error
+        if _is_of_this_process(error):
+            book.release(claim)
+            raise
+        # What every retry failed on for a passing reason is not for one of its slices to explain.
+        if len(claim.slices) > 1 and not isinstance(error, Quarantined):
+            book.split(claim)
+            return Event("split", claim, took, error=error)
+        book.failed(claim, error.details(), took)
+        return Event("failed", claim, took, error=error)
+    except (Exception, KeyboardInterrupt):
+        book.release(claim)
+        raise
+    took = shop.clock.monotonic() - began
+    book.done(claim, ends, took)
+    return Event("done", claim, took, ends)
+
+
+def _is_of_this_process(error: TwiceError) -> bool:
+    """Not the slice is wrong but this machine: every other slice would fail here just as well."""
+    if isinstance(error, EnvironmentProblem):
+        return True
+    return any(name == _JVM_GONE for signs in signs_of(error) for name in signs.classes)
+
+
+def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:
+    task = shop.project.tasks.get(claim.task)
+    if task is None:
+        raise RunError(
+            f"there is no task {claim.task!r} in this project any more",
+            where=f"{claim.task}[{claim.labels[0]}]",
+            fix="Declare it again (formerly= keeps its history), or cancel the backfill.",
+        )
+    planned = {slice_named(task.scope, slice_.label): slice_ for slice_ in claim.slices}
+    left: tuple[Slice, ...] = tuple(planned)
+    ends: list[SliceEnd] = []
+    if claim.kind == "restate" or len(planned) > 1:
+        left, ends = _not_made_since(shop, task, planned)
+    for group in neighbours(left, len(left) or 1):
+        ends += _run(shop, task, group, claim)
+    return tuple(sorted(ends, key=lambda end: end.label))
+
+
+def _not_made_since(
+    shop: Workshop, task: Task, planned: Mapping[Slice, PlannedSlice]
+) -> tuple[tuple[Slice, ...], list[SliceEnd]]:
+    """Slices whose generation has moved since the plan was frozen were made since, by a worker that did not live to
+    say so or by somebody's run: a restatement is not done a second time."""
+    plan = make_plan(shop.project.id, task, tuple(planned))
+    found = look(shop, task, plan, shop.target_of(task.target, shop.engine.fresh()))
+    made = [slice_ for slice_, known in planned.items() if found.generations[slice_.label] > known.generation]
+    runs = {slice_.label: shop.ledger.run(task.name, slice_.label) for slice_ in made}
+    ends = [
+        SliceEnd(label, Outcome.ALREADY.value, run.rows if run else None, run.fingerprint if run else None)
+        for label, run in runs.items()
+    ]
+    return tuple(slice_ for slice_ in planned if slice_ not in made), ends
+
+
+def _run(shop: Workshop, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
+    before = {slice_.label: shop.ledger.run(task.name, slice_.label) for slice_ in slices}
+    # A plain run of the same slice, or a dead worker's lease on it, is waited for.
+    result = run_task(shop, task, slices, claim.kind, wait=shop.lease + timedelta(seconds=10))
+    old = {label: run.fingerprint if run and run.generation else None for label, run in before.items()}
+    changed = [s for s in slices if old[s.label] not in (None, _fingerprint(result, s.label))]
+    compared = _sums(shop, task, changed, before, result) if claim.kind == "restate" else {}
+    ends = []
+    for made in result.slices:
+        comparison = None
+        if claim.kind == "restate" and old[made.label] is not None and made.rows is not None:
+            known = before[made.label]
+            same = made.fingerprint == old[made.label]
+            comparison = Comparison(same, known.rows if known else None, made.rows, compared.get(made.label, {}))
+        ends.append(SliceEnd(made.label, result.outcome.value, made.rows, made.fingerprint, comparison))
+    return ends
+
+
+def _fingerprint(result: RunResult, label: str) -> str | None:
+    return next(made.fingerprint for made in result.slices if made.label == label)
+
+
+def _sums(
+    shop: Workshop, task: Task, changed: list[Slice], before: Mapping[str, object], result: RunResult
+) -> Mapping[str, Mapping[str, tuple[str | None, str | None]]]:
+    """The sums that differ, by reading both versions of the table: only what changed is read, and only after it is
+    published."""
+    versions = {getattr(before[slice_.label], "version", None) for slice_ in changed}
+    if not changed or None in versions or result.version is None:
+        return {}
+    plan = make_plan(shop.project.id, task, tuple(changed))
+    target = shop.target_of(task.target, shop.engine.fresh())
+    try:
+        # Just before our commit: whoever published these slices, there they are as they were.
+        old = shop.engine.totals(target.read(task.target, result.version - 1), plan.slices)
+        new = shop.engine.totals(target.read(task.target, result.version), plan.slices)
+    except Exception:  # noqa: BLE001 - an old version may be gone (VACUUM); the rows are published all the same
+        return {}
+    return {
+        label: {name: (old[label].get(name), after) for name, after in sums.items() if old[label].get(name) != after}
+        for label, sums in new.items()
+    }

@@ -1,0 +1,75 @@
+"""Which rows the commits since a version may have touched: from the log's own words, without a Spark job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from twice.core.ports import Span, Touched
+from twice.targets.delta.history import History
+from twice.targets.delta.table import Table
+from twice.targets.grain import slice_value
+
+FARTHEST = 20_000
+"""So many commits are read; a table that moved further counts as changed everywhere."""
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def touched(history: History, name: str, table: Table, since: int, column: str | None) -> Touched:
+    """`name` is what a plan's leaves call this table."""
+    if not 0 <= since <= table.version or table.version - since > FARTHEST:
+        return Touched(name, table.version, None)
+    by = _Column.of(table, column)
+    spans: dict[Span, None] = {}
+    for version in range(since + 1, table.version + 1):
+        actions = history.actions(version)
+        if actions is None:
+            return Touched(name, table.version, None)
+        spans.update(dict.fromkeys(_spans(version, actions, by)))
+    return Touched(name, table.version, tuple(spans))
+
+
+class _Column:
+    """How a file of the table tells its values in one column: by its partition, or by its statistics."""
+
+    def __init__(self, name: str, type_: str, partition: bool) -> None:
+        self.name, self.type, self.partition = name, type_, partition
+
+    @classmethod
+    def of(cls, table: Table, name: str | None) -> _Column | None:
+        for column in table.shape.columns:
+            if name is not None and column.name.lower() == name.lower() and column.type in ("date", "timestamp"):
+                return cls(column.name, column.type, column.name in table.partition_columns)
+        return None
+
+    def span(self, version: int, file: dict[str, Any]) -> Span | None:
+        """None if no row of the file has a value: such rows are in no slice."""
+        if self.partition:
+            values = file.get("partitionValues")
+            if values is None:
+                return Span(version)
+            value = slice_value(values.get(self.name), self.type)
+            return None if value is None else Span(version, value, value)
+        try:
+            stats = json.loads(file["stats"])
+            low = slice_value(stats["minValues"][self.name], self.type)
+            high = slice_value(stats["maxValues"][self.name], self.type)
+        except (KeyError, TypeError, ValueError):
+            return Span(version)
+        # Statistics of instants are cut to milliseconds.
+        return Span(version, low, high + _MILLISECOND if isinstance(high, datetime) else high)
+
+
+def _spans(version: int, actions: Sequence[dict[str, Any]], by: _Column | None) -> Iterator[Span]:
+    for action in actions:
+        if "metaData" in action:
+            yield Span(version)  # other columns, or another table in its place
+        for file in (action.get("add"), action.get("remove")):
+            if file is None or not file.get("dataChange"):
+                continue
+            span = Span(version) if by is None else by.span(version, file)
+            if span is not None:
+                yield span

@@ -1,0 +1,471 @@
+"""Backfills on the memory target: the plan is frozen, workers carry it out, and nothing is done twice."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from twice import Daily, Monthly, Since, Whole, append_once, audit, days, read, task
+from twice import replace as replace_rows
+from twice.core.audit import Audit
+from twice.core.backfill import BackfillPlan, BackfillRecord, BackfillState, BatchState, Request, Standing
+from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.ports import Column
+from twice.core.project import assemble
+from twice.core.task import Task
+from twice.errors import EnvironmentProblem, UsageError
+from twice.runtime.backfill import cancel, pause, plan_backfill, resume, start
+from twice.runtime.run_task import run_task
+from twice.runtime.worker import Event, Stop, work
+from twice.targets.memory import Rows
+
+from .conftest import Bench, summed
+
+FIRST = date(2026, 1, 1)
+ALL: tuple[Standing, ...] = ("missing", "failed", "stale", "published")
+
+
+def orders(count: int, **amounts: int) -> list[tuple[int, date, int | None]]:
+    return [(n, FIRST + timedelta(days=n), amounts.get(f"d{n}", 100 + n)) for n in range(count)]
+
+
+def revenue(
+    function: Callable[..., Any] = summed,
+    audits: tuple[Audit, ...] = (),
+    batch: bool = True,
+    lookback: int = 0,
+    write: Any = None,
+) -> Task:
+    return task(
+        "shop.revenue",
+        scope=Daily("order_date", start="2026-01-01", batch=batch, lookback=lookback),
+        inputs={"orders": read("shop.orders", by="order_date")},
+        write=write or replace_rows(),
+        audits=audits,
+        name="revenue",
+    )(function)
+
+
+def request(last: int = 10, **changes: Any) -> Request:
+    day = FIRST + timedelta(days=last - 1)
+    return replace(Request("revenue", "2026-01-01", day.isoformat(), batch="off"), **changes)
+
+
+def labels(plan: BackfillPlan) -> list[list[str]]:
+    return [[slice_.label[-2:] for slice_ in batch.slices] for batch in plan.batches]
+
+
+def carry_out(bench: Bench, asked: Request, **options: Any) -> tuple[BackfillRecord, list[Event]]:
+    record, _ = start(bench.shop, asked)
+    return go_on(bench, record.name, **options)
+
+
+def go_on(bench: Bench, name: str, parallel: int = 1, tell: Any = None) -> tuple[BackfillRecord, list[Event]]:
+    events: list[Event] = []
+
+    def told(event: Event) -> None:
+        events.append(event)
+        if tell is not None:
+            tell(event)
+
+    return work(bench.shop, name, told, Stop.never(), parallel), events
+
+
+def generations(bench: Bench) -> dict[str, int]:
+    return {run.label[-2:]: run.generation for run in bench.ledger.runs("revenue")}
+
+
+@pytest.fixture
+def filled(bench: Bench) -> Bench:
+    bench.put_orders(*orders(40))
+    bench.declare(revenue())
+    return bench
+
+
+def clean(count: int) -> list[tuple[date, int]]:
+    return [(day, amount) for _, day, amount in orders(count)]  # type: ignore[misc]
+
+
+def test_a_plan_says_which_slices_and_why_and_changes_nothing(filled: Bench) -> None:
+    run_task(filled.shop, filled.shop.project.task("revenue"), (revenue().scope.slice_of("2026-01-03"),))  # type: ignore[union-attr]
+    plan = plan_backfill(filled.shop, request(4))
+    assert labels(plan) == [["01"], ["02"], ["04"]]
+    assert [slice_.why for _, slice_ in plan.slices] == ["never published"] * 3
+    assert plan.left_out == {"published": 1}
+    assert filled.ledger.backfills.records() == ()
+
+
+def test_a_backfill_publishes_every_slice_once_and_equals_single_runs(filled: Bench) -> None:
+    record, events = carry_out(filled, request(8))
+    assert (record.state, record.done, record.failed) == (BackfillState.FINISHED, 8, 0)
+    assert [event.kind for event in events] == ["done"] * 8
+    assert filled.revenue == clean(8)
+    assert set(generations(filled).values()) == {1}
+
+
+def test_batched_it_is_the_same_table_and_the_same_fingerprints(filled: Bench) -> None:
+    carry_out(filled, request(8))
+    alone = {run.label: run.fingerprint for run in filled.ledger.runs("revenue")}
+    version = filled.version
+    record, events = carry_out(filled, request(8, batch=3, restate=True, only=ALL))
+    assert [len(event.claim.slices) for event in events] == [3, 3, 2]
+    assert record.done == 8
+    assert filled.version == (version or 0) + 3
+    assert {run.label: run.fingerprint for run in filled.ledger.runs("revenue")} == alone
+    assert all(end.comparison is not None and end.comparison.identical for event in events for end in event.ends)
+
+
+def test_after_a_batch_a_single_run_finds_its_slice_published(filled: Bench) -> None:
+    carry_out(filled, request(10, batch=10))
+    declared = filled.shop.project.task("revenue")
+    assert filled.run(declared, "2026-01-04").why == "same code, same inputs"
+    filled.put_orders(*orders(40, d6=1))
+    assert plan_backfill(filled.shop, request(10, only=("stale",))).slices[0][1].label == "2026-01-07"
+    assert filled.run(declared, "2026-01-04").why == "same code, same inputs"
+    assert filled.run(declared, "2026-01-07").why == "its inputs changed"
+
+
+def test_a_batch_never_reaches_over_a_slice_that_is_not_asked_for(filled: Bench) -> None:
+    filled.run(filled.shop.project.task("revenue"), "2026-01-04")
+    assert labels(plan_backfill(filled.shop, request(8, batch=10))) == [
+        ["01", "02", "03"],
+        ["05", "06", "07", "08"],
+    ]
+
+
+def test_reverse_takes_the_newest_first(filled: Bench) -> None:
+    assert labels(plan_backfill(filled.shop, request(3, reverse=True))) == [["03"], ["02"], ["01"]]
+
+
+def test_a_second_start_resumes_the_same_plan_and_a_third_finds_it_complete(filled: Bench) -> None:
+    record, plan = start(filled.shop, request(6))
+    assert plan is not None
+    claim = filled.ledger.backfills.claim(record.name, "gone", timedelta(0))
+    assert claim is not None
+    again, fresh = start(filled.shop, request(6))
+    assert (again.name, fresh) == (record.name, None)
+    done, _ = go_on(filled, record.name)
+    assert done.complete
+    # Nothing is left: the same words are a new question now, with an empty answer.
+    other, plan = start(filled.shop, request(6))
+    assert (other.name, plan and plan.batches) == (f"{record.name}_2", ())
+
+
+def test_stopped_on_monday_and_resumed_on_friday_it_does_the_same_slices(filled: Bench) -> None:
+    filled.ledger.backfills.create(plan_backfill(filled.shop, request(6), "mine"))
+    stop = Stop.never()
+    work(filled.shop, "mine", lambda event: stop.asked.set(), stop)
+    planned = {slice_.label for batch in filled.ledger.backfills.batches("mine") for slice_ in batch.slices}
+    # By Friday the inputs have changed and somebody ran one of the days: a new plan would be another.
+    filled.put_orders(*orders(40, d0=1, d3=1))
+    filled.run(filled.shop.project.task("revenue"), "2026-01-05")
+    record, events = go_on(filled, "mine")
+    assert record.complete and record.total == 6
+    assert {label for event in events for label in event.claim.labels} == planned - {"2026-01-01"}
+
+
+def test_a_name_that_means_something_else_is_refused(filled: Bench) -> None:
+    start(filled.shop, request(3), "mine")
+    with pytest.raises(UsageError, match="there is a backfill mine already, and it was asked for something else"):
+        start(filled.shop, request(4), "mine")
+
+
+def test_one_bad_day_does_not_stop_the_rest_and_is_named(filled: Bench) -> None:
+    filled.put_orders(*orders(40, d4=-1))
+    filled.declare(revenue(audits=(audit.between("revenue", 0, 10_000),)))
+    record, events = carry_out(filled, request(16, batch=16))
+    assert (record.done, record.failed) == (15, 1), events
+    assert [(event.kind, len(event.claim.slices)) for event in events][:3] == [("split", 16), ("split", 8), ("done", 4)]
+    (bad,) = [b for b in filled.ledger.backfills.batches(record.name) if b.state is BatchState.FAILED]
+    assert [slice_.label for slice_ in bad.slices] == ["2026-01-05"]
+    assert bad.error is not None and bad.error["code"] == "audit-failed"
+    filled.put_orders(*orders(40))
+    again, events = carry_out(filled, request(16, batch=16))
+    assert [event.claim.labels for event in events] == [("2026-01-05",)]
+    assert again.complete and again.name == record.name
+    assert filled.revenue == clean(16)
+
+
+@pytest.mark.parametrize(
+    ("check", "what"),
+    [
+        (audit.rows(at_least=1), "0 rows"),
+        (audit.unique("revenue"), None),
+        (audit.custom(lambda frame: len(frame.rows) == 1, name="one row"), "does not hold"),
+        (audit.not_shrunk(to=0.5), "0 rows, 1 before"),
+    ],
+)
+def test_an_audit_judges_each_slice_of_a_batch_as_if_it_came_alone(
+    filled: Bench, check: Audit, what: str | None
+) -> None:
+    """Four days with one amount would not be unique together; three days without rows would hide behind the fourth."""
+    filled.put_orders(*orders(4, d0=5, d1=5, d2=5, d3=5))
+    filled.declare(revenue(audits=(check,)))
+    record, _ = carry_out(filled, request(4, batch=4))
+    assert record.complete, "every day alone is right"
+    if what is None:
+        return
+    filled.put_orders(*orders(3, d0=5, d1=5, d2=5))
+    record, _ = carry_out(filled, request(4, batch=4, restate=True, only=ALL))
+    (bad,) = [b for b in filled.ledger.backfills.batches(record.name) if b.state is BatchState.FAILED]
+    assert [slice_.label for slice_ in bad.slices] == ["2026-01-04"]
+    assert bad.error is not None and what in bad.error["what"]
+
+
+def test_a_paused_backfill_finishes_the_batch_in_hand_and_resumes_where_it_was(filled: Bench) -> None:
+    record, _ = start(filled.shop, request(6))
+    _, events = go_on(filled, record.name, tell=lambda event: pause(filled.shop, record.name))
+    assert len(events) == 1
+    assert len(filled.revenue) == 1
+    pause(filled.shop, record.name)  # a second time changes nothing
+    assert resume(filled.shop, record.name).state is BackfillState.RUNNING
+    assert go_on(filled, record.name)[0].complete
+    with pytest.raises(UsageError, match="is finished"):
+        pause(filled.shop, record.name)
+
+
+def test_a_cancelled_backfill_begins_nothing_more_and_only_resume_brings_it_back(filled: Bench) -> None:
+    record, _ = start(filled.shop, request(4))
+    cancel(filled.shop, record.name)
+    stopped, events = go_on(filled, record.name)
+    assert (stopped.state, events) == (BackfillState.CANCELLED, [])
+    resume(filled.shop, record.name)
+    assert go_on(filled, record.name)[0].complete
+
+
+def test_asked_once_to_stop_the_batch_in_hand_is_finished_and_nothing_is_left_half(filled: Bench) -> None:
+    record, _ = start(filled.shop, request(8, batch=2))
+    stop = Stop.never()
+    stopped = work(filled.shop, record.name, lambda event: stop.asked.set(), stop)
+    assert (stopped.done, stopped.open, stopped.state) == (2, 6, BackfillState.RUNNING)
+    assert filled.ledger.backfills.held(record.name) == ()
+    assert filled.leftovers == []
+
+
+def test_threads_share_the_slices_and_each_is_made_once(filled: Bench) -> None:
+    record, events = carry_out(filled, request(12), parallel=3)
+    assert record.complete
+    assert len(events) == 12
+    assert filled.revenue == clean(12)
+    assert set(generations(filled).values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "point"),
+    [*(("restate", point) for point in Point), ("run", Point.AFTER_CLAIM), ("run", Point.AFTER_COMMIT)],
+)
+def test_killed_anywhere_in_a_batch_the_next_worker_publishes_each_slice_exactly_once(
+    filled: Bench, kind: str, point: Point
+) -> None:
+    restate = kind == "restate"
+    if restate:
+        carry_out(filled, request(6, batch=6))
+    asked = request(6, batch=3, restate=True, only=ALL) if restate else request(6, batch=3)
+    record, _ = start(filled.shop, asked)
+    with pytest.raises(Crash), armed(crash_at(point)):
+        go_on(filled, record.name)
+    # As a kill leaves it: the claim is not given back, the lease has to run out.
+    filled.clock.ahead += timedelta(hours=1)
+    done, _ = go_on(filled, record.name)
+    assert done.complete
+    assert set(generations(filled).values()) == {2 if restate else 1}
+    assert filled.revenue == clean(6)
+
+
+def test_a_worker_stopped_at_random_any_number_of_times_loses_and_doubles_nothing(filled: Bench) -> None:
+    chance = random.Random(11)
+    record, _ = start(filled.shop, request(9, batch=3))
+    for _ in range(60):
+        point = chance.choice(list(Point))
+        act = chance.choice([pause, cancel, None])
+        try:
+            with armed(crash_at(point) if chance.random() < 0.6 else (lambda _: None)):
+                go_on(filled, record.name, tell=lambda event, act=act: act and act(filled.shop, record.name))
+        except Crash:
+            filled.clock.ahead += timedelta(hours=1)
+        except UsageError:
+            pass  # paused a second after another had cancelled it
+        if resume(filled.shop, record.name).complete:
+            break
+    assert go_on(filled, record.name)[0].complete
+    assert set(generations(filled).values()) == {1}
+    assert filled.revenue == clean(9)
+
+
+def test_restating_says_which_changed_by_how_much_and_which_are_identical(filled: Bench) -> None:
+    carry_out(filled, request(6))
+    filled.put_orders(*orders(40, d2=5000), (99, FIRST + timedelta(days=2), 1))
+    asked = request(6, restate=True, only=ALL, batch=4)
+    plan = plan_backfill(filled.shop, asked)
+    assert plan.restated == 6
+    record, _ = carry_out(filled, asked)
+    ends = [end for b in filled.ledger.backfills.batches(record.name) for end in b.ends]
+    told = {end.label[-2:]: str(end.comparison) for end in ends}
+    assert told.pop("03") == "CHANGED: +0 rows, revenue 102 -> 5001"
+    assert set(told.values()) == {"IDENTICAL"}
+
+
+def test_published_slices_are_left_alone_unless_restate_is_said(filled: Bench) -> None:
+    with pytest.raises(UsageError, match="only on purpose. Say so with --restate"):
+        plan_backfill(filled.shop, request(3, only=ALL))
+    carry_out(filled, request(3))
+    assert plan_backfill(filled.shop, request(3)).batches == ()
+
+
+def test_lookback_adds_nothing_to_a_backfill(filled: Bench) -> None:
+    """Its plan names every slice; a run looks back because its caller names one."""
+    filled.declare(revenue(lookback=3))
+    plan = plan_backfill(filled.shop, replace(request(10), first="2026-01-06"))
+    assert labels(plan) == [["06"], ["07"], ["08"], ["09"], ["10"]]
+
+
+@pytest.mark.parametrize(
+    ("batch", "write", "why"),
+    [
+        (False, None, "revenue does not say batch=True on its scope"),
+        (True, append_once(), "append_once() publishes slices one by one"),
+    ],
+)
+def test_a_task_that_cannot_be_batched_falls_back_and_says_so(filled: Bench, batch: bool, write: Any, why: str) -> None:
+    filled.declare(revenue(batch=batch, write=write))
+    plan = plan_backfill(filled.shop, request(3, batch=3))
+    assert (labels(plan), plan.notes) == ([["01"], ["02"], ["03"]], (f"one slice per commit: {why}",))
+
+
+def test_auto_takes_many_small_slices_together(filled: Bench) -> None:
+    assert [len(batch) for batch in labels(plan_backfill(filled.shop, request(40, batch="auto")))] == [40]
+
+
+@pytest.mark.parametrize(
+    ("scope", "fix"),
+    [
+        (Whole(), "twice restate revenue"),
+        (Since("order_date", initial="2026-01-01"), "twice mark reset revenue"),
+    ],
+)
+def test_a_task_without_slices_has_nothing_to_backfill(filled: Bench, scope: Any, fix: str) -> None:
+    by = "order_date" if isinstance(scope, Since) else None
+    write = append_once() if isinstance(scope, Since) else replace_rows()
+    inputs = {"orders": read("shop.orders", by=by)}
+    filled.declare(task("shop.revenue", scope=scope, inputs=inputs, write=write, name="revenue")(summed))
+    with pytest.raises(UsageError, match=fix):
+        plan_backfill(filled.shop, request(3))
+
+
+def test_a_slice_that_somebody_is_at_work_on_is_waited_for(filled: Bench) -> None:
+    shop = replace(filled.shop, lease=timedelta(seconds=2))
+    held = filled.ledger.claim(
+        "revenue", ["2026-01-01"], attempt="other", kind="run", holder="elsewhere:1", lease=timedelta(seconds=1)
+    )
+    assert held
+    record, _ = start(shop, request(2))
+    assert work(shop, record.name, lambda event: None, Stop.never()).complete
+
+
+def monthly(function: Callable[..., Any] | None = None) -> Task:
+    def sums(revenue: Rows) -> Rows:
+        totals: dict[date, int] = {}
+        for day, amount in revenue.rows:
+            totals[day.replace(day=1)] = totals.get(day.replace(day=1), 0) + amount
+        return Rows((Column("order_date", "date"), Column("total", "bigint")), tuple(sorted(totals.items())))
+
+    return task(
+        "shop.months",
+        scope=Monthly("order_date", start="2026-01"),
+        inputs={"revenue": read("shop.revenue", by="order_date")},
+        write=replace_rows(),
+        name="months",
+    )(function or sums)
+
+
+def weekly() -> Task:
+    def kept(revenue: Rows) -> Rows:
+        return Rows(revenue.columns, revenue.rows[-1:])
+
+    return task(
+        "shop.weeks",
+        scope=Daily("order_date", start="2026-01-01"),
+        inputs={"revenue": read("shop.revenue", by="order_date", before=days(6))},
+        write=replace_rows(),
+        name="weeks",
+    )(kept)
+
+
+def declare(bench: Bench, *tasks: Task) -> None:
+    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+
+
+def test_downstream_a_day_is_followed_by_its_month_once_all_its_days_are_made(filled: Bench) -> None:
+    declare(filled, revenue(), monthly())
+    plan = plan_backfill(filled.shop, request(40, downstream=True, batch=20))
+    below = [batch for batch in plan.batches if batch.task == "months"]
+    assert [(batch.slices[0].label, batch.needs) for batch in below] == [("2026-01", (1, 2)), ("2026-02", (2,))]
+    assert below[0].slices[0].why == "it reads revenue"
+    record, events = carry_out(filled, request(40, downstream=True, batch=20))
+    assert record.complete
+    assert [event.claim.labels[0] for event in events][-2:] == ["2026-01", "2026-02"]
+    totals = sorted(filled.target.read(monthly().target).values("total"), reverse=True)
+    assert totals == [sum(100 + n for n in range(31)), sum(100 + n for n in range(31, 40))]
+
+
+def test_downstream_the_days_that_look_back_to_a_restated_day_follow_it(filled: Bench) -> None:
+    declare(filled, revenue(), weekly())
+    carry_out(filled, request(20, batch=20))
+    asked = replace(request(3, downstream=True, restate=True, only=ALL), first="2026-01-03")
+    plan = plan_backfill(filled.shop, asked)
+    assert labels(plan) == [["03"], *[[f"{day:02d}"] for day in range(3, 10)]]
+
+
+def test_downstream_of_a_failed_day_its_month_is_skipped_and_the_retry_makes_both(filled: Bench) -> None:
+    filled.put_orders(*orders(40, d4=-1))
+    declare(filled, revenue(audits=(audit.between("revenue", 0, 10_000),)), monthly())
+    record, _ = carry_out(filled, request(10, downstream=True, batch=10))
+    assert (record.done, record.failed) == (9, 2)
+    filled.put_orders(*orders(40))
+    again, events = carry_out(filled, request(10, downstream=True, batch=10))
+    assert again.complete
+    assert [event.claim.labels[0] for event in events] == ["2026-01-05", "2026-01"]
+
+
+def test_an_incremental_reader_is_named_and_left_to_itself(filled: Bench) -> None:
+    follower = task(
+        "shop.copy",
+        scope=Since("order_date", initial="2026-01-01"),
+        inputs={"revenue": read("shop.revenue", by="order_date")},
+        write=append_once(),
+        name="copy",
+    )(lambda revenue: revenue)
+    declare(filled, revenue(), follower)
+    plan = plan_backfill(filled.shop, request(3, downstream=True))
+    assert plan.notes == ("copy is incremental and is not part of it: it goes on from its mark by itself",)
+
+
+def test_a_ledger_out_of_order_in_this_process_stops_the_worker_and_spoils_no_slice(filled: Bench) -> None:
+    def broken(orders: Rows) -> Rows:
+        raise EnvironmentProblem("the JVM is gone")
+
+    record, _ = start(filled.shop, request(3))
+    filled.declare(revenue(broken))
+    with pytest.raises(EnvironmentProblem):
+        go_on(filled, record.name)
+    after = filled.ledger.backfills.record(record.name)
+    assert after is not None and after.slices == {BatchState.PENDING: 3}
+
+
+def test_an_interrupt_gives_the_batch_back(filled: Bench) -> None:
+    def interrupted(orders: Rows) -> Rows:
+        raise KeyboardInterrupt
+
+    record, _ = start(filled.shop, request(3))
+    filled.declare(revenue(interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        go_on(filled, record.name)
+    after = filled.ledger.backfills.record(record.name)
+    assert after is not None and after.slices == {BatchState.PENDING: 3}
+    filled.declare(revenue())
+    assert go_on(filled, record.name)[0].complete
