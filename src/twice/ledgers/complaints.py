@@ -52,7 +52,7 @@ SQLITE = (
     ),
 )
 
-# Before a session exists psycopg has no SQLSTATE to give, only the server's words: both are looked for.
+# By SQLSTATE; before a session exists psycopg has none to give, only the server's words.
 POSTGRES = (
     Complaint(
         "password authentication failed",
@@ -115,9 +115,11 @@ def of_sqlite(message: str) -> Complaint:
 
 
 def of_postgres(message: str, sqlstate: str | None, line_broke: bool) -> Complaint:
-    """`line_broke`: the driver itself says that the connection is gone."""
+    """By the server's own code where there is one. `line_broke`: the driver itself says that the connection is gone."""
     for known in POSTGRES:
         is_state = known.words[:2].isdigit()
-        if (sqlstate or "").startswith(known.words) if is_state else known.words in message:
+        if sqlstate is not None and is_state and sqlstate.startswith(known.words):
+            return known
+        if sqlstate is None and not is_state and known.words in message:
             return known
     return OUT_OF_REACH if line_broke else UNKNOWN

@@ -128,7 +128,12 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def bench(tmp_path: Path, empty_ledger: Path) -> Iterator[Bench]:
     clock = ShiftedClock()
     shutil.copy(empty_ledger, tmp_path / "ledger.db")
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock)
+    made = make_bench(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock), tmp_path, clock)
+    yield made
+    made.ledger.close()
+
+
+def make_bench(ledger: Ledger, root: Path, clock: ShiftedClock) -> Bench:
     target = MemoryTarget()
     code, pauses = ["v1"], list[float]()
     shop = Workshop(
@@ -139,11 +144,10 @@ def bench(tmp_path: Path, empty_ledger: Path) -> Iterator[Bench]:
         code_hash=lambda declared: code[0],
         clock=clock,
         holder="test",
-        root=tmp_path,
+        root=root,
         pause=pauses.append,
         draw=lambda: 0.5,
     )
     bench = Bench(shop, target, clock, code, pauses)
     bench.put_orders((1, DAY, 10), (2, DAY, 5), (3, NEXT, 7))
-    yield bench
-    bench.ledger.close()
+    return bench
