@@ -13,35 +13,19 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from py4j.clientserver import ClientServerConnection
+from talking import pausing, say
 
 from twice.config import load
-from twice.core.failpoints import Point, armed
 from twice.errors import TwiceError
 from twice.runtime.lease import Heartbeat
 from twice.targets.delta.internal import Transaction
 from twice.wiring import OpenProject
-
-
-def say(**answer: Any) -> None:
-    print(json.dumps(answer), flush=True)
-
-
-def pausing(point: str | None) -> AbstractContextManager[None]:
-    if point is None:
-        return nullcontext()
-
-    def pause(passed: Point) -> None:
-        if passed.value == point:
-            say(paused=point)
-            sys.stdin.readline()
-
-    return armed(pause)
 
 
 @contextmanager

@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 WORKER = Path(__file__).with_name("worker.py")
+PLAIN_WORKER = Path(__file__).with_name("plain_worker.py")
 PATIENCE = 200.0
 
 
 class Worker:
     """One worker process; every wait is bounded."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, *arguments: Path | str, script: Path = WORKER) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(WORKER), str(root)],
+            [sys.executable, str(script), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
