@@ -5,13 +5,14 @@ Everything public is here. Importing it loads no engine: pyspark comes in with t
 
 from twice.api import session, sql_task, task
 from twice.core import audit
+from twice.core.effect import Result, call, email, slack, webhook
 from twice.core.retry import Retry
 from twice.core.run import Outcome, RunResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
 from twice.core.since import Since
 from twice.core.task import Policy, read
 from twice.engine.keys import stable_row_hash, surrogate_key
-from twice.errors import TwiceError
+from twice.errors import EffectRefused, TwiceError
 from twice.strategies.append_once import append_once
 from twice.strategies.insert_new import insert_new
 from twice.strategies.merge import merge
@@ -21,11 +22,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Daily",
+    "EffectRefused",
     "Every",
     "Hourly",
     "Monthly",
     "Outcome",
     "Policy",
+    "Result",
     "Retry",
     "RunResult",
     "Since",
@@ -33,15 +36,19 @@ __all__ = [
     "Whole",
     "append_once",
     "audit",
+    "call",
     "days",
+    "email",
     "hours",
     "insert_new",
     "merge",
     "read",
     "replace",
     "session",
+    "slack",
     "sql_task",
     "stable_row_hash",
     "surrogate_key",
     "task",
+    "webhook",
 ]

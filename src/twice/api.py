@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.audit import Audit
+from twice.core.effect import Effect, tidy_effects
 from twice.core.ports import Frame
 from twice.core.scope import Scope
 from twice.core.task import Policy, Read, Strategy, TableName, Task, check_task, tidy_audits
@@ -32,6 +33,7 @@ def task(
     write: Strategy,
     inputs: Mapping[str, Read] | None = None,
     audits: Sequence[Audit] = (),
+    effects: Sequence[Effect] = (),
     policy: Policy | None = None,
     name: str | None = None,
     formerly: Sequence[str] = (),
@@ -47,6 +49,7 @@ def task(
             write=write,
             function=function,
             audits=tidy_audits(audits, name or function.__name__),
+            effects=tidy_effects(effects, name or function.__name__),
             policy=policy or Policy(),
             formerly=tuple(formerly),
             source=_source(function),
@@ -65,6 +68,7 @@ def sql_task(
     write: Strategy,
     inputs: Mapping[str, Read],
     audits: Sequence[Audit] = (),
+    effects: Sequence[Effect] = (),
     policy: Policy | None = None,
     name: str | None = None,
     formerly: Sequence[str] = (),
@@ -96,6 +100,7 @@ def sql_task(
         write=write,
         function=_query(bound, views, parameters),
         audits=tidy_audits(audits, title),
+        effects=tidy_effects(effects, title),
         policy=policy or Policy(),
         formerly=tuple(formerly),
         sql=text,

@@ -6,6 +6,7 @@
     ├── SliceBusy                   another attempt holds the lease of this slice            exit 3
     ├── EnvironmentProblem          Java, jars, Spark or the ledger cannot be used here      exit 4
     │   └── LedgerOutOfReach        the ledger's server went away, or never answered
+    ├── EffectRefused               an effect was surely not carried out; your function may say so  exit 1
     └── RunError                    one run of one task failed                               exit 1
         ├── UserCodeError           the task's own code raised
         ├── InputMissing            an input table does not exist or cannot be read
@@ -88,6 +89,17 @@ class EnvironmentProblem(TwiceError):
 
 class LedgerOutOfReach(EnvironmentProblem):
     code = "ledger-out-of-reach"
+
+
+class EffectRefused(TwiceError):
+    """Raised by a function given to `call`: surely nothing happened. `for_good`: the same again would fail again."""
+
+    code = "effect-refused"
+
+    def __init__(self, what: str, *, for_good: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(what)
+        self.for_good = for_good
+        self.retry_after = retry_after
 
 
 class RunError(TwiceError):

@@ -248,6 +248,16 @@ def settle_at_once(url: str, start: str, attempts: str) -> None:
     tell(closed)
 
 
+def take_effects(url: str, start: str) -> None:
+    """Begin to send every effect that is due; which ones this process got."""
+    ledger = Ledger.open(url)
+    due = ledger.outbox.due(None, 1000)
+    _wait_for(start)
+    begun = [effect.id for effect in due if ledger.outbox.begin(effect, str(os.getpid()), MINUTE)]
+    ledger.close()
+    tell(begun)
+
+
 def tell(found: object) -> None:
     sys.stdout.write(json.dumps(found))
 
@@ -267,6 +277,7 @@ ROLES: dict[str, Callable[..., None]] = {
     "take_over": take_over,
     "claim_and_release": claim_and_release,
     "settle_at_once": settle_at_once,
+    "take_effects": take_effects,
 }
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def rebuild(
 @boundary
 def export(to: File = None, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
     """Write everything in the ledger as JSON lines. Passwords in URLs are hidden."""
-    from twice.config.secret import hide_passwords
+    from twice.core.reference import hide_passwords
     from twice.wiring import open_project
 
     count = 0

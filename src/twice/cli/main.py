@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from twice.cli import care, configuration, create, graph, ledger, lint, marks, records, runs
+from twice.cli import care, configuration, create, effects, graph, ledger, lint, marks, records, runs
 
 app = typer.Typer(
     name="twice",
@@ -20,6 +20,7 @@ app = typer.Typer(
 mark_app = typer.Typer(help="Where an incremental task is.", no_args_is_help=True, rich_markup_mode=None)
 ledger_app = typer.Typer(help="Look after the ledger.", no_args_is_help=True, rich_markup_mode=None)
 config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
+effects_app = typer.Typer(help="What is said after a publish.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command("init")(create.init)
 app.command("run")(runs.run)
@@ -43,6 +44,11 @@ ledger_app.command("rebuild")(ledger.rebuild)
 ledger_app.command("export")(ledger.export)
 app.add_typer(config_app, name="config")
 config_app.command("show")(configuration.show)
+app.add_typer(effects_app, name="effects")
+effects_app.command("list")(effects.list_)
+effects_app.command("show")(effects.show)
+effects_app.command("send")(effects.send)
+effects_app.command("resolve")(effects.resolve)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec
 
 import typer
 
-from twice.core.failpoints import Point, armed, kill_at
+from twice.core.failpoints import Action, Point, SendPoint, armed, kill_at
 from twice.errors import TwiceError, UsageError
 
 SCHEMA_VERSION = 1
@@ -72,13 +72,12 @@ def plain(value: Any) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _failpoint() -> Callable[[Point], None]:
+def _failpoint() -> Action:
     """TWICE_FAILPOINT=before_commit makes this process die there, for crash tests and the demo."""
     name = os.environ.get("TWICE_FAILPOINT")
     if not name:
         return lambda _: None
-    try:
-        return kill_at(Point(name))
-    except ValueError:
-        known = ", ".join(point.value for point in Point)
-        raise UsageError(f"TWICE_FAILPOINT={name!r} is no failpoint", fix=f"Known: {known}.") from None
+    known: dict[str, Point | SendPoint] = {point.value: point for point in (*Point, *SendPoint)}
+    if name not in known:
+        raise UsageError(f"TWICE_FAILPOINT={name!r} is no failpoint", fix=f"Known: {', '.join(known)}.")
+    return kill_at(known[name])

@@ -31,7 +31,7 @@ def status(
 ) -> int:
     """Show what is published, what failed.
 
-    Every slice the ledger knows. Exit 1 if the last attempt at one failed.
+    Every slice the ledger knows. Exit 1 if the last attempt at one failed, or an effect waits for a person.
     """
     from twice.wiring import open_project
 
@@ -40,13 +40,20 @@ def status(
     with open_project(project, profile) as opened:
         found = opened.status(task, wanted)
         marks = opened.marks(found.runs)
+        effects = opened.ledger.outbox.counts(task)
+    waiting = {state.value: count for state, count in effects.items() if state.waits_for_a_person}
     if output is Format.json:
-        print_json({"runs": [_run_data(run) for run in found.runs], "total": found.total, "failed": found.failed})
+        runs = [_run_data(run) for run in found.runs]
+        told = {state.value: count for state, count in effects.items()}
+        print_json({"runs": runs, "total": found.total, "failed": found.failed, "effects": told})
     elif not found.runs:
         print("nothing has run yet\nnext: twice run TASK --date DATE")
     else:
         _print_overview(found, marks)
-    return 1 if found.failed else 0
+    if waiting and output is Format.text:
+        print(f"effects wait for a person: {', '.join(f'{count} {state}' for state, count in waiting.items())}")
+        print("next: twice effects list")
+    return 1 if found.failed or waiting else 0
 
 
 @boundary
@@ -78,12 +85,12 @@ def history(
 
 
 def _print_overview(found: Overview, marks: Mapping[tuple[str, str], str]) -> None:
-    _table(
+    print_table(
         ("slice", "published", "generation", "rows", "last attempt"),
         [
             (
                 f"{run.task}[{run.label}]",
-                _moment(run.published) if run.generation else "-",
+                moment(run.published) if run.generation else "-",
                 marks.get((run.task, run.label)) or str(run.generation or "-"),
                 "-" if run.rows is None else f"{run.rows:,}",
                 _last(run),
@@ -102,7 +109,7 @@ def _print_overview(found: Overview, marks: Mapping[tuple[str, str], str]) -> No
 def _print_attempt(attempt: AttemptRecord) -> None:
     labels = ", ".join(slice_.label for slice_ in attempt.slices)
     print(f"{attempt.task}[{labels}]  attempt {attempt.id[:8]}  {attempt.kind}: {attempt.state.value}")
-    print(f"  {_moment(attempt.started)} to {_moment(attempt.finished)} by {attempt.holder}, fence {attempt.fence}")
+    print(f"  {moment(attempt.started)} to {moment(attempt.finished)} by {attempt.holder}, fence {attempt.fence}")
     for slice_ in attempt.slices:
         if slice_.rows is not None:
             generation = "" if slice_.aim is None else f" for generation {slice_.aim}"
@@ -135,13 +142,13 @@ def _last(run: RunRecord) -> str:
     return run.last_state.value if run.last_state else "-"
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
     for row in (head, *rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _moment(moment: Any) -> str:
+def moment(moment: Any) -> str:
     return "-" if moment is None else str(moment.strftime("%Y-%m-%d %H:%M:%S"))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, Wait, boundary, print_json, tell
-from twice.core.run import Outcome, RunResult
+from twice.core.run import EffectEnd, Outcome, RunResult
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 OptionalTask = Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task's name (or --all).")]
 Everything = Annotated[bool, typer.Option("--all", help="Every task of that date, in the order of their inputs.")]
 Start = Annotated[str | None, typer.Option("--start", help="With --end: a data interval, e.g. an orchestrator's.")]
+Silent = Annotated[bool, typer.Option("--silent", help="Publish without saying anything: no effects.")]
 End = Annotated[str | None, typer.Option("--end", help="Where the data interval ends (not included).")]
 
 _SAID = {
@@ -41,6 +42,7 @@ def run(
     start: Start = None,
     end: End = None,
     wait: Wait = None,
+    silent: Silent = False,
     output: Output = Format.text,
     project: Folder = Path(),
     profile: Profile = None,
@@ -51,12 +53,14 @@ def run(
     Publishes it, unless the same code on the same inputs is published already.
     """
     if everything:
-        if task is not None or start is not None or end is not None:
-            raise UsageError("--all takes a --date, no task and no interval", fix="twice run --all --date 2026-06-09")
+        if task is not None or start is not None or end is not None or silent:
+            raise UsageError(
+                "--all takes a --date, no task, no interval and no --silent", fix="twice run --all --date 2026-06-09"
+            )
         return _run_all(date, _patience(wait), output, (project, profile))
     if task is None:
         raise UsageError("no task given", fix="Name one, or run them all with --all.")
-    return _run("run", task, date, (start, end), wait, output, (project, profile))
+    return _run("run", task, date, (start, end), (wait, silent), output, (project, profile))
 
 
 @boundary
@@ -64,6 +68,7 @@ def restate(
     task: TaskName,
     date: Date = None,
     wait: Wait = None,
+    silent: Silent = False,
     output: Output = Format.text,
     project: Folder = Path(),
     profile: Profile = None,
@@ -73,7 +78,7 @@ def restate(
 
     On purpose, whatever changed or not; says IDENTICAL or CHANGED.
     """
-    return _run("restate", task, date, (None, None), wait, output, (project, profile))
+    return _run("restate", task, date, (None, None), (wait, silent), output, (project, profile))
 
 
 @boundary
@@ -133,7 +138,7 @@ def _run(
     task: str,
     date: str | None,
     interval: tuple[str | None, str | None],
-    wait: float | None,
+    manner: tuple[float | None, bool],
     output: Format,
     place: tuple[Path, str | None],
 ) -> int:
@@ -141,7 +146,7 @@ def _run(
 
     with open_project(*place) as opened:
         slices = opened.slices(task, date, _interval(interval, date))
-        results = opened.run(task, slices, kind, _patience(wait))
+        results = opened.run(task, slices, kind, _patience(manner[0]), manner[1])
     if output is Format.json:
         print_json({"results": [_as_data(result) for result in results]})
     else:
@@ -226,6 +231,8 @@ def _print_result(result: RunResult) -> None:
     if result.audits:
         passed = sum(audit.passed for audit in result.audits)
         print(f"  audits: {passed} of {len(result.audits)} passed")
+    for effect in result.effects:
+        print(f"  effect {effect.name}: {_effect_said(effect)}")
     for note in result.notes:
         print(f"  note: {note}")
     print(f"  took {sum(result.seconds.values()):.1f} s")
@@ -233,6 +240,15 @@ def _print_result(result: RunResult) -> None:
 
 def _dated(result: RunResult) -> str:
     return "" if result.mark or result.outcome is Outcome.NOTHING_NEW else f" --date {result.slices[-1].label}"
+
+
+def _effect_said(effect: EffectEnd) -> str:
+    why = f" ({effect.why})" if effect.why else ""
+    if effect.already:
+        return f"already said for this slice: {effect.state.value}{why}"
+    if effect.state.waits_for_a_person:
+        return f"{effect.state.value.replace('_', ' ').upper()}{why}; next: twice effects show {effect.id}"
+    return f"{effect.state.value}{why}"
 
 
 def _print_forecast(forecast: Forecast) -> None:

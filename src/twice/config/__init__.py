@@ -14,6 +14,13 @@
     short_jobs = false
     conf = { "spark.sql.shuffle.partitions" = "8" }
 
+    [effects]
+    send = true
+    allow = ["hooks.internal"]               # beyond public https
+    slack_token = "${env:SLACK_TOKEN}"
+    smtp = "smtp://twice:${env:SMTP_PASSWORD}@mail.example.com:587"
+    smtp_from = "pipelines@example.com"
+
     [profiles.prod]                          # chosen by --profile or TWICE_PROFILE
     ledger = "${env:LEDGER_URL}"
 
@@ -24,7 +31,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,12 +39,13 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from twice.config.secret import Secret, hide_passwords
+from twice.config.secret import Secret
 from twice.config.sources import find, layers
-from twice.config.written import PREFIX, Written, check_names, invalid, origin_of
+from twice.config.written import PREFIX, Written, WrittenEffects, check_names, invalid, origin_of
+from twice.core.reference import REFERENCE, hide_passwords
 from twice.errors import DeclarationError
 
-__all__ = ["Explained", "Secret", "Settings", "SparkSettings", "explain", "load"]
+__all__ = ["EffectSettings", "Explained", "Secret", "Settings", "SparkSettings", "explain", "load"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,19 @@ class SparkSettings:
 
 
 @dataclass(frozen=True)
+class EffectSettings:
+    """How effects go out. The secrets stay references: a sender reveals them while it sends."""
+
+    send: bool
+    allow: tuple[str, ...]
+    slack_token: str | None
+    slack_url: str | None
+    smtp: str | None
+    smtp_from: str | None
+    certificates: Path | None
+
+
+@dataclass(frozen=True)
 class Settings:
     """Settings as they are used: every path absolute, every secret hidden until it is needed."""
 
@@ -66,6 +87,7 @@ class Settings:
     lease_seconds: int
     roots: tuple[str, ...]
     spark: SparkSettings
+    effects: EffectSettings
     root: Path
     file: Path
     profile: str | None = None
@@ -108,7 +130,7 @@ def load(start: Path, profile: str | None = None) -> Settings:
 
 def explain(settings: Settings) -> tuple[Explained, ...]:
     """Every setting with its value and where it came from, for `config show`."""
-    spark = settings.spark
+    spark, effects = settings.spark, settings.effects
     values = {
         "project": settings.project,
         "profile": settings.profile or "",
@@ -121,6 +143,13 @@ def explain(settings: Settings) -> tuple[Explained, ...]:
         "spark.master": hide_passwords(spark.master),
         "spark.memory": spark.memory or "",
         "spark.short_jobs": str(spark.short_jobs).lower(),
+        "effects.send": str(effects.send).lower(),
+        "effects.allow": ", ".join(effects.allow),
+        "effects.slack_token": Secret(effects.slack_token or "").shown("slack_token"),
+        "effects.slack_url": hide_passwords(effects.slack_url or ""),
+        "effects.smtp": hide_passwords(effects.smtp or ""),
+        "effects.smtp_from": effects.smtp_from or "",
+        "effects.certificates": str(effects.certificates or ""),
     } | {f"spark.conf.{name}": value.shown(name) for name, value in sorted(spark.conf.items())}
     return tuple(Explained(name, value, settings.origins.get(name, "default")) for name, value in values.items())
 
@@ -161,6 +190,7 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
         lease_seconds=written.lease_seconds,
         roots=tuple(place if "://" in place else str(path("roots", place)) for place in written.roots),
         spark=SparkSettings(written.spark.master, written.spark.memory, written.spark.short_jobs, conf),
+        effects=_effects(written.effects, path),
         root=root,
         file=file,
         profile=profile,
@@ -174,6 +204,26 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
                 fix='Name one below the file: pipelines = ["pipelines"].',
             )
     return settings
+
+
+def _effects(written: WrittenEffects, path: Callable[[str, str], Path]) -> EffectSettings:
+    for name, text in (("slack_token", written.slack_token), ("smtp", written.smtp), ("slack_url", written.slack_url)):
+        if text is not None and (
+            hide_passwords(text) != text or (name == "slack_token" and not REFERENCE.search(text))
+        ):
+            raise DeclarationError(
+                f"effects.{name} holds a secret",
+                fix="Write ${env:NAME} in its place, and set that variable.",
+            )
+    return EffectSettings(
+        written.send,
+        written.allow,
+        written.slack_token,
+        written.slack_url,
+        written.smtp,
+        written.smtp_from,
+        path("effects.certificates", written.certificates) if written.certificates else None,
+    )
 
 
 def _url(text: str, root: Path) -> str:

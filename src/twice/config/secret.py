@@ -6,13 +6,8 @@ import os
 import re
 from typing import Any
 
+from twice.core.reference import HIDDEN, REFERENCE, hide_passwords, is_reference, sounds_secret
 from twice.errors import DeclarationError
-
-HIDDEN = "***"
-
-_REFERENCE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
-_PASSWORD = re.compile(r"(?<=://)([^/@\s]*?):([^/@\s]*(?:@[^/@\s]*)*)@")
-_SECRET_NAME = re.compile(r"secret|password|passwd|token|credential|api.?key|access.?key|private.?key", re.IGNORECASE)
 
 
 class Secret:
@@ -29,18 +24,18 @@ class Secret:
 
     def reveal(self) -> str:
         """The text with its references resolved, now. DeclarationError if the environment lacks one."""
-        return _REFERENCE.sub(self._resolved, self._text)
+        return REFERENCE.sub(self._resolved, self._text)
 
     @property
     def reference(self) -> bool:
         """Whether it is nothing but references, which may be shown: they name a secret and hold none."""
-        return not _REFERENCE.sub("", self._text)
+        return is_reference(self._text)
 
     def shown(self, name: str = "") -> str:
         """As people may see it: URLs without their passwords; nothing at all under a name that tells a secret."""
         if self.reference:
             return self._text
-        return HIDDEN if _SECRET_NAME.search(name) else hide_passwords(self._text)
+        return HIDDEN if sounds_secret(name) else hide_passwords(self._text)
 
     def _resolved(self, match: re.Match[str]) -> str:
         try:
@@ -67,16 +62,3 @@ class Secret:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a Secret does not leave its process")
-
-
-def hide_passwords(text: str) -> str:
-    """Passwords of URLs and secret-sounding parameters replaced; `${env:NAME}` in their place may be seen."""
-
-    def hidden(match: re.Match[str]) -> str:
-        return match[0] if _REFERENCE.fullmatch(match[2]) else f"{match[1]}:{HIDDEN}@"
-
-    def hidden_parameter(match: re.Match[str]) -> str:
-        shown = _REFERENCE.fullmatch(match[2]) or not _SECRET_NAME.search(match[1])
-        return match[0] if shown else f"{match[1]}={HIDDEN}"
-
-    return re.sub(r"(?<=[?&;])([^=&;\s]+)=([^&;\s]*)", hidden_parameter, _PASSWORD.sub(hidden, text))

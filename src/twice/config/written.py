@@ -36,6 +36,17 @@ class WrittenSpark(BaseModel):
     conf: dict[str, Annotated[str, BeforeValidator(_plain)]] = Field(default_factory=dict)
 
 
+class WrittenEffects(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    send: bool = True
+    allow: _Listed = ()
+    slack_token: str | None = None
+    slack_url: str | None = None
+    smtp: str | None = None
+    smtp_from: str | None = Field(default=None, pattern=r"^[^@\s]+@[^@\s]+$")
+    certificates: str | None = None
+
+
 class Written(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter="_", env_nested_max_split=1, env_ignore_empty=True, extra="forbid"
@@ -48,6 +59,7 @@ class Written(BaseSettings):
     lease_seconds: int = Field(default=300, gt=0)
     roots: _Listed = ()
     spark: WrittenSpark = WrittenSpark()
+    effects: WrittenEffects = WrittenEffects()
 
     @classmethod
     def settings_customise_sources(cls, *_: Any, **sources: Any) -> tuple[Any, ...]:
@@ -64,6 +76,9 @@ _FIXES = {
     "spark.short_jobs": "Say true or false: short_jobs = true.",
     "spark.memory": 'Give a number and a unit: memory = "2g".',
     "spark.conf": 'Give names and texts: conf = { "spark.sql.shuffle.partitions" = "8" }.',
+    "effects.send": "Say true or false: send = true.",
+    "effects.allow": 'Give hosts or networks: allow = ["hooks.internal", "10.1.0.0/16"].',
+    "effects.smtp_from": 'Give one address: smtp_from = "pipelines@example.com".',
     "format": 'Name a table system: format = "delta".',
     "pipelines": 'Give the folders: pipelines = ["pipelines"].',
     "roots": 'Give the folders or locations: roots = ["s3://bucket/tables"].',
@@ -72,10 +87,14 @@ _FIXES = {
 
 def check_names(values: Mapping[str, Any], origin: str) -> None:
     """DeclarationError for a key that is none, with the nearest one that is."""
-    spark = values.get("spark", {})
-    if not isinstance(spark, dict):
-        raise DeclarationError("spark must be a table", where=origin_of("spark", origin), fix="Write [spark].")
-    for prefix, table, model in (("", values, Written), ("spark.", spark, WrittenSpark)):
+    tables: list[tuple[str, Mapping[str, Any], type[BaseModel]]] = [("", values, Written)]
+    nested: dict[str, type[BaseModel]] = {"spark": WrittenSpark, "effects": WrittenEffects}
+    for key, inner_model in nested.items():
+        inner = values.get(key, {})
+        if not isinstance(inner, dict):
+            raise DeclarationError(f"{key} must be a table", where=origin_of(key, origin), fix=f"Write [{key}].")
+        tables.append((f"{key}.", inner, inner_model))
+    for prefix, table, model in tables:
         for name in table:
             if name not in model.model_fields:
                 close = difflib.get_close_matches(name, model.model_fields, 1, 0.5)

@@ -30,15 +30,27 @@ class Point(str, Enum):
     AFTER_FINISH = "after_finish"
 
 
+class SendPoint(str, Enum):
+    """In the order an effect meets them, from the publish on record to the receipt on record."""
+
+    RELEASED = "released"  # landed and on record; its text is not made yet
+    RENDERED = "rendered"  # its text is stored
+    BEFORE_SENDING = "before_sending"
+    SENDING = "sending"  # committed as being sent; nothing has left
+    LEAVING = "leaving"  # connected; the next thing that happens is the first byte
+    ANSWERED = "answered"  # the receiver has answered; the ledger does not know yet
+    RECORDED = "recorded"
+
+
 class Crash(BaseException):
     """The in-process stand-in for a kill: no handler of ours may catch it and tidy up."""
 
 
-Action = Callable[[Point], None]
+Action = Callable[[Point | SendPoint], None]
 _armed: ContextVar[Action | None] = ContextVar("twice_failpoints", default=None)
 
 
-def hit(point: Point) -> None:
+def hit(point: Point | SendPoint) -> None:
     """Pass a point. Does nothing unless a test armed it."""
     action = _armed.get()
     if action is not None:
@@ -54,18 +66,18 @@ def armed(action: Action) -> Iterator[None]:
         _armed.reset(token)
 
 
-def crash_at(point: Point) -> Action:
-    def act(passed: Point) -> None:
+def crash_at(point: Point | SendPoint) -> Action:
+    def act(passed: Point | SendPoint) -> None:
         if passed is point:
             raise Crash(point.value)
 
     return act
 
 
-def kill_at(point: Point) -> Action:
+def kill_at(point: Point | SendPoint) -> Action:
     """SIGKILL to this process's whole group: Python and its JVM die at once, like a lost machine."""
 
-    def act(passed: Point) -> None:
+    def act(passed: Point | SendPoint) -> None:
         if passed is point:
             os.killpg(os.getpgid(0), signal.SIGKILL)
 

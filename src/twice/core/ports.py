@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from twice.core.audit import Measure
+from twice.core.effect import Effect, Message, Result
+from twice.core.outbox import Answer
 from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
@@ -257,6 +259,35 @@ class Engine(Protocol):
 
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         """How many rows share their values in these columns with an earlier row. NULL equals NULL."""
+
+    def sample(self, frame: Frame, slice_: Slice, count: int) -> tuple[Mapping[str, Any], ...]:
+        """The first rows of a slice in the order of their columns, by column name."""
+
+
+class NotLeaving(Exception):
+    """This try may not go on: it was silent for too long, and others have judged it. Nothing has left."""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What one try sends. `function` only where the effect is a call."""
+
+    key: str
+    keyed: bool
+    message: Message
+    function: Callable[[Result, str], Any] | None = None
+
+
+class Sender(Protocol):
+    """One kind of receiver. A try is one request: no retries of its own, no redirects, and an end in time."""
+
+    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:
+        """The very bytes that every try sends. Calls the user's functions; changes nothing."""
+
+    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
+        """Send it once and tell apart: accepted, surely refused, in doubt. `leaving` is called when the next thing
+        is the first byte (or what the receiver acts on); if it raises NotLeaving, nothing is sent. No secret is in
+        the answer. Dying in here leaves doubt."""
 
 
 class Clock(Protocol):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from twice.core.audit import AuditResult
+from twice.core.outbox import EffectState
 from twice.core.write import Changes
 
 
@@ -58,6 +59,18 @@ class SliceResult:
 
 
 @dataclass(frozen=True)
+class EffectEnd:
+    """Where an effect of a slice stands after a run. `already`: an earlier publish had said it."""
+
+    label: str
+    name: str
+    id: int
+    state: EffectState
+    why: str | None
+    already: bool
+
+
+@dataclass(frozen=True)
 class RunResult:
     """One run's end. `why` says why it was computed, or why not; `notes` what a person should know.
     `mark` is where an incremental task is now; `more`: its source goes further, another run will take it."""
@@ -74,3 +87,4 @@ class RunResult:
     changes: Changes | None = None
     mark: str | None = None
     more: bool = False
+    effects: tuple[EffectEnd, ...] = ()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from twice.core.audit import Audit
+from twice.core.effect import Effect
 from twice.core.retry import Retry
 from twice.core.scope import Scope, Whole
 from twice.core.since import Since
@@ -121,6 +122,7 @@ class Task:
     write: Strategy
     function: Callable[..., Any]
     audits: tuple[Audit, ...] = ()
+    effects: tuple[Effect, ...] = ()
     policy: Policy = field(default_factory=Policy)
     formerly: tuple[str, ...] = ()
     sql: str | None = None
@@ -169,6 +171,13 @@ def check_task(task: Task) -> None:
         )
     if isinstance(task.scope, Since):
         _check_cursor(task, task.scope)
+        mute = [effect.name for effect in task.effects if effect.again == "never"]
+        if mute:
+            raise DeclarationError(
+                f"the effect {mute[0]} would speak once and never again: an incremental task has one slice for ever",
+                where=task.name,
+                fix='Say again="on_restate": then it speaks of every publish.',
+            )
     try:
         task.write.check(task.scope, task.policy)
     except DeclarationError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,13 @@ def listed(columns: Sequence[Column]) -> str:
 
 def is_numeric(type_: str) -> bool:
     return type_.partition("(")[0] in ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+
+
+def as_plain(value: Any) -> Any:
+    """A value as JSON holds it; what JSON does not know becomes text."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value if isinstance(value, (type(None), bool, int, str)) else str(value)
 
 
 def quoted(name: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -13,13 +14,15 @@ from pyspark.sql import functions as sf
 
 from twice.core.ports import Column, Shape
 from twice.core.since import CursorValue, Window, type_of
-from twice.core.slice import SliceValue
+from twice.core.slice import Slice, SliceValue
 from twice.core.time_scope import SliceColumn
-from twice.engine.columns import declared, not_a_frame, quoted, refuse_twins
+from twice.engine.columns import as_plain, declared, find, not_a_frame, quoted, refuse_twins
 from twice.engine.fingerprint import key_hash
 from twice.engine.session import run_of
 from twice.engine.slices import check_given, check_source, cursor_of, cut_of, type_of_cursor
 from twice.errors import ResultRefused
+
+_UNORDERED = re.compile(r"\bmap<|\bvariant\b")
 
 
 def columns_of(frame: DataFrame) -> tuple[Column, ...]:
@@ -101,6 +104,19 @@ def duplicates(frame: DataFrame, columns: Sequence[str]) -> int:
     if not _surplus(frame.groupBy(key_hash(frame, columns).alias("key")).count()):
         return 0
     return _surplus(frame.groupBy(*names).count())
+
+
+def sample(frame: DataFrame, slice_: Slice, count: int) -> tuple[Mapping[str, Any], ...]:
+    """The first rows of a slice in the order of those columns that have one. A merged table may not hold the column
+    that its slices are cut by: then the first rows of all."""
+    columns = columns_of(frame)
+    bounds = slice_.bounds
+    if bounds is not None and find(columns, bounds.column) is not None:
+        at = sf.col(quoted(bounds.column))
+        frame = frame.where((at >= moment(bounds.low)) & (at < moment(bounds.high)))
+    ordered = [quoted(column.name) for column in columns if not _UNORDERED.search(column.type)]
+    found = frame.orderBy(*ordered).limit(count).collect() if ordered else frame.limit(count).collect()
+    return tuple({name: as_plain(value) for name, value in row.asDict().items()} for row in found)
 
 
 def derived(held: SliceColumn, source: SparkColumn) -> SparkColumn:

@@ -13,7 +13,7 @@ from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Portion, S
 from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
-from twice.engine.columns import declared, is_numeric, not_a_frame, refuse_twins
+from twice.engine.columns import as_plain, declared, find, is_numeric, not_a_frame, refuse_twins
 from twice.engine.slices import check_given, check_source, cursor_of, cut_of, value_of
 
 
@@ -94,6 +94,15 @@ class PlainEngine:
         order = [_index(frame, column) for column in columns]
         keys = [tuple(row[at] for at in order) for row in frame.rows]
         return len(keys) - len(set(keys))
+
+    def sample(self, frame: Frame, slice_: Slice, count: int) -> tuple[Mapping[str, Any], ...]:
+        names = [column.name for column in frame.columns]
+        held = slice_.bounds is None or find(frame.columns, slice_.bounds.column) is None
+        rows = sorted(
+            (frame if held else _inside(frame, slice_)).rows,
+            key=lambda row: [(value is not None, value) for value in row],
+        )
+        return tuple(dict(zip(names, map(as_plain, row), strict=True)) for row in rows[:count])
 
 
 def _measured(frame: Frame, measures: Sequence[Measure]) -> Measured:

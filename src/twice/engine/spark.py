@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -63,3 +64,6 @@ class SparkEngine:
 
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         return frames.duplicates(frame, columns)
+
+    def sample(self, frame: Frame, slice_: Slice, count: int) -> tuple[Mapping[str, Any], ...]:
+        return frames.sample(frame, slice_, count)

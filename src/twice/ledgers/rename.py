@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Select, Table, delete, or_, select, update
 
+from twice.ledgers.effect_tables import COUNTS, effects
 from twice.ledgers.schema import attempts, batches, leases, planned, runs, slices
 from twice.ledgers.transitions import move_forward
 
@@ -22,6 +23,8 @@ def rename(connection: Connection, old: str, new: str) -> None:
     _move(connection, runs, old, new)
     _move(connection, batches, old, new)
     _move(connection, planned, old, new)
+    _settle_effects(connection, old, new)
+    _move(connection, effects, old, new)
 
 
 def _settle_runs(connection: Connection, old: str, new: str) -> None:
@@ -47,6 +50,22 @@ def _settle_leases(connection: Connection, old: str, new: str) -> None:
             update(leases).where(*of_new, leases.c.until < row.until).values(fence=row.fence, until=row.until)
         )
         connection.execute(delete(leases).where(leases.c.task == old, leases.c.label == row.label))
+
+
+def _settle_effects(connection: Connection, old: str, new: str) -> None:
+    """An occasion that both have spoken of: both stay on record, the old one under an occasion of its own."""
+    other = effects.alias("other")
+    names = ("label", "name", "occasion")
+    said_by_new = (
+        select(other.c.id)
+        .where(other.c.task == new, other.c.state.not_in(("prepared", "cancelled")))
+        .where(*(other.c[name] == effects.c[name] for name in names))
+    )
+    connection.execute(
+        update(effects)
+        .where(effects.c.task == old, COUNTS, said_by_new.exists())
+        .values(occasion=effects.c.occasion + f"@{old}")
+    )
 
 
 def _move(connection: Connection, table: Table, old: str, new: str) -> None:

@@ -25,6 +25,7 @@ from twice.ledgers.connect import connect, for_writing, parse_url
 from twice.ledgers.export import export
 from twice.ledgers.migrate import migrate
 from twice.ledgers.outage import PATIENCE_SECONDS, Outage, outliving
+from twice.ledgers.outbox import Outbox
 from twice.ledgers.rename import rename
 from twice.ledgers.schema import HEAD, UtcTime, attempts
 from twice.ledgers.trouble import problem, told_plainly
@@ -68,6 +69,11 @@ class Ledger:
     @property
     def backfills(self) -> Backfills:
         return Backfills(self._outage, self._writing, self._reading, self._time)
+
+    @property
+    def outbox(self) -> Outbox:
+        """What is to be said of what was published."""
+        return Outbox(self._reading, self._writing, self._time, self._outage)
 
     @outliving
     def now(self) -> datetime:
@@ -129,7 +135,8 @@ class Ledger:
 
         def move(again: bool) -> None:
             with self._writing() as connection:
-                transitions.advance(connection, claim, before, after, facts, again)
+                now = self._time(connection)
+                transitions.advance(connection, claim, before, after, facts, now, again)
 
         self._outage.outlive(move)
 

@@ -28,6 +28,7 @@ from sqlalchemy import (
 from twice.core.record import Adopted, Claim, Facts, SliceRecord
 from twice.core.run import AttemptState
 from twice.errors import LeaseLost, RunError
+from twice.ledgers import effects
 from twice.ledgers.claims import release
 from twice.ledgers.schema import OPEN_STATES, attempts, audits, inputs, insert_or, runs, slices
 
@@ -67,7 +68,13 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int], aims: 
 
 
 def advance(
-    connection: Connection, held: Claim, before: AttemptState, after: AttemptState, facts: Facts, again: bool = False
+    connection: Connection,
+    held: Claim,
+    before: AttemptState,
+    after: AttemptState,
+    facts: Facts,
+    now: datetime,
+    again: bool = False,
 ) -> None:
     """From one open state to the same or a later one. Dying here leaves the attempt open, in either state.
     `again`: the reply to an earlier call was lost, so it may have happened already."""
@@ -84,6 +91,7 @@ def advance(
         if not (again and found == after.value):
             raise _lost(held, found)
     learn(connection, held.fence, facts)
+    effects.prepare(connection, held.attempt, held.task, facts.effects, now)
 
 
 def close(connection: Connection, fence: int, state: AttemptState, facts: Facts, now: datetime) -> bool:
@@ -100,6 +108,8 @@ def close(connection: Connection, fence: int, state: AttemptState, facts: Facts,
         return False
     learn(connection, fence, facts)
     release(connection, fence)
+    attempt = connection.execute(select(attempts.c.id).where(attempts.c.fence == fence)).scalar_one()
+    effects.cancel(connection, attempt, f"the attempt ended as {state.value}", now)
     return True
 
 
@@ -124,6 +134,8 @@ def publish(connection: Connection, fence: int, facts: Facts, generations: Mappi
         connection,
         [_run_of(attempt, row, generations[row.label], now) for row in learnt if row.label in generations],
     )
+    # With the runs locked: of two attempts that landed on one slice, one speaks of an occasion.
+    effects.release(connection, attempt.id, now)
 
 
 def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:

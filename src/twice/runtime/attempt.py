@@ -25,7 +25,8 @@ _TRACE = "Traceback (most recent call last):"
 
 @dataclass(frozen=True)
 class Attempt:
-    """What stays the same from claim to finish; `notes` collects what a person should know."""
+    """What stays the same from claim to finish; `notes` collects what a person should know; `silent`: no effect
+    speaks of it."""
 
     shop: Workshop
     task: Task
@@ -36,6 +37,7 @@ class Attempt:
     session: Any
     target: Target
     notes: list[str] = field(default_factory=list)
+    silent: bool = False
 
     @property
     def id(self) -> str:

@@ -13,6 +13,7 @@ from twice.core.token import Note
 from twice.errors import Superseded
 from twice.runtime.attempt import Attempt, Ready, ended
 from twice.runtime.collect import collect_passed
+from twice.runtime.effects import to_say
 from twice.runtime.lease import Heartbeat
 from twice.runtime.settle import look
 
@@ -20,10 +21,12 @@ from twice.runtime.settle import look
 def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lost:
     """Compare-and-swap at the target, for the generations fixed at look.
 
-    The intent is in the ledger before the commit begins: whoever comes after a crash in here asks the target.
+    The intent, with the effects that speak of it, is in the ledger before the commit begins: whoever comes after a
+    crash in here asks the target.
     """
     heartbeat.check(attempt.where)
-    attempt.shop.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING)
+    effects = Facts(effects=to_say(attempt, ready))
+    attempt.shop.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING, effects)
     hit(Point.PUBLISHING)
     expected = {attempt.apps[label]: generation for label, generation in ready.found.generations.items()}
     note = Note(

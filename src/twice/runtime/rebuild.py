@@ -10,6 +10,7 @@ from twice.core.ports import Held
 from twice.core.record import Adopted
 from twice.core.task import Task
 from twice.core.token import app_id
+from twice.runtime.settle import forget_effects
 from twice.runtime.workshop import Workshop
 
 
@@ -27,12 +28,15 @@ def rebuild(shop: Workshop, session: Any) -> tuple[Rebuilt, ...]:
     """Every declared task's runs, generations and marks, from the tokens of its target. A ledger that knows more keeps
     it: nothing is moved back. A second call changes nothing. Dying in here leaves the rest for the next call.
 
-    What only the ledger knew is gone: rows, fingerprints, inputs, audits and the attempts that failed.
+    What only the ledger knew is gone: rows, fingerprints, inputs, audits and the attempts that failed, and whether
+    effects were sent: they are of unknown state, and none is sent by itself.
     """
     found = []
     for task in shop.project.in_order():
         tokens = tokens_of(shop, task, session)
         adopted = [_adopted(shop, task, label, held) for label, held in tokens.items()]
+        known = {run.label: run.generation for run in shop.ledger.runs(task.name)}
+        forget_effects(shop, task, {a.label: a.generation for a in adopted if known.get(a.label, 0) < a.generation})
         shop.ledger.adopt_all(task.name, adopted)
         unknown = sum(slice_.intention is None for slice_ in adopted)
         found.append(Rebuilt(task.name, len(adopted), unknown))

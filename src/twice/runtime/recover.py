@@ -1,4 +1,4 @@
-"""recover: settle every attempt that did not report back. It only records; it never runs a task itself."""
+"""recover: settle every attempt that did not report back, and say what is still to be said. It never runs a task."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from twice.core.run import AttemptState
 from twice.runtime.collect import collect_all
+from twice.runtime.effects import say
 from twice.runtime.settle import lease_ran_out
 from twice.runtime.workshop import Workshop
 
@@ -32,6 +33,7 @@ def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
     for attempt in shop.ledger.open_attempts():
         if lease_ran_out(shop.ledger, attempt):
             shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
+    say(shop, session)
     return tuple(
         Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)
         for attempt in before

@@ -32,13 +32,18 @@ class TaskEnd:
 
 
 def run_slices(
-    shop: Workshop, task: Task, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None
+    shop: Workshop,
+    task: Task,
+    slices: tuple[Slice, ...],
+    kind: Kind,
+    wait: timedelta | None,
+    silent: bool = False,
 ) -> tuple[RunResult, ...]:
     """Each slice in its own run, with the earlier ones its scope looks back to, oldest first.
 
     A failed slice does not stop the later ones; the first failure is raised when all were tried.
     """
-    return _each(shop, task, _with_lookback(task, slices, kind), kind, wait)
+    return _each(shop, task, _with_lookback(task, slices, kind), kind, wait, silent)
 
 
 def retry_slices(
@@ -53,15 +58,20 @@ def retry_slices(
 
 
 def _each(
-    shop: Workshop, task: Task, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None
+    shop: Workshop,
+    task: Task,
+    slices: tuple[Slice, ...],
+    kind: Kind,
+    wait: timedelta | None,
+    silent: bool = False,
 ) -> tuple[RunResult, ...]:
     results: list[RunResult] = []
     failed: TwiceError | None = None
     for slice_ in slices:
         try:
-            results.append(run_task(shop, task, (slice_,), kind, wait))
+            results.append(run_task(shop, task, (slice_,), kind, wait, silent))
             while results[-1].more:  # what an earlier attempt began is done; now what came since
-                results.append(run_task(shop, task, (slice_,), kind, wait))
+                results.append(run_task(shop, task, (slice_,), kind, wait, silent))
         except TwiceError as error:
             failed = failed or error
     if failed is not None:

@@ -20,6 +20,7 @@ from twice.runtime.attempt import Attempt, Ready, discarding, ended, reported
 from twice.runtime.audits import run_audits
 from twice.runtime.compute import Computed, Pins, compute, refuse_suspicions
 from twice.runtime.decide import Decision, SliceState, decide, difference, rerun_of
+from twice.runtime.effects import speak
 from twice.runtime.lease import Heartbeat, beating, claim_slices
 from twice.runtime.plan import make_plan
 from twice.runtime.publish import finish, publish
@@ -30,16 +31,27 @@ from twice.runtime.workshop import Trace, Workshop
 
 
 def run_task(
-    shop: Workshop, task: Task, slices: tuple[Slice, ...], kind: Kind = "run", wait: timedelta | None = None
+    shop: Workshop,
+    task: Task,
+    slices: tuple[Slice, ...],
+    kind: Kind = "run",
+    wait: timedelta | None = None,
+    silent: bool = False,
 ) -> RunResult:
     """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing.
-    Passing trouble is tried again by itself, as the task's policy says."""
+    Passing trouble is tried again by itself, as the task's policy says. `silent`: no effect speaks of it."""
     labels = tuple(slice_.label for slice_ in slices)
-    return retrying(shop, task, labels, lambda attempt: _run_once(shop, task, slices, kind, wait, attempt))
+    return retrying(shop, task, labels, lambda attempt: _run_once(shop, task, slices, kind, wait, silent, attempt))
 
 
 def _run_once(
-    shop: Workshop, task: Task, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None, attempt: str
+    shop: Workshop,
+    task: Task,
+    slices: tuple[Slice, ...],
+    kind: Kind,
+    wait: timedelta | None,
+    silent: bool,
+    attempt_id: str,
 ) -> RunResult:
     trace = Trace(shop.clock)
     with trace.step("plan"):
@@ -47,12 +59,14 @@ def _run_once(
         plan = make_plan(shop.project.id, task, slices)
     hit(Point.AFTER_PLAN)
     with trace.step("claim"):
-        claim = claim_slices(shop, task, plan, kind, attempt, wait)
+        claim = claim_slices(shop, task, plan, kind, attempt_id, wait)
     hit(Point.AFTER_CLAIM)
     with beating(shop, claim) as heartbeat, reported(shop, claim, trace):
         session = shop.engine.fresh()
         target = shop.target_of(task.target, session)
-        return _run_claimed(Attempt(shop, task, plan, kind, claim, trace, session, target), heartbeat)
+        attempt = Attempt(shop, task, plan, kind, claim, trace, session, target, silent=silent)
+        result = _run_claimed(attempt, heartbeat)
+    return speak(attempt, result)
 
 
 def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from twice.core.outbox import prepare
 from twice.core.ports import Published, Target
 from twice.core.record import AttemptRecord, Facts, SliceRecord
 from twice.core.run import AttemptState
@@ -128,8 +129,21 @@ def _catch_up(
     note = target.provenance(task.target, app, generation)
     intention = note.intentions.get(app) if note else None
     attempt = note.attempt if note else None
+    forget_effects(shop, task, {label: generation})
     shop.ledger.adopt(task.name, label, generation=generation, attempt=attempt, intention=intention, version=version)
     return intention, notes
+
+
+def forget_effects(shop: Workshop, task: Task, generations: Mapping[str, int]) -> None:
+    """What was said of slices whose publish this ledger did not see, nobody knows: it is not said again. Before they
+    are adopted: dying in between leaves the rest to the next look."""
+    unknown = [
+        prepare(shop.project.id, task.name, effect, label, generation, None)
+        for label, generation in generations.items()
+        for effect in task.effects
+    ]
+    if unknown:
+        shop.ledger.outbox.remember_unknown(task.name, unknown)
 
 
 def _changed_by_others(shop: Workshop, task: Task, target: Target, plan: Plan, label: str) -> list[str]:

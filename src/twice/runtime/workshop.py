@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from twice.core.ports import Clock, Engine, Target
+from twice.core.ports import Clock, Engine, Sender, Target
 from twice.core.project import Project
 from twice.core.task import TableName, Task
 from twice.ledgers.store import Ledger
@@ -20,7 +20,8 @@ from twice.ledgers.store import Ledger
 @dataclass(frozen=True)
 class Workshop:
     """`root` is the project's folder; `holder` names this process to others; `target_of` binds a table's target
-    to one run's session; `pause` waits that many seconds and `draw` is uniform in [0, 1), for retries."""
+    to one run's session; `pause` waits that many seconds and `draw` is uniform in [0, 1), for retries; `senders` by
+    kind of effect; `sends`: effects go out as soon as they may."""
 
     project: Project
     ledger: Ledger
@@ -33,6 +34,8 @@ class Workshop:
     lease: timedelta = timedelta(minutes=5)
     pause: Callable[[float], None] = time.sleep
     draw: Callable[[], float] = random.random
+    senders: Mapping[str, Sender] = field(default_factory=dict)
+    sends: bool = True
 
 
 @dataclass

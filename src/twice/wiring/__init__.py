@@ -29,13 +29,16 @@ from twice.ledgers.store import Ledger
 from twice.wiring.discover import discover
 
 if TYPE_CHECKING:
-    from twice.core.ports import Frame, Target
+    from twice.core.outbox import EffectEvent, EffectRecord, EffectState
+    from twice.core.ports import Frame, Sender, Target
     from twice.engine.doctor import Check
     from twice.engine.session import SessionSettings
     from twice.runtime.check import Difference
     from twice.runtime.collect import Collected
+    from twice.runtime.effects import Word
     from twice.runtime.forecast import Forecast
     from twice.runtime.mark import Mark
+    from twice.runtime.post import Post
     from twice.runtime.rebuild import Rebuilt
     from twice.runtime.recover import Recovered
     from twice.runtime.run_many import TaskEnd
@@ -96,7 +99,27 @@ class OpenProject:
             holder=this_process(),
             root=self.settings.root,
             lease=timedelta(seconds=self.settings.lease_seconds),
+            senders=self.senders,
+            sends=self.settings.effects.send,
         )
+
+    @cached_property
+    def senders(self) -> dict[str, Sender]:
+        from twice.wiring.senders import senders
+
+        return senders(self.settings.effects)
+
+    @cached_property
+    def post(self) -> Post:
+        """For sending alone: no session is started unless a text needs rows of its table."""
+        from twice.runtime.effects import post_of
+        from twice.runtime.holder import this_process
+        from twice.runtime.post import Post
+
+        def sample(task: Task, effect: EffectRecord, count: int) -> Any:
+            return post_of(self.shop, self.shop.engine.fresh()).sample(task, effect, count)
+
+        return Post(self.project, self.ledger, self.senders, SYSTEM_CLOCK, this_process(), sample)
 
     def slices(
         self, task: str, date: str | None, interval: tuple[datetime, datetime] | None = None
@@ -109,10 +132,12 @@ class OpenProject:
             raise UsageError("this task's work is not cut by time; it has no interval", where=task, fix="Leave it out.")
         return tuple(scope.between(*interval))
 
-    def run(self, task: str, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None) -> tuple[RunResult, ...]:
+    def run(
+        self, task: str, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None, silent: bool = False
+    ) -> tuple[RunResult, ...]:
         from twice.runtime.run_many import run_slices
 
-        return run_slices(self.shop, self.project.task(task), slices, kind, wait)
+        return run_slices(self.shop, self.project.task(task), slices, kind, wait, silent)
 
     def run_all(self, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
         from twice.runtime.run_many import run_in_order, run_slices, slices_of_day
@@ -185,6 +210,28 @@ class OpenProject:
         declared = self.project.task(task)
         label = slice_named(declared.scope, date).label if date is not None else None
         return self.ledger.attempts(declared.name, label, limit)
+
+    def effects(self, states: tuple[EffectState, ...], task: str | None, limit: int) -> tuple[EffectRecord, ...]:
+        name = self.project.task(task).name if task else None
+        return self.ledger.outbox.listed(states, name, limit)
+
+    def effect(self, id_: int) -> tuple[EffectRecord, tuple[EffectEvent, ...]]:
+        found = self.ledger.outbox.find(id_)
+        if found is None:
+            raise UsageError(f"there is no effect {id_}", fix="See them: twice effects list.")
+        return found, self.ledger.outbox.events(id_)
+
+    def send_effects(self, task: str | None, wait: timedelta) -> int:
+        from twice.runtime.post import drain, render_released
+
+        name = self.project.task(task).name if task else None
+        render_released(self.post, name)
+        return drain(self.post, name, wait)
+
+    def resolve_effect(self, id_: int, word: Word, who: str, reason: str, *, sender_is_gone: bool) -> EffectRecord:
+        from twice.runtime.effects import resolve
+
+        return resolve(self.post, id_, word, who, reason, sender_is_gone=sender_is_gone)
 
     def recover(self) -> tuple[Recovered, ...]:
         from twice.runtime.recover import recover

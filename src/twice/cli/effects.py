@@ -1,0 +1,166 @@
+"""effects: what was said, what waits, and a person's word on what is in doubt. No Spark is started for them."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, print_json
+from twice.cli.records import Limit, moment, print_table
+from twice.core.outbox import EffectState
+from twice.core.reference import hide_passwords
+from twice.errors import UsageError
+
+if TYPE_CHECKING:
+    from twice.core.outbox import EffectEvent, EffectRecord
+    from twice.runtime.effects import Word
+
+S = EffectState
+OfTask = Annotated[str | None, typer.Option("--task", help="Only this task's.")]
+Id = Annotated[int, typer.Argument(metavar="ID", help="An effect's number, from twice effects list.")]
+Patience = Annotated[float, typer.Option("--wait", help="Seconds to go on trying what is refused for now.", min=0)]
+
+
+@boundary
+def list_(
+    in_doubt: Annotated[bool, typer.Option("--in-doubt", help="Only those that may have arrived.")] = False,
+    task: OfTask = None,
+    limit: Limit = 50,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Show what was said and what waits, newest first."""
+    from twice.wiring import open_project
+
+    states = (S.IN_DOUBT, S.UNKNOWN) if in_doubt else ()
+    with open_project(project, profile) as opened:
+        found = opened.effects(states, task, limit)
+        counts = opened.ledger.outbox.counts(task)
+    told = {state.value: counts[state] for state in S if state in counts}
+    if output is Format.json:
+        print_json({"effects": [_as_data(effect) for effect in found], "counts": told})
+        return 0
+    if found:
+        print_table(("id", "effect", "state", "tries", "changed", "why"), [_row(effect) for effect in found])
+    print(", ".join(f"{count} {state}" for state, count in told.items()) or "no effects yet")
+    waiting = [effect for effect in found if effect.state.waits_for_a_person]
+    if waiting:
+        print(f"next: twice effects show {waiting[0].id}")
+    return 0
+
+
+@boundary
+def show(
+    id_: Id, output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
+) -> int:
+    """Show one effect: its text, and every step it took."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        effect, events = opened.effect(id_)
+    if output is Format.json:
+        print_json({"effect": _as_data(effect), "events": [_event_data(event) for event in events]})
+        return 0
+    print(f"{effect.id}  {effect.where}: {effect.state.value}" + (f" ({effect.why})" if effect.why else ""))
+    print(f"  {effect.kind}, generation {effect.generation}, key {effect.key}")
+    if effect.receipt:
+        print(f"  receipt: {effect.receipt}")
+    if effect.message is not None:
+        print(f"  to {hide_passwords(', '.join(effect.message.to))}")
+        print("".join(f"    {line}\n" for line in effect.message.body.splitlines()), end="")
+    for event in events:
+        print(f"  {moment(event.at)}  {event.state.value}  by {event.who}" + (f": {event.why}" if event.why else ""))
+    if effect.state.waits_for_a_person:
+        print(f'next: twice effects resolve {id_} --sent|--resend|--abandon --reason "…"')
+    return 0
+
+
+@boundary
+def send(
+    task: OfTask = None,
+    wait: Patience = 0,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Send what waits. Exit 1 if something is in doubt or dead."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        tries = opened.send_effects(task, timedelta(seconds=wait))
+        counts = opened.ledger.outbox.counts(task)
+    waiting = sum(counts.get(state, 0) for state in S if state.waits_for_a_person)
+    if output is Format.json:
+        print_json({"tries": tries, "counts": {state.value: count for state, count in counts.items()}})
+    else:
+        print(f"{tries} tries; " + (", ".join(f"{counts[state]} {state.value}" for state in S if state in counts)))
+        if waiting:
+            print("next: twice effects list --in-doubt")
+    return 1 if waiting else 0
+
+
+@boundary
+def resolve(
+    id_: Id,
+    sent: Annotated[bool, typer.Option("--sent", help="It arrived.")] = False,
+    resend: Annotated[bool, typer.Option("--resend", help="It did not arrive, or may arrive twice.")] = False,
+    abandon: Annotated[bool, typer.Option("--abandon", help="It shall not be sent.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Why; it is kept.")] = "",
+    sender_is_gone: Annotated[
+        bool, typer.Option("--sender-is-gone", help="The process that was sending it is known to be gone.")
+    ] = False,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Give your word on an effect. Who said it, when and why is kept."""
+    from twice.wiring import open_project
+
+    said: list[Word] = []
+    said += ["sent"] if sent else []
+    said += ["resend"] if resend else []
+    said += ["abandon"] if abandon else []
+    if len(said) != 1:
+        raise UsageError("say one of --sent, --resend and --abandon", fix=f"See twice effects show {id_}.")
+    who = f"{getpass.getuser()}@{socket.gethostname()}"
+    with open_project(project, profile) as opened:
+        effect = opened.resolve_effect(id_, said[0], who, reason, sender_is_gone=sender_is_gone)
+    if output is Format.json:
+        print_json({"effect": _as_data(effect)})
+        return 0
+    print(f"{effect.id}  {effect.where}: {effect.state.value} ({effect.why})")
+    if said[0] == "resend":
+        print("next: twice effects send")
+    return 0
+
+
+def _row(effect: EffectRecord) -> tuple[str, ...]:
+    return (
+        str(effect.id),
+        effect.where,
+        effect.state.value,
+        str(effect.fence),
+        moment(effect.changed),
+        (effect.receipt if effect.state is S.SENT else effect.why) or "",
+    )
+
+
+def _as_data(effect: EffectRecord) -> dict[str, Any]:
+    data = {**asdict(effect), "state": effect.state.value, "remembers": effect.remembers.total_seconds()}
+    if effect.message is not None:
+        data["message"]["to"] = [hide_passwords(place) for place in effect.message.to]
+    return data
+
+
+def _event_data(event: EffectEvent) -> dict[str, Any]:
+    return {**asdict(event), "state": event.state.value}

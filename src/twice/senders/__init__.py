@@ -1,0 +1,1 @@
+"""One file per receiver: how an effect becomes bytes, and what the receiver's answer means."""

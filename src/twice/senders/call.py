@@ -1,0 +1,33 @@
+"""The user's own function. Only it knows what it did; how it ends is all that can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from twice.core.effect import Effect, Message, Result
+from twice.core.outbox import Answer, Delivered, Doubtful, Refused
+from twice.core.ports import Letter
+from twice.errors import EffectRefused
+from twice.senders.veil import Veil
+
+
+@dataclass(frozen=True)
+class CallSender:
+    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:  # noqa: ARG002
+        return Message(effect.to, result.to_json())
+
+    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
+        if letter.function is None:
+            return Refused("the task does not declare this call any more", for_good=True)
+        result, veil = Result.from_json(letter.message.body), Veil()
+        leaving()
+        try:
+            receipt = letter.function(result, letter.key)
+        except EffectRefused as error:
+            wait = None if error.retry_after is None else timedelta(seconds=error.retry_after)
+            return Refused(veil.over(error.what), error.for_good, wait)
+        except Exception as error:  # noqa: BLE001 - user code
+            return Doubtful(veil.over(f"{type(error).__name__}: {error}"))
+        return Delivered(veil.over("returned" if receipt is None else str(receipt)))

@@ -1,0 +1,399 @@
+"""What a run says: of what is published, once, and never more than that. No JVM, no network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from twice import EffectRefused, Result, audit, call
+from twice.core.effect import Effect
+from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.outbox import EffectState
+from twice.core.task import Task
+from twice.errors import AuditFailed, UsageError
+from twice.ledgers.store import Ledger
+from twice.runtime.effects import post_of, resolve
+from twice.runtime.post import drain
+from twice.runtime.rebuild import rebuild
+from twice.runtime.recover import recover
+from twice.runtime.run_task import run_task
+from twice.senders.call import CallSender
+
+from .conftest import DAY, Bench, revenue_task
+
+S = EffectState
+NEVER_GONE = "elsewhere:1:1"
+
+
+class Receiver:
+    """Remembers what it was told; `fail` decides how a call ends."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Result, str]] = []
+        self.errors: list[Exception] = []
+
+    def __call__(self, result: Result, key: str) -> str:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.told.append((result, key))
+        return f"told {len(self.told)}"
+
+
+@pytest.fixture
+def receiver() -> Receiver:
+    return Receiver()
+
+
+@pytest.fixture(autouse=True)
+def _sends(bench: Bench) -> None:
+    bench.shop = replace(bench.shop, senders={"call": CallSender()}, holder=NEVER_GONE)
+
+
+def telling(bench: Bench, *effects: Effect, **options: Any) -> Task:
+    declared = revenue_task(**options)
+    return bench.declare(replace(declared, effects=effects))
+
+
+def tell(receiver: Any, keyed: bool = False, **options: Any) -> Effect:
+    return call(receiver, keyed=keyed, name="tell", **options)
+
+
+def states(bench: Bench) -> list[EffectState]:
+    return [effect.state for effect in reversed(bench.ledger.outbox.listed((), None, 100))]
+
+
+def crash(bench: Bench, declared: Task, point: Point | SendPoint, **options: Any) -> None:
+    with pytest.raises(Crash), armed(crash_at(point)):
+        run_task(bench.shop, declared, (declared.scope.slice_of("2026-06-09"),), **options)  # type: ignore[union-attr]
+
+
+def later(bench: Bench, hours: int = 1) -> None:
+    bench.clock.ahead += timedelta(hours=hours)
+
+
+def test_a_published_slice_is_spoken_of_once_with_the_stored_result(bench: Bench, receiver: Receiver) -> None:
+    declared = telling(bench, tell(receiver, sample=5))
+    ended = bench.run(declared)
+    assert [(end.name, end.state, end.already) for end in ended.effects] == [("tell", S.SENT, False)]
+    ((result, key),) = receiver.told
+    assert (result.task, result.slice, result.generation, result.rows) == ("revenue", "2026-06-09", 1, 1)
+    assert result.fingerprint == ended.slices[0].fingerprint
+    assert (result.version, result.project, len(key)) == (1, "p", 64)
+    assert [(one.name, one.passed) for one in result.audits] == [("not_null(revenue)", True)]
+    assert result.sample == ({"order_date": str(DAY), "revenue": 15},)
+
+
+def test_a_second_run_says_nothing_more(bench: Bench, receiver: Receiver) -> None:
+    declared = telling(bench, tell(receiver))
+    bench.run(declared)
+    again = bench.run(declared)
+    assert len(receiver.told) == 1
+    assert [(end.state, end.already) for end in again.effects] == [(S.SENT, True)]
+
+
+@pytest.mark.parametrize(
+    ("again", "identical", "changed"), [("never", 1, 1), ("on_restate", 2, 3), ("when_changed", 1, 2)]
+)
+def test_a_restated_slice_is_spoken_of_according_to_again(
+    bench: Bench, receiver: Receiver, again: Any, identical: int, changed: int
+) -> None:
+    declared = telling(bench, tell(receiver, again=again))
+    bench.run(declared)
+    bench.run(declared, kind="restate")
+    assert len(receiver.told) == identical
+    bench.put_orders((1, DAY, 99))
+    bench.run(declared, kind="restate")
+    assert len(receiver.told) == changed
+
+
+def test_a_failed_audit_says_nothing(bench: Bench, receiver: Receiver) -> None:
+    declared = telling(bench, tell(receiver), audits=(audit.rows(at_least=5),))
+    with pytest.raises(AuditFailed):
+        bench.run(declared)
+    later(bench)
+    recover(bench.shop, None)
+    assert receiver.told == []
+    assert states(bench) == []
+
+
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_of_the_run_anywhere_loses_nothing_and_says_nothing_of_what_is_not_published(
+    bench: Bench, receiver: Receiver, point: Point
+) -> None:
+    declared = telling(bench, tell(receiver))
+    crash(bench, declared, point)
+    assert receiver.told == []
+    later(bench)
+    landed = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
+    recover(bench.shop, None)
+    assert len(receiver.told) == landed
+    bench.run(declared)
+    assert len(receiver.told) == 1
+    assert states(bench).count(S.SENT) == 1
+    assert set(states(bench)) <= {S.SENT, S.CANCELLED}
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize("point", SendPoint)
+def test_a_crash_while_it_is_said_leaves_one_telling_or_doubt(
+    bench: Bench, receiver: Receiver, point: SendPoint, keyed: bool
+) -> None:
+    declared = telling(bench, tell(receiver, keyed))
+    crash(bench, declared, point)
+    later(bench)
+    ended = bench.run(declared)
+    keys = {key for _, key in receiver.told}
+    doubtful = point in (SendPoint.SENDING, SendPoint.LEAVING, SendPoint.ANSWERED) and not keyed
+    assert [end.state for end in ended.effects] == [S.IN_DOUBT if doubtful else S.SENT]
+    assert len(keys) == (point not in (SendPoint.SENDING, SendPoint.LEAVING) or keyed)
+    if not keyed:
+        assert len(receiver.told) <= 1
+
+
+def test_every_point_of_sending_is_met_in_its_order(bench: Bench, receiver: Receiver) -> None:
+    met: list[Any] = []
+    with armed(met.append):
+        bench.run(telling(bench, tell(receiver)))
+    assert met == [*Point, *SendPoint]
+
+
+def test_every_try_gets_the_text_that_was_made_at_first(bench: Bench) -> None:
+    told: list[Result] = []
+
+    def fails_once(result: Result, key: str) -> None:
+        told.append(result)
+        if len(told) == 1:
+            raise RuntimeError("reply lost")
+
+    declared = telling(bench, tell(fails_once, keyed=True, sample=3))
+    bench.run(declared)
+    bench.put_orders((1, DAY, 99))
+    later(bench)
+    drain(post_of(bench.shop, None))
+    assert len(told) == 2
+    assert told[0] == told[1]
+
+
+def test_a_definite_refusal_is_tried_again_when_its_time_has_come(bench: Bench, receiver: Receiver) -> None:
+    receiver.errors.append(EffectRefused("too many", retry_after=600))
+    declared = telling(bench, tell(receiver))
+    assert bench.run(declared).effects[0].state is S.PENDING
+    bench.clock.ahead += timedelta(seconds=590)
+    bench.run(declared)
+    assert receiver.told == []
+    bench.clock.ahead += timedelta(seconds=20)
+    assert bench.run(declared).effects[0].state is S.SENT
+
+
+def test_a_refusal_for_good_is_dead_and_shown(bench: Bench, receiver: Receiver) -> None:
+    receiver.errors.append(EffectRefused("no such account", for_good=True))
+    end = bench.run(telling(bench, tell(receiver))).effects[0]
+    assert (end.state, end.why) == (S.DEAD, "no such account")
+
+
+def test_doubt_without_a_key_waits_for_a_person_however_often_it_is_run(bench: Bench, receiver: Receiver) -> None:
+    receiver.errors.append(RuntimeError("reset"))
+    declared = telling(bench, tell(receiver))
+    assert bench.run(declared).effects[0].state is S.IN_DOUBT
+    later(bench, 100)
+    bench.run(declared)
+    recover(bench.shop, None)
+    assert receiver.told == []
+    assert states(bench) == [S.IN_DOUBT]
+
+
+def test_a_key_that_the_receiver_may_have_forgotten_is_not_used_again(bench: Bench, receiver: Receiver) -> None:
+    receiver.errors.append(RuntimeError("reset"))
+    declared = telling(bench, tell(receiver, keyed=True))
+    assert bench.run(declared).effects[0].state is S.PENDING
+    later(bench, 22)
+    end = bench.run(declared).effects[0]
+    assert end.state is S.IN_DOUBT
+    assert "may have forgotten the key" in (end.why or "")
+    assert receiver.told == []
+
+
+def test_a_text_that_cannot_be_made_does_not_fail_the_run(bench: Bench, receiver: Receiver) -> None:
+    declared = telling(bench, tell(receiver, sample=1))
+    bench.shop = replace(bench.shop, engine=_NoSample())
+    ended = bench.run(declared)
+    assert ended.outcome.value == "published"
+    assert (ended.effects[0].state, ended.effects[0].why) == (
+        S.DEAD,
+        "its text cannot be made: ValueError: no rows today",
+    )
+
+
+class _NoSample:
+    """The plain engine, of which no sample can be taken."""
+
+    def __getattr__(self, name: str) -> Any:
+        from twice.engine.plain import PlainEngine
+
+        return getattr(PlainEngine(), name)
+
+    def sample(self, *_: Any) -> Any:
+        raise ValueError("no rows today")
+
+
+def test_a_silent_run_says_nothing_and_leaves_the_word_to_a_later_publish(bench: Bench, receiver: Receiver) -> None:
+    declared = telling(bench, tell(receiver))
+    ended = run_task(bench.shop, declared, (declared.scope.slice_of("2026-06-09"),), silent=True)  # type: ignore[union-attr]
+    assert receiver.told == []
+    assert ended.notes == ("this run was silent: its effects were not prepared",)
+    bench.run(declared)
+    assert receiver.told == []
+    bench.run(declared, kind="restate")
+    assert len(receiver.told) == 1
+
+
+def test_with_sending_switched_off_effects_wait(bench: Bench, receiver: Receiver) -> None:
+    bench.shop = replace(bench.shop, sends=False)
+    declared = telling(bench, tell(receiver))
+    assert bench.run(declared).effects[0].state is S.PENDING
+    assert receiver.told == []
+    drain(post_of(bench.shop, None))
+    assert len(receiver.told) == 1
+
+
+def test_what_another_ledger_published_is_of_unknown_state_and_never_said(bench: Bench, receiver: Receiver) -> None:
+    declared = telling(bench, tell(receiver))
+    bench.shop = replace(bench.shop, sends=False)
+    bench.run(declared)
+    lost = bench.ledger
+    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
+    bench.shop = replace(bench.shop, ledger=fresh, sends=True)
+    end = bench.run(declared).effects[0]
+    lost.close()
+    assert (end.state, end.already) == (S.UNKNOWN, True)
+    bench.run(declared, kind="restate")
+    recover(bench.shop, None)
+    assert receiver.told == []
+
+
+def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_themselves(
+    bench: Bench, receiver: Receiver
+) -> None:
+    declared = telling(bench, tell(receiver))
+    bench.run(declared)
+    rebuild(bench.shop, None)
+    assert states(bench) == [S.SENT], "a ledger that knows keeps what it knows"
+    known = bench.ledger
+    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
+    bench.shop = replace(bench.shop, ledger=fresh)
+    known.close()
+    rebuild(bench.shop, None)
+    rebuild(bench.shop, None)
+    recover(bench.shop, None)
+    bench.run(declared, kind="restate")
+    assert states(bench) == [S.UNKNOWN]
+    assert len(receiver.told) == 1
+
+
+def test_a_person_may_have_an_unknown_effect_sent(bench: Bench, receiver: Receiver) -> None:
+    test_what_another_ledger_published_is_of_unknown_state_and_never_said(bench, receiver)
+    resolve(post_of(bench.shop, None), 1, "resend", "ana", "nobody was told")
+    recover(bench.shop, None)
+    assert [result.generation for result, _ in receiver.told] == [1]
+
+
+class TestProbe:
+    def doubtful(self, bench: Bench, receiver: Receiver, answer: Any) -> Task:
+        receiver.errors.append(RuntimeError("reset"))
+        declared = telling(bench, tell(receiver, probe=lambda key: answer))
+        bench.run(declared)
+        later(bench)
+        return declared
+
+    def test_that_finds_it_settles_the_doubt(self, bench: Bench, receiver: Receiver) -> None:
+        declared = self.doubtful(bench, receiver, True)
+        assert bench.run(declared).effects[0].state is S.SENT
+        assert receiver.told == []
+
+    def test_that_does_not_find_it_has_it_sent(self, bench: Bench, receiver: Receiver) -> None:
+        declared = self.doubtful(bench, receiver, False)
+        assert bench.run(declared).effects[0].state is S.SENT
+        assert len(receiver.told) == 1
+
+    def test_that_cannot_tell_leaves_the_doubt(self, bench: Bench, receiver: Receiver) -> None:
+        declared = self.doubtful(bench, receiver, None)
+        assert bench.run(declared).effects[0].state is S.IN_DOUBT
+
+    def test_is_not_believed_to_miss_it_while_the_sender_may_wake_up(self, bench: Bench, receiver: Receiver) -> None:
+        declared = telling(bench, tell(receiver, probe=lambda key: False))
+        crash(bench, declared, SendPoint.LEAVING)
+        later(bench)
+        assert bench.run(declared).effects[0].state is S.IN_DOUBT
+
+
+class TestResolve:
+    @pytest.fixture
+    def doubtful(self, bench: Bench, receiver: Receiver) -> Task:
+        receiver.errors.append(RuntimeError("reset"))
+        declared = telling(bench, tell(receiver))
+        bench.run(declared)
+        return declared
+
+    def test_sent_is_kept_with_who_when_and_why(self, bench: Bench, doubtful: Task) -> None:
+        found = resolve(post_of(bench.shop, None), 1, "sent", "ana", "seen in the channel")
+        assert found.state is S.SENT
+        last = bench.ledger.outbox.events(1)[-1]
+        assert (last.who, last.why, last.state) == ("ana", "seen in the channel", S.SENT)
+
+    def test_resend_sends_it_again(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
+        resolve(post_of(bench.shop, None), 1, "resend", "ana", "not in the channel")
+        bench.run(doubtful)
+        assert len(receiver.told) == 1
+
+    def test_abandon_is_for_ever(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
+        resolve(post_of(bench.shop, None), 1, "abandon", "ana", "too old")
+        bench.run(doubtful, kind="restate")
+        assert receiver.told == []
+        with pytest.raises(UsageError, match="the effect is abandoned: there is nothing to resolve"):
+            resolve(post_of(bench.shop, None), 1, "resend", "ana", "after all")
+
+    def test_needs_a_reason_and_an_effect_that_is_there(self, bench: Bench, doubtful: Task) -> None:
+        with pytest.raises(UsageError, match="a reason is needed"):
+            resolve(post_of(bench.shop, None), 1, "sent", "ana", " ")
+        with pytest.raises(UsageError, match="there is no effect 9. See them: twice effects list"):
+            resolve(post_of(bench.shop, None), 9, "sent", "ana", "x")
+
+    def test_resend_is_refused_while_a_frozen_sender_could_wake_up(self, bench: Bench, receiver: Receiver) -> None:
+        crash(bench, telling(bench, tell(receiver)), SendPoint.LEAVING)
+        later(bench)
+        post = post_of(bench.shop, None)
+        with pytest.raises(UsageError, match="may still wake up and send. Nothing was changed. End that process"):
+            resolve(post, 1, "resend", "ana", "not there")
+        resolve(post, 1, "resend", "ana", "the machine was wiped", sender_is_gone=True)
+        assert states(bench) == [S.PENDING]
+
+    def test_resend_is_not_for_an_effect_that_is_being_sent(self, bench: Bench, receiver: Receiver) -> None:
+        crash(bench, telling(bench, tell(receiver)), SendPoint.LEAVING)
+        with pytest.raises(UsageError, match="the effect is sending"):
+            resolve(post_of(bench.shop, None), 1, "resend", "ana", "hurry")
+
+
+def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, receiver: Receiver) -> None:
+    declared = telling(bench, tell(receiver))
+
+    def sleep_too_long(passed: Point | SendPoint) -> None:
+        if passed is SendPoint.SENDING:
+            later(bench)
+            post = post_of(replace(bench.shop, holder="other:2:2"), None)
+            drain(post)
+            assert states(bench) == [S.IN_DOUBT]
+
+    with armed(sleep_too_long):
+        ended = bench.run(declared)
+    assert receiver.told == []
+    assert (ended.effects[0].state, ended.effects[0].why) == (S.PENDING, "it woke up too late to send")
+
+
+def test_changing_an_effect_does_not_make_the_task_stale() -> None:
+    from twice.engine.code import code_hash
+
+    declared = revenue_task()
+    assert code_hash(declared) == code_hash(replace(declared, effects=(call(print, keyed=True),)))
