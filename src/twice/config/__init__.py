@@ -21,6 +21,9 @@
     smtp = "smtp://twice:${env:SMTP_PASSWORD}@mail.example.com:587"
     smtp_from = "pipelines@example.com"
 
+    [connections.postgres]                   # postgres:schema.table; others by their names
+    url = "${env:SHOP_URL}"
+
     [profiles.prod]                          # chosen by --profile or TWICE_PROFILE
     ledger = "${env:LEDGER_URL}"
 
@@ -32,7 +35,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -76,6 +79,18 @@ class EffectSettings:
 
 
 @dataclass(frozen=True)
+class ConnectionSettings:
+    """A PostgreSQL server that tables are read from and written to. Seconds of 0 are without end."""
+
+    url: Secret
+    lock_seconds: int
+    statement_seconds: int
+    idle_seconds: int
+    driver_connections: int
+    task_connections: int
+
+
+@dataclass(frozen=True)
 class Settings:
     """Settings as they are used: every path absolute, every secret hidden until it is needed."""
 
@@ -88,6 +103,7 @@ class Settings:
     roots: tuple[str, ...]
     spark: SparkSettings
     effects: EffectSettings
+    connections: Mapping[str, ConnectionSettings]
     root: Path
     file: Path
     profile: str | None = None
@@ -150,7 +166,14 @@ def explain(settings: Settings) -> tuple[Explained, ...]:
         "effects.smtp": hide_passwords(effects.smtp or ""),
         "effects.smtp_from": effects.smtp_from or "",
         "effects.certificates": str(effects.certificates or ""),
-    } | {f"spark.conf.{name}": value.shown(name) for name, value in sorted(spark.conf.items())}
+    }
+    values |= {f"spark.conf.{name}": value.shown(name) for name, value in sorted(spark.conf.items())}
+    for name, connection in sorted(settings.connections.items()):
+        values |= {
+            f"connections.{name}.{field.name}": value.shown() if isinstance(value, Secret) else str(value)
+            for field in fields(connection)
+            for value in [getattr(connection, field.name)]
+        }
     return tuple(Explained(name, value, settings.origins.get(name, "default")) for name, value in values.items())
 
 
@@ -181,6 +204,12 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
         name: Secret(value, f"{origins.get(f'spark.conf.{name}', file)}: spark.conf.{name}")
         for name, value in written.spark.conf.items()
     }
+    connections = {
+        name: ConnectionSettings(
+            **{**each.model_dump(), "url": Secret(each.url, f"{origins.get(f'connections.{name}.url', file)}: url")}
+        )
+        for name, each in written.connections.items()
+    }
     settings = Settings(
         project=written.project,
         pipelines=tuple(path("pipelines", folder) for folder in written.pipelines),
@@ -191,6 +220,7 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
         roots=tuple(place if "://" in place else str(path("roots", place)) for place in written.roots),
         spark=SparkSettings(written.spark.master, written.spark.memory, written.spark.short_jobs, conf),
         effects=_effects(written.effects, path),
+        connections=connections,
         root=root,
         file=file,
         profile=profile,

@@ -47,6 +47,16 @@ class WrittenEffects(BaseModel):
     certificates: str | None = None
 
 
+class WrittenConnection(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    url: str = Field(min_length=1)
+    lock_seconds: int = Field(default=60, ge=0)
+    statement_seconds: int = Field(default=3600, ge=0)
+    idle_seconds: int = Field(default=600, ge=0)
+    driver_connections: int = Field(default=4, ge=1)
+    task_connections: int = Field(default=8, ge=1)
+
+
 class Written(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter="_", env_nested_max_split=1, env_ignore_empty=True, extra="forbid"
@@ -60,6 +70,9 @@ class Written(BaseSettings):
     roots: _Listed = ()
     spark: WrittenSpark = WrittenSpark()
     effects: WrittenEffects = WrittenEffects()
+    connections: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], WrittenConnection] = Field(
+        default_factory=dict
+    )
 
     @classmethod
     def settings_customise_sources(cls, *_: Any, **sources: Any) -> tuple[Any, ...]:
@@ -81,6 +94,7 @@ _FIXES = {
     "effects.smtp_from": 'Give one address: smtp_from = "pipelines@example.com".',
     "format": 'Name a table system: format = "delta".',
     "pipelines": 'Give the folders: pipelines = ["pipelines"].',
+    "connections": 'Name it in lower case, with a URL: [connections.postgres] url = "${env:SHOP_URL}".',
     "roots": 'Give the folders or locations: roots = ["s3://bucket/tables"].',
 }
 
@@ -94,6 +108,10 @@ def check_names(values: Mapping[str, Any], origin: str) -> None:
         if not isinstance(inner, dict):
             raise DeclarationError(f"{key} must be a table", where=origin_of(key, origin), fix=f"Write [{key}].")
         tables.append((f"{key}.", inner, inner_model))
+    connections = values.get("connections", {})
+    for name, table in connections.items() if isinstance(connections, dict) else ():
+        if isinstance(table, dict):
+            tables.append((f"connections.{name}.", table, WrittenConnection))
     for prefix, table, model in tables:
         for name in table:
             if name not in model.model_fields:

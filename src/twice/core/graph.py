@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from twice.core.project import Project
-from twice.core.task import Read, Task
+from twice.core.task import TableName, Task
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Node:
 
 def graph(project: Project) -> tuple[Node, ...]:
     """Every task, level by level, by name within a level: an order in which they may run."""
-    writers = {task.target.name: task.name for task in project.tasks.values()}
+    writers = {project.located(task.target): task.name for task in project.tasks.values()}
     levels: dict[str, int] = {}
     for task in project.in_order():
         levels[task.name] = 1 + max((levels[up.name] for up in project.upstream(task)), default=0)
-    nodes = [_node(task, levels[task.name], writers) for task in project.tasks.values()]
+    nodes = [_node(project, task, levels[task.name], writers) for task in project.tasks.values()]
     return tuple(sorted(nodes, key=lambda node: (node.level, node.task)))
 
 
@@ -56,16 +56,15 @@ def told(name: str, declared: Any) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _node(task: Task, level: int, writers: dict[str, str]) -> Node:
+def _node(project: Project, task: Task, level: int, writers: dict[TableName, str]) -> Node:
     return Node(
         task=task.name,
         target=str(task.target),
         write=told(task.write.name, task.write),
         scope=told(type(task.scope).__name__, task.scope),
         level=level,
-        inputs=tuple(_input(source, writers) for source in task.inputs.values()),
+        inputs=tuple(
+            Input(str(source.table), source.by, writers.get(project.located(source.table)))
+            for source in task.inputs.values()
+        ),
     )
-
-
-def _input(source: Read, writers: dict[str, str]) -> Input:
-    return Input(str(source.table), source.by, writers.get(source.table.name))

@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 
-from twice.core.task import Task
+from twice.core.task import TableName, Task
 from twice.errors import DeclarationError, UsageError
 
 
 @dataclass(frozen=True)
 class Project:
-    """`id` is fixed in twice.toml: it is part of every token, so changing it forgets what was published."""
+    """`id` is fixed in twice.toml: it is part of every token, so changing it forgets what was published.
+    `format`: the table system of names without one."""
 
     id: str
     tasks: Mapping[str, Task]
+    format: str = "delta"
+
+    def located(self, table: TableName) -> TableName:
+        """`postgres:shop.orders` and `shop.orders` are two tables; `shop.orders` and `delta:shop.orders` may be one."""
+        return table.located(self.format)
 
     def task(self, name: str) -> Task:
         if name in self.tasks:
@@ -27,8 +33,8 @@ class Project:
 
     def upstream(self, task: Task) -> tuple[Task, ...]:
         """The tasks whose targets this task reads."""
-        writers = {other.target.name: other for other in self.tasks.values()}
-        tables = {source.table.name for source in task.inputs.values()} - {task.target.name}
+        writers = {self.located(other.target): other for other in self.tasks.values()}
+        tables = {self.located(source.table) for source in task.inputs.values()} - {self.located(task.target)}
         return tuple(writers[table] for table in sorted(tables) if table in writers)
 
     def in_order(self) -> tuple[Task, ...]:
@@ -37,24 +43,25 @@ class Project:
         return tuple(self.tasks[name] for name in TopologicalSorter(graph).static_order())
 
 
-def assemble(project_id: str, tasks: Iterable[Task]) -> Project:
+def assemble(project_id: str, tasks: Iterable[Task], format_: str = "delta") -> Project:
     """Check what concerns several tasks at once: names, targets, cycles."""
     named: dict[str, Task] = {}
-    writers: dict[str, Task] = {}
+    writers: dict[TableName, Task] = {}
     for task in tasks:
         if task.name in named:
             raise DeclarationError(
                 f"two tasks are named {task.name} ({_place(named[task.name])} and {_place(task)})",
                 fix="Rename one; formerly= keeps its history.",
             )
-        table = task.target.name.lower()
+        # Names that differ by case are one table for most systems.
+        table = TableName(task.target.name.lower(), task.target.format or format_)
         if table in writers:
             raise DeclarationError(
-                f"{writers[table].name} and {task.name} both write {task.target.name}",
+                f"{writers[table].name} and {task.name} both write {task.target}",
                 fix="A table has one task; give one of them its own target.",
             )
         named[task.name] = writers[table] = task
-    project = Project(project_id, named)
+    project = Project(project_id, named, format_)
     try:
         project.in_order()
     except CycleError as error:

@@ -37,6 +37,10 @@ class TableName:
     def __str__(self) -> str:
         return f"{self.format}:{self.name}" if self.format else self.name
 
+    def located(self, default: str) -> TableName:
+        """With its table system, also where that is the default one."""
+        return TableName(self.name, self.format or default)
+
     @classmethod
     def parse(cls, text: str) -> TableName:
         format_, colon, name = text.rpartition(":")

@@ -51,7 +51,7 @@ def code_hash(task: Task) -> str:
 def _options(task: Task) -> Iterator[str]:
     yield f"scope {_scope(task.scope)}"
     for name, source in sorted(task.inputs.items()):
-        yield f"input {json.dumps([name, source.table.name.lower(), source.by, source.before.total_seconds()])}"
+        yield f"input {json.dumps([name, str(source.table).lower(), source.by, source.before.total_seconds()])}"
     yield f"write {task.write.name} {_value(task.write, ())}"
 
 

@@ -60,18 +60,23 @@ class Pins:
 
     shop: Workshop
     session: Any
-    versions: dict[str, int] = field(default_factory=dict)
+    versions: dict[TableName, int] = field(default_factory=dict)
     portions: list[Portion] = field(default_factory=list)
 
     def open(self, table: TableName) -> Frame:
         """The table at its pinned version: reading it again later in this run gives the same rows."""
         target = self.shop.target_of(table, self.session)
-        if table.name not in self.versions:
+        place = self.shop.project.located(table)
+        if place not in self.versions:
             version = target.published(table, ()).version
             if version is None:
                 raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(self.shop, table))
-            self.versions[table.name] = version
-        return target.read(table, at=self.versions[table.name])
+            self.versions[place] = version
+        return target.read(table, at=self.versions[place])
+
+    def version(self, table: TableName) -> int | None:
+        """The version a table is read at, if this run reads it."""
+        return self.versions.get(self.shop.project.located(table))
 
 
 def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window | None = None) -> Computed:
@@ -83,8 +88,8 @@ def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window |
     code = shop.code_hash(task)
     intentions = {label: Intention(code, inputs_hash(mine)) for label, mine in leaves.items()}
     suspicions = shop.engine.suspicions(frame)
-    read_at = pins.versions.get(task.target.name)
-    return Computed(frame, shape, leaves, intentions, suspicions, read_at, dict(pins.versions))
+    tables = {str(table): version for table, version in pins.versions.items()}
+    return Computed(frame, shape, leaves, intentions, suspicions, pins.version(task.target), tables)
 
 
 def result_frame(
@@ -151,7 +156,8 @@ def open_input(
 
 
 def _how_to_make(shop: Workshop, table: TableName) -> str:
-    writers = [task.name for task in shop.project.tasks.values() if task.target.name == table.name]
+    located = shop.project.located
+    writers = [task.name for task in shop.project.tasks.values() if located(task.target) == located(table)]
     if writers:
         return f"Run {writers[0]} first, which writes it, or everything in order: twice run --all."
     return "Create it, or correct the name in inputs=."

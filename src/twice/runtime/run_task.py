@@ -61,8 +61,7 @@ def _run_once(
     with trace.step("claim"):
         claim = claim_slices(shop, task, plan, kind, attempt_id, wait)
     hit(Point.AFTER_CLAIM)
-    with beating(shop, claim) as heartbeat, reported(shop, claim, trace):
-        session = shop.engine.fresh()
+    with beating(shop, claim) as heartbeat, reported(shop, claim, trace), shop.session() as session:
         target = shop.target_of(task.target, session)
         attempt = Attempt(shop, task, plan, kind, claim, trace, session, target, silent=silent)
         result = _run_claimed(attempt, heartbeat)

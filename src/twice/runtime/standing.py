@@ -120,7 +120,7 @@ def _changes(
                 oldest[record.name] = min(record.version, oldest.get(record.name, record.version))
     declared: dict[str, list[Read]] = {}
     for source in task.inputs.values():
-        declared.setdefault(source.table.name, []).append(source)
+        declared.setdefault(str(shop.project.located(source.table)), []).append(source)
     return {
         name: _change(shop, task, slices, declared.get(name, [Read(TableName.parse(name))]), since, session)
         for name, since in oldest.items()

@@ -20,8 +20,8 @@ from twice.ledgers.store import Ledger
 @dataclass(frozen=True)
 class Workshop:
     """`root` is the project's folder; `holder` names this process to others; `target_of` binds a table's target
-    to one run's session; `pause` waits that many seconds and `draw` is uniform in [0, 1), for retries; `senders` by
-    kind of effect; `sends`: effects go out as soon as they may."""
+    to one run's session, `let_go` ends what it holds open for that; `pause` waits that many seconds and `draw` is
+    uniform in [0, 1), for retries; `senders` by kind of effect; `sends`: effects go out as soon as they may."""
 
     project: Project
     ledger: Ledger
@@ -36,6 +36,16 @@ class Workshop:
     draw: Callable[[], float] = random.random
     senders: Mapping[str, Sender] = field(default_factory=dict)
     sends: bool = True
+    let_go: Callable[[Any], None] = lambda _session: None
+
+    @contextmanager
+    def session(self) -> Iterator[Any]:
+        """A session for one run. What targets hold open for it is let go at its end."""
+        session = self.engine.fresh()
+        try:
+            yield session
+        finally:
+            self.let_go(session)
 
 
 @dataclass

@@ -21,16 +21,17 @@ from twice.core.run import RunResult
 from twice.core.scope import slice_named
 from twice.core.since import Since, told
 from twice.core.slice import Slice
-from twice.core.task import TableName, Task
+from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import DeclarationError, UsageError
 from twice.ledgers.store import Ledger
 from twice.wiring.discover import discover
+from twice.wiring.targets import Targets
 
 if TYPE_CHECKING:
     from twice.core.outbox import EffectEvent, EffectRecord, EffectState
-    from twice.core.ports import Frame, Sender, Target
+    from twice.core.ports import Frame, Sender
     from twice.engine.doctor import Check
     from twice.engine.session import SessionSettings
     from twice.runtime.check import Difference
@@ -89,11 +90,13 @@ class OpenProject:
         from twice.runtime.holder import this_process
         from twice.runtime.workshop import Workshop
 
+        targets = Targets(self.settings)
         return Workshop(
             project=self.project,
             ledger=self.ledger,
             engine=SparkEngine(self.spark),
-            target_of=self._target_of,
+            target_of=targets.of,
+            let_go=targets.let_go,
             code_hash=code_hash,
             clock=SYSTEM_CLOCK,
             holder=this_process(),
@@ -265,20 +268,7 @@ class OpenProject:
             self.ledger.close()
 
     def _discover(self) -> Project:
-        return discover(self.settings.project, self.settings.root, self.settings.pipelines)
-
-    def _target_of(self, table: TableName, session: Any) -> Target:
-        format_ = table.format or self.settings.format
-        if format_ != "delta":
-            raise DeclarationError(
-                f"{table}: there is no table system {format_!r}", fix="Leave it out, or write delta: before the name."
-            )
-        from twice.targets.delta import DeltaTarget
-
-        return DeltaTarget(session, self._locate)
-
-    def _locate(self, table: TableName) -> str:
-        return str(self.settings.warehouse.joinpath(*table.name.split(".")))
+        return discover(self.settings.project, self.settings.root, self.settings.pipelines, self.settings.format)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from twice.core.task import Task
 from twice.errors import DeclarationError, TwiceError
 
 
-def discover(project_id: str, root: Path, folders: Sequence[Path]) -> Project:
+def discover(project_id: str, root: Path, folders: Sequence[Path], format_: str = "delta") -> Project:
     """Import each file under the pipeline folders as a module of the project, in the order of their names."""
     tasks: dict[int, Task] = {}
     for folder in folders:
@@ -27,7 +27,7 @@ def discover(project_id: str, root: Path, folders: Sequence[Path]) -> Project:
         for file in sorted(folder.rglob("*.py")):
             if not any(part.startswith(("_", ".")) for part in file.relative_to(folder).parts):
                 tasks.update({id(task): task for task in _tasks_in(file, root)})
-    return assemble(project_id, tasks.values())
+    return assemble(project_id, tasks.values(), format_)
 
 
 def _tasks_in(file: Path, root: Path) -> list[Task]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twice.errors import InputMissing
-from twice.targets.postgres.types import Held
+from twice.targets.postgres.types import TableColumn
 
 _PLAIN = {
     "boolean": pa.bool_(),
@@ -41,14 +41,14 @@ def arrow_type(type_: str) -> pa.DataType:
     return pa.decimal128(int(decimal[1]), int(decimal[2])) if decimal else _PLAIN[type_]
 
 
-def converted(found: Batches, columns: Sequence[Held]) -> Batches:
+def converted(found: Batches, columns: Sequence[TableColumn]) -> Batches:
     """What ADBC read, as Spark's types: numbers come as text, dates may lie where Spark has none."""
     schema = pa.schema([(held.name, arrow_type(held.type)) for held in columns])
     arrays = [_converted(found.column(at), held) for at, held in enumerate(columns)]
     return type(found).from_arrays(arrays, schema=schema)
 
 
-def _converted(values: pa.Array | pa.ChunkedArray, held: Held) -> pa.Array | pa.ChunkedArray:
+def _converted(values: pa.Array | pa.ChunkedArray, held: TableColumn) -> pa.Array | pa.ChunkedArray:
     if held.type in ("date", "timestamp", "timestamp_ntz"):
         _check_range(values, held)
     wanted = arrow_type(held.type)
@@ -73,7 +73,7 @@ def _cast(values: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array |
     return values if values.type == wanted else pc.cast(values, wanted)
 
 
-def _check_range(values: pa.Array | pa.ChunkedArray, held: Held) -> None:
+def _check_range(values: pa.Array | pa.ChunkedArray, held: TableColumn) -> None:
     """`infinity` and years that Spark does not count arrive as other days without a word."""
     integers, unit = (pa.int32(), 1) if held.type == "date" else (pa.int64(), _DAY)
     found = pc.min_max(values.cast(integers))

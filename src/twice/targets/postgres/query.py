@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from twice.targets.postgres.names import Relation, column
-from twice.targets.postgres.types import Held, native_of
+from twice.targets.postgres.types import TableColumn, native_of
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Query:
     """`snapshot`: the exported snapshot it is read in; None reads what is there when it is asked."""
 
     relation: Relation
-    columns: tuple[Held, ...]
+    columns: tuple[TableColumn, ...]
     conditions: tuple[str, ...] = ()
     snapshot: str | None = None
 
@@ -27,7 +27,7 @@ class Query:
         return query.as_string(None) + where
 
 
-def _read(held: Held) -> sql.Composable:
+def _read(held: TableColumn) -> sql.Composable:
     """In the type that travels: what Spark knows as a string is read as text."""
     transport = native_of(held.column)
     if held.type in ("string", "array<string>") and held.native != transport:

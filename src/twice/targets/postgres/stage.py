@@ -24,7 +24,7 @@ from twice.targets.postgres import state
 from twice.targets.postgres.names import Relation, column, ours, part_column, stage_of
 from twice.targets.postgres.server import Connection, Server
 from twice.targets.postgres.table import Table
-from twice.targets.postgres.types import Held
+from twice.targets.postgres.types import TableColumn
 
 _FIX = "Run the task again."
 
@@ -40,7 +40,7 @@ class Stage:
     read_at: int | None = None
 
     @property
-    def columns(self) -> tuple[Held, ...]:
+    def columns(self) -> tuple[TableColumn, ...]:
         """As they lie in the stage: in the types they travel in."""
         return tuple(replace(held, native=held.transport) for held in self.table.columns)
 
@@ -116,7 +116,7 @@ def copy_part(loading: Loading, part: int, batches: Iterator[pa.RecordBatch]) ->
         cursor.execute(
             "UPDATE twice.parts SET rows = $1 WHERE attempt = $2 AND part = $3", (rows, loading.attempt, part)
         )
-        # Held until the commit: from here on the seal waits for this part, or this part has seen the seal.
+        # TableColumn until the commit: from here on the seal waits for this part, or this part has seen the seal.
         _refuse_sealed(cursor, loading, " FOR SHARE")
         connection.commit()
     return Taken(part, take, rows)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from twice.core.ports import Held
 from twice.core.token import Note
 from twice.targets.postgres.names import SCHEMA, Relation, ours
 from twice.targets.postgres.server import Connection
@@ -145,6 +146,18 @@ def note(connection: Connection, table: int, app_id: str, generation: int) -> No
         [table, app_id, generation],
     ).fetchone()
     return None if row is None else Note.from_json(row[0])
+
+
+def tokens(connection: Connection, table: int, prefix: str) -> dict[str, Held]:
+    """Every published token whose name begins so."""
+    found = connection.execute(
+        "SELECT DISTINCT ON (t.app_id) t.app_id, t.generation, c.version, c.note FROM twice.tokens t"
+        " LEFT JOIN twice.generations g USING (table_id, app_id, generation) LEFT JOIN twice.commits c"
+        " USING (table_id, version) WHERE t.table_id = %s AND starts_with(t.app_id, %s) AND t.generation > 0"
+        " ORDER BY t.app_id, c.version DESC NULLS LAST",
+        [table, prefix],
+    ).fetchall()
+    return {app: Held(generation, version, Note.from_json(text)) for app, generation, version, text in found}
 
 
 def _there(connection: Connection, name: str) -> bool:

@@ -15,7 +15,7 @@ from twice.targets.grain import check_grain, check_partitioning, check_values, g
 from twice.targets.postgres import state
 from twice.targets.postgres.names import Relation, column, listed
 from twice.targets.postgres.server import Connection
-from twice.targets.postgres.types import Held, held, native_of
+from twice.targets.postgres.types import TableColumn, native_of, table_column
 from twice.targets.schema import check_fit, check_names, drift
 
 _COLUMNS = """
@@ -33,7 +33,7 @@ class Table:
     relation: Relation
     oid: int
     kind: str
-    columns: tuple[Held, ...]
+    columns: tuple[TableColumn, ...]
     entry: state.Entry | None
 
     @property
@@ -45,7 +45,7 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(each.name for each in self.columns)
 
-    def spelled(self, name: str) -> Held:
+    def spelled(self, name: str) -> TableColumn:
         """The column of this name, as the table spells it (case does not count)."""
         return next(each for each in self.columns if each.name.lower() == name.lower())
 
@@ -59,7 +59,7 @@ def find(connection: Connection, relation: Relation) -> Table | None:
     if row is None:
         return None
     oid, kind = row
-    columns = tuple(held(*each) for each in connection.execute(_COLUMNS, [oid]).fetchall())
+    columns = tuple(table_column(*each) for each in connection.execute(_COLUMNS, [oid]).fetchall())
     return Table(relation, oid, kind, columns, state.entry(connection, relation, oid))
 
 

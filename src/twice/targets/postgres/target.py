@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from twice.core.failpoints import Point, hit
-from twice.core.ports import Column, Foreign, Frame, Landed, Lost, Published, Shape, Staged, Touched
+from twice.core.ports import Column, Foreign, Frame, Held, Landed, Lost, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
@@ -52,6 +52,13 @@ class PostgresTarget:
             if held.entry is None:
                 return Published(0, dict.fromkeys(app_ids, 0))
             return Published(held.entry.version, state.generations(connection, held.entry.id, app_ids))
+
+    def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
+        with self._server.transaction(doing=f"looking at {table}") as connection:
+            held = find(connection, relation_of(table))
+            if held is None or held.entry is None:
+                return {}
+            return state.tokens(connection, held.entry.id, prefix)
 
     def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
         with self._server.transaction(doing=f"looking at {table}") as connection:

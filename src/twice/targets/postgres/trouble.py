@@ -15,9 +15,9 @@ from twice.errors import (
     TwiceError,
 )
 
-_SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
+_SQLSTATE = re.compile(r"\[libpq\].*?SQLSTATE: ([0-9A-Z]{5})", re.DOTALL)
 _COPY_COLUMN = re.compile(r"COPY \S+, line \d+, column ([^\s:]+)")
-_MESSAGE = re.compile(r"(?:ERROR|FATAL):\s+(.+)")
+_MESSAGE = re.compile(r"\[libpq\].*?(?:ERROR|FATAL):\s+([^\n]+)", re.DOTALL)
 
 AGAIN = ("40001", "40P01")
 """The server undid the whole transaction for reasons that pass: it may be tried again at once."""
@@ -72,10 +72,9 @@ def explained(error: BaseException, server: str, doing: str) -> TwiceError:
 
 
 def sqlstate_of(error: BaseException) -> str | None:
-    """From the error itself, else from its words: Spark hands on a task's error as text."""
-    own = getattr(error, "sqlstate", None)
-    if isinstance(own, str) and own:
-        return own
+    """PostgreSQL's. Spark hands on a task's error as text, and has SQLSTATEs of its own, which are not meant."""
+    if isinstance(error, psycopg.Error):
+        return error.sqlstate
     found = _SQLSTATE.search(str(error))
     return found[1] if found else None
 

@@ -48,7 +48,7 @@ UNBOUNDED = "decimal(38,18)"
 
 
 @dataclass(frozen=True)
-class Held:
+class TableColumn:
     """A column of a table. `type` is Spark's; `native` is as PostgreSQL writes it, `base` its name in the catalog
     (an array's element's)."""
 
@@ -111,6 +111,6 @@ def spark_type(base: str, modifier: int) -> str:
     return _BACK.get(base, "string")
 
 
-def held(name: str, native: str, base: str, modifier: int, array: bool) -> Held:
+def table_column(name: str, native: str, base: str, modifier: int, array: bool) -> TableColumn:
     inner = spark_type(base, modifier)
-    return Held(name, f"array<{inner}>" if array else inner, native, base, array)
+    return TableColumn(name, f"array<{inner}>" if array else inner, native, base, array)

@@ -11,7 +11,7 @@ from twice.targets.postgres.measure import owner_column
 from twice.targets.postgres.names import column, listed
 from twice.targets.postgres.server import Connection
 from twice.targets.postgres.stage import Stage, lost
-from twice.targets.postgres.types import Held
+from twice.targets.postgres.types import TableColumn
 
 
 def carry_out(connection: Connection, stage: Stage, sealed: int, verb: WriteVerb) -> Changes | None:
@@ -133,7 +133,7 @@ def _older(stage: Stage, verb: UpsertRows) -> sql.Composable:
     return sql.SQL("({1} IS NOT NULL AND ({0} IS NULL OR {0}{2} < {1}{2}))").format(ours, theirs, collate)
 
 
-def _value(held: Held) -> sql.Composable:
+def _value(held: TableColumn) -> sql.Composable:
     """A staged value as the table's type."""
     at = column(held.name, "s")
     return at if held.cast is None else sql.SQL("{}::{}").format(at, sql.SQL(held.cast))
