@@ -21,6 +21,9 @@ from twice.engine.scans import DELTA, DeltaScan, digest, only_rearranged, scan_o
 _ELSEWHERE = frozenset({"CTERelationRef", "UnionLoopRef"})
 """Leaves that stand for a part of the same plan."""
 
+INPUT = "twice_input"
+"""Under this option of its source a target says what is read, where that has no version: `postgres:shop.orders`."""
+
 # Below one of these only the columns it names are read; below any other node every column may be.
 _NARROWING = frozenset({"Project", "Aggregate"})
 
@@ -89,6 +92,9 @@ def _analysed(leaf: JavaObject, reading: Reading, jvm: Jvm) -> Iterator[Leaf]:
     literal = _literal(leaf, node, jvm)
     if literal is not None:
         yield literal
+    elif node.kind == "DataSourceV2Relation" and leaf.options().containsKey(INPUT):
+        system, _, name = str(leaf.options().get(INPUT)).partition(":")
+        yield unversioned(system, name)
     elif node.kind != "LogicalRelation":
         yield unversioned("other", node.kind)
     elif not reading.accounts_for(_ids(node)):

@@ -60,7 +60,8 @@ def staged_day(house: DeltaHouse, target: Any, attempt: str = "mine") -> Staged:
 
 def move_token(house: DeltaHouse, app: str, generation: int) -> None:
     """A commit that moves a token and touches no file: only the registered token can make it a conflict."""
-    from twice.targets.delta.internal import Log, acting
+    from twice.targets.acting import acting
+    from twice.targets.delta.internal import Log
 
     target: Any = house.target()
     with acting(target._session):

@@ -386,7 +386,8 @@ def test_a_commit_older_than_the_recent_ones_is_found_by_one_search(
 
 
 def test_provenance_ends_where_the_log_was_cleaned_up(house: DeltaHouse) -> None:
-    from twice.targets.delta.internal import Log, acting
+    from twice.targets.acting import acting
+    from twice.targets.delta.internal import Log
 
     target: Any = house.target()
     prepare(target)

@@ -27,21 +27,6 @@ _PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 
 
 @contextmanager
-def acting(session: SparkSession) -> Iterator[None]:
-    """Make the session the thread's active one: Delta asks the thread, and `newSession()` does not answer."""
-    sessions = session._jvm.org.apache.spark.sql.SparkSession  # type: ignore[union-attr]
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(session._jsparkSession)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
-
-
-@contextmanager
 def named(session: SparkSession, prefix: str) -> Iterator[None]:
     """Data files written meanwhile begin with `prefix`, so that a killed attempt's can still be told from others'.
 

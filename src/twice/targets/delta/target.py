@@ -14,9 +14,10 @@ from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.errors import DeclarationError, InputMissing
+from twice.targets.acting import acting
 from twice.targets.delta import create, leftovers, public, replace
 from twice.targets.delta.history import History
-from twice.targets.delta.internal import Log, acting
+from twice.targets.delta.internal import Log
 from twice.targets.delta.lock import locked
 from twice.targets.delta.others import changes
 from twice.targets.delta.publish import Stage

@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 
 from twice.core.ports import Column
 from twice.errors import StageMismatch
+from twice.targets.acting import acting
 from twice.targets.postgres.arrow import converted
 from twice.targets.postgres.pushdown import condition_of
 from twice.targets.postgres.query import Query
@@ -60,7 +61,8 @@ class SparkFrames:
         name = self._register(_writing(loading))
         rows = _fitted(frame, wanted).coalesce(self._tasks)
         try:
-            rows.write.format(name).mode("append").save()
+            with acting(self._session):
+                rows.write.format(name).mode("append").save()
         except Exception as error:
             if f"{StageMismatch.__module__}.{StageMismatch.__qualname__}" in str(error):
                 raise StageMismatch(_last_line(str(error)), fix="Run the task again.") from error
@@ -72,7 +74,8 @@ class SparkFrames:
         schema = ", ".join(f"{_quoted(held.name)} {held.type}" for held in query.columns)
         at = f" at snapshot {query.snapshot}" if query.snapshot else ""
         reader = self._session.read.format(self._register(_source(reading))).schema(schema)
-        return reader.option(INPUT, f"{server.name}:{query.relation}{at}").load()
+        with acting(self._session):
+            return reader.option(INPUT, f"{server.name}:{query.relation}{at}").load()
 
     def _register(self, source: type[DataSource]) -> str:
         self._session.dataSource.register(source)
