@@ -21,7 +21,7 @@ class Project:
     format: str = "delta"
 
     def located(self, table: TableName) -> TableName:
-        """`postgres:shop.orders` and `shop.orders` are two tables; `shop.orders` and `delta:shop.orders` may be one."""
+        """`postgres:shop.orders` and `shop.orders` are two tables; `shop.orders` and `delta:shop.orders` are one."""
         return table.located(self.format)
 
     def task(self, name: str) -> Task:
@@ -54,7 +54,7 @@ def assemble(project_id: str, tasks: Iterable[Task], format_: str = "delta") -> 
                 fix="Rename one; formerly= keeps its history.",
             )
         # Names that differ by case are one table for most systems.
-        table = TableName(task.target.name.lower(), task.target.format or format_)
+        table = TableName(task.target.name.lower(), task.target.format).located(format_)
         if table in writers:
             raise DeclarationError(
                 f"{writers[table].name} and {task.name} both write {task.target}",

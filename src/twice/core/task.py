@@ -38,8 +38,8 @@ class TableName:
         return f"{self.format}:{self.name}" if self.format else self.name
 
     def located(self, default: str) -> TableName:
-        """With its table system, also where that is the default one."""
-        return TableName(self.name, self.format or default)
+        """One spelling for one table: without its table system where that is the default one."""
+        return TableName(self.name, None if self.format == default else self.format)
 
     @classmethod
     def parse(cls, text: str) -> TableName:
