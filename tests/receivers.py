@@ -7,7 +7,6 @@ import socket
 import ssl
 import struct
 import threading
-import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,12 +40,14 @@ class HttpReceiver:
     a status · `reset` the connection without an answer · `hang` for ever · `drip` a header a byte at a time ·
     `echo` what it was sent · `(status, headers, body)`
 
+    `together` holds the first requests back until so many have arrived at once.
+
     With a key it acts once: the first answer is remembered, another body under the same key is 422.
     """
 
     arrivals: list[Arrival] = field(default_factory=list)
     plans: deque[Any] = field(default_factory=deque)
-    pause: float = 0.0
+    together: int = 0
     connections: int = 0
     at_once: int = 0
     most_at_once: int = 0
@@ -57,6 +58,7 @@ class HttpReceiver:
         self._lock = threading.Lock()
         self._known: dict[str, bytes] = {}
         self._closing = threading.Event()
+        self._together = threading.Event()
 
     def url(self, path: str = "/hook") -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}{path}"
@@ -70,7 +72,8 @@ class HttpReceiver:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
             key, plan = headers.get(KEY), self.plans.popleft() if self.plans else "ok"
-            refused = isinstance(plan, int) and 400 <= plan < 500
+            status = plan[0] if isinstance(plan, tuple) else plan
+            refused = plan == "echo" or (isinstance(status, int) and 300 <= status < 500)
             known = self._known.get(key) if key else None
             if known is not None and known != body:
                 plan, refused = 422, True
@@ -78,8 +81,10 @@ class HttpReceiver:
             if key and acted:
                 self._known[key] = body
             self.arrivals.append(Arrival(path, headers, body, acted))
-        if self.pause:
-            time.sleep(self.pause)
+            if self.at_once >= self.together:
+                self._together.set()
+        if self.together:
+            self._together.wait(30)
         with self._lock:
             self.at_once -= 1
         return plan
@@ -122,9 +127,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         receiver = self.server.receiver
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        plan = receiver.arrive(self.path, dict(self.headers.items()), body)
+        length = int(self.headers.get("Content-Length", "0"))
+        body = self.rfile.read(length)
         self.close_connection = True
+        if len(body) < length:
+            return  # its sender died in the middle of it: nothing to act on
+        plan = receiver.arrive(self.path, dict(self.headers.items()), body)
         if plan == "reset":
             # Linger 0: the close is an RST, as from a machine that lost its power.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

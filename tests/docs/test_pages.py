@@ -63,6 +63,13 @@ def test_the_configuration_page_shows_a_file_that_loads(tmp_path: Path) -> None:
     assert load(tmp_path, "prod").warehouse == Path("/data/prod")
 
 
+def test_the_effects_page_shows_a_file_that_loads(tmp_path: Path) -> None:
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "twice.toml").write_text(TOML.findall((ROOT / "docs/effects.md").read_text())[0])
+    effects = load(tmp_path).effects
+    assert (effects.send, effects.allow) == (True, ("hooks.internal", "10.1.0.0/16"))
+
+
 def test_every_exit_code_of_the_error_tree_is_on_its_page() -> None:
     page = (ROOT / "docs/exit-codes.md").read_text()
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}

@@ -9,17 +9,20 @@ from typing import Any
 import pytest
 
 from twice import EffectRefused, Result, audit, call
+from twice.core.backfill import Request
 from twice.core.effect import Effect
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.outbox import EffectState
 from twice.core.task import Task
 from twice.errors import AuditFailed, UsageError
 from twice.ledgers.store import Ledger
+from twice.runtime.backfill import start
 from twice.runtime.effects import post_of, resolve
 from twice.runtime.post import drain
 from twice.runtime.rebuild import rebuild
 from twice.runtime.recover import recover
 from twice.runtime.run_task import run_task
+from twice.runtime.worker import Stop, work
 from twice.senders.call import CallSender
 
 from .conftest import DAY, Bench, revenue_task
@@ -397,3 +400,12 @@ def test_changing_an_effect_does_not_make_the_task_stale() -> None:
 
     declared = revenue_task()
     assert code_hash(declared) == code_hash(replace(declared, effects=(call(print, keyed=True),)))
+
+
+@pytest.mark.parametrize(("silent", "said"), [(True, 0), (False, 2)])
+def test_a_backfill_is_silent_unless_asked(bench: Bench, receiver: Receiver, silent: bool, said: int) -> None:
+    telling(bench, tell(receiver))
+    record, _ = start(bench.shop, Request("revenue", "2026-06-09", "2026-06-10", batch="off", silent=silent))
+    work(bench.shop, record.name, lambda event: None, Stop.never())
+    assert len(bench.revenue) == 2
+    assert len(receiver.told) == said
