@@ -21,8 +21,10 @@ from twice.core.task import TableName
 from twice.core.token import Note, app_id
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.session import SessionSettings, close, embedded, run_session
+from twice.targets.acting import acting
 from twice.targets.delta import DeltaTarget
-from twice.targets.delta.internal import Log, acting
+from twice.targets.delta.internal import Log
+from twice.wiring.delta import delta_target
 
 COUNTS = (100, 3_650, 87_600)
 DAILY = Daily("order_date", start="2000-01-01")
@@ -42,7 +44,7 @@ class Aged:
         self.publish(0)
 
     def target(self) -> DeltaTarget:
-        return DeltaTarget(run_session(self.spark), self.locate)
+        return delta_target(run_session(self.spark), self.locate)
 
     def locate(self, table: TableName) -> str:
         return str(self.root / table.name.replace(".", "/"))

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from tests.contracts.target_suite import Row, ordered
+
 from twice.core.ports import Column, Target
 from twice.core.task import TableName
 
@@ -23,22 +25,24 @@ class DeltaHouse:
         self._root = root
         self._internal = internal
         self.one_slice_only = not internal
+        self.appends = internal
 
     def target(self) -> Target:
         from twice.engine.session import run_session
-        from twice.targets.delta import DeltaTarget
+        from twice.wiring.delta import delta_target
 
-        return DeltaTarget(run_session(self._spark), self.locate, internal=self._internal)
+        return delta_target(run_session(self._spark), self.locate, internal=self._internal)
 
     def locate(self, table: TableName) -> str:
         return str(self._root / table.name.replace(".", "/"))
 
-    def frame(self, target: Any, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> Any:
+    def frame(self, target: Any, columns: Sequence[Column], rows: Sequence[Row], parts: int = 0) -> Any:
         schema = ", ".join(f"`{column.name}` {column.type}" for column in columns)
-        return target._session.createDataFrame([tuple(row) for row in rows], schema)
+        frame = target._session.createDataFrame([tuple(row) for row in rows], schema)
+        return frame.repartition(parts) if parts else frame
 
-    def rows(self, frame: Any) -> list[tuple[Any, ...]]:
-        return sorted(tuple(_plain(value) for value in row) for row in frame.collect())
+    def rows(self, frame: Any) -> list[Row]:
+        return ordered(tuple(_plain(value) for value in row) for row in frame.collect())
 
     def files(self, table: TableName) -> Mapping[str, str]:
         paths = self._spark.read.format("delta").load(self.locate(table)).inputFiles()
@@ -47,7 +51,7 @@ class DeltaHouse:
 
     def leftovers(self, table: TableName, attempt: str) -> Sequence[str]:
         root = Path(self.locate(table))
-        named = {str(path) for path in root.rglob(f"*twice-{attempt}-*")}
+        named = {str(path) for path in root.rglob(f"twice-{attempt}-*")}
         copied = {str(path) for path in (root / STAGE / attempt).rglob("*") if path.is_file()}
         return sorted((named | copied) - set(self.files(table)))
 

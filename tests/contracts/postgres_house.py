@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
+from tests.contracts.target_suite import Row, ordered
 
 from twice.core.ports import Column, Target
 from twice.core.task import TableName
@@ -19,6 +20,7 @@ from twice.targets.postgres.target import PostgresTarget
 class PostgresHouse:
     one_slice_only = False
     keeps_versions = False
+    appends = True
 
     def __init__(self, url: str, limits: Limits | None = None) -> None:
         self.url = url
@@ -27,11 +29,11 @@ class PostgresHouse:
     def target(self) -> Target:
         return PostgresTarget(Server("postgres", self.url, self.limits), PlainFrames())
 
-    def frame(self, target: Any, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> Any:
+    def frame(self, target: Any, columns: Sequence[Column], rows: Sequence[Row], parts: int = 0) -> Any:
         return Rows(tuple(columns), tuple(rows))
 
-    def rows(self, frame: Any) -> list[tuple[Any, ...]]:
-        return sorted(frame.rows)
+    def rows(self, frame: Any) -> list[Row]:
+        return ordered(frame.rows)
 
     def files(self, table: TableName) -> Mapping[str, str]:
         """Each stored row by its place, with the transaction that wrote it: the least that is rewritten."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any, Protocol
@@ -33,11 +33,14 @@ class House(Protocol):
 
     one_slice_only: bool
     keeps_versions: bool
+    appends: bool
+    """Whether it takes rows without a key."""
 
     def target(self) -> Target:
         """As another run has it: on the same tables, in its own session."""
 
-    def frame(self, target: Target, columns: Sequence[Column], rows: Sequence[Row]) -> Frame: ...
+    def frame(self, target: Target, columns: Sequence[Column], rows: Sequence[Row], parts: int = 0) -> Frame:
+        """In so many partitions, where there are any and the number is given."""
 
     def rows(self, frame: Frame) -> list[Row]: ...
 
@@ -46,6 +49,15 @@ class House(Protocol):
 
     def leftovers(self, table: TableName, attempt: str) -> Sequence[str]:
         """Files of an attempt that no version refers to."""
+
+
+def ordered(rows: Iterable[Row]) -> list[Row]:
+    """Sorted, also with NULL and nested values in them."""
+
+    def place(row: Row) -> list[tuple[bool, Any]]:
+        return [(value is not None, repr(value) if isinstance(value, (dict, tuple)) else value) for value in row]
+
+    return sorted(rows, key=place)
 
 
 def sale(day: str, region: str, revenue: str) -> Row:

@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contracts.append_suite import AppendSuite
 from tests.contracts.delta_house import DeltaHouse
 from tests.contracts.target_suite import TargetSuite
+from tests.contracts.upsert_suite import UpsertSuite
 
 
-class TestDeltaInternal(TargetSuite):
+class TestDeltaInternal(TargetSuite, UpsertSuite, AppendSuite):
     @pytest.fixture
     def house(self, spark: Any, tmp_path: Path) -> DeltaHouse:
         return DeltaHouse(spark, tmp_path, internal=True)
 
 
-class TestDeltaPublic(TargetSuite):
+class TestDeltaPublic(TargetSuite, UpsertSuite, AppendSuite):
     @pytest.fixture
     def house(self, spark: Any, tmp_path: Path) -> DeltaHouse:
         return DeltaHouse(spark, tmp_path, internal=False)

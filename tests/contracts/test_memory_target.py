@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
-from tests.contracts.target_suite import TargetSuite
+from tests.contracts.append_suite import AppendSuite
+from tests.contracts.target_suite import Row, TargetSuite, ordered
+from tests.contracts.upsert_suite import UpsertSuite
 
 from twice.core.ports import Column, Target
 from twice.core.task import TableName
@@ -16,6 +17,7 @@ from twice.targets.memory import MemoryTarget, Rows
 class MemoryHouse:
     one_slice_only = False
     keeps_versions = True
+    appends = True
 
     def __init__(self) -> None:
         self._target = MemoryTarget()
@@ -23,11 +25,11 @@ class MemoryHouse:
     def target(self) -> Target:
         return self._target
 
-    def frame(self, target: Target, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> Rows:
+    def frame(self, target: Target, columns: Sequence[Column], rows: Sequence[Row], parts: int = 0) -> Rows:
         return Rows(tuple(columns), tuple(rows))
 
-    def rows(self, frame: Rows) -> list[tuple[Any, ...]]:
-        return sorted(frame.rows)
+    def rows(self, frame: Rows) -> list[Row]:
+        return ordered(frame.rows)
 
     def files(self, table: TableName) -> Mapping[str, str]:
         return dict.fromkeys(self._target.files(table), "")
@@ -36,7 +38,7 @@ class MemoryHouse:
         return self._target.leftovers(table, attempt)
 
 
-class TestMemoryTarget(TargetSuite):
+class TestMemoryTarget(TargetSuite, UpsertSuite, AppendSuite):
     @pytest.fixture
     def house(self) -> MemoryHouse:
         return MemoryHouse()

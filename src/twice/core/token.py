@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from twice.core.write import Changes
 
 Kind = Literal["run", "restate", "reset"]
 
@@ -36,12 +38,14 @@ class Intention:
 
 @dataclass(frozen=True)
 class Note:
-    """Written into the commit beside the tokens, for people and for settling: it dies with the log."""
+    """Written into the commit beside the tokens, for people and for settling: it dies with the log.
+    `changes` is what a keyed write did; the target that carries it out fills it in."""
 
     attempt: str
     kind: Kind
     generations: Mapping[str, int]
     intentions: Mapping[str, Intention] = field(default_factory=dict)
+    changes: Changes | None = None
 
     def to_json(self) -> str:
         slices = {
@@ -50,7 +54,9 @@ class Note:
             else [generation]
             for app, generation in self.generations.items()
         }
-        body = {"attempt": self.attempt, "kind": self.kind, "slices": slices}
+        body: dict[str, Any] = {"attempt": self.attempt, "kind": self.kind, "slices": slices}
+        if self.changes is not None:
+            body["changes"] = {name: rows for name, rows in asdict(self.changes).items() if rows}
         return json.dumps({"twice": body}, sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -65,6 +71,7 @@ class Note:
                 if len(row) == 3
             }
             generations = {app: int(row[0] or 0) for app, row in slices.items()}
-            return cls(str(body["attempt"]), body["kind"], generations, intentions)
+            changes = Changes(**body["changes"]) if "changes" in body else None
+            return cls(str(body["attempt"]), body["kind"], generations, intentions, changes)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from twice.core.slice import Slice
@@ -67,6 +67,14 @@ class Plan:
 
     def app_id(self, slice_: Slice) -> str:
         return self.app_ids[self.slices.index(slice_)]
+
+    @property
+    def reach(self) -> tuple[Slice, ...]:
+        """The slices that may hold files of this write. A row found by its key, and a row without a slice, may lie
+        anywhere in the table."""
+        if isinstance(self.write, ReplaceRows):
+            return self.slices
+        return tuple(replace(slice_, bounds=None) for slice_ in self.slices)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from math import gcd
@@ -68,6 +68,19 @@ def observe(frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measur
         return {s.label: _measured(columns, row, measures) for s, row in zip(slices, numbers, strict=True)}
 
     return Observed(observed.drop(*names.all), read)
+
+
+def totalled(frame: DataFrame, *numbers: SparkColumn) -> tuple[DataFrame, Callable[[], tuple[int, ...]]]:
+    """The same frame, and the sums of some numbers of its rows, once it is written."""
+    observation = Observation()
+    names = [f"n{at}" for at in range(len(numbers))]
+    observed = frame.observe(observation, *(sf.sum(n).alias(name) for n, name in zip(numbers, names, strict=True)))
+
+    def read() -> tuple[int, ...]:
+        seen = _told(observation)
+        return tuple(seen[name] or 0 for name in names)
+
+    return observed, read
 
 
 def _observe_batch(frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:

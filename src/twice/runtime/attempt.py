@@ -54,7 +54,7 @@ class Attempt:
 
     def discard(self) -> None:
         """Delete what this attempt has staged. Its own it may always delete, unless it may have landed."""
-        self.target.discard(self.task.target, self.id, self.plan.slices)
+        self.target.discard(self.task.target, self.id, self.plan.reach)
         self.shop.ledger.discarded(self.id)
 
 

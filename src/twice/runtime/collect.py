@@ -44,7 +44,7 @@ def collect_passed(shop: Workshop, task: Task, target: Target, plan: Plan) -> Co
         if not {slice_.label for slice_ in attempt.slices} & set(generations):
             continue
         if never_looked(attempt) or passed_at(attempt, generations) is not None:
-            files += target.discard(task.target, attempt.id, _slices(task, attempt))
+            files += target.discard(task.target, attempt.id, _reach(shop, task, attempt))
             shop.ledger.discarded(attempt.id)
             done.append(attempt.id)
         else:
@@ -73,8 +73,10 @@ def _left_behind(shop: Workshop) -> dict[str, set[str]]:
     return labels
 
 
-def _slices(task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
-    return _named(task, [slice_.label for slice_ in attempt.slices])
+def _reach(shop: Workshop, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
+    """Where in the table its files may lie."""
+    slices = _named(task, [slice_.label for slice_ in attempt.slices])
+    return make_plan(shop.project.id, task, slices).reach
 
 
 def _named(task: Task, labels: list[str]) -> tuple[Slice, ...]:

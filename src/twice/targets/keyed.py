@@ -5,12 +5,13 @@ The memory target works by it, and it is the model that other targets are compar
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from twice.core.write import Changes, UpsertRows
-from twice.errors import NullKey
+from twice.errors import NullKey, ResultRefused
 
 Row = tuple[Any, ...]
 
@@ -48,6 +49,9 @@ def upsert(
     """`owned` says which of the rows that are there belong to the slice: only those may be deleted."""
     key, rank = key_of(names, verb), _rank(names, verb)
     held = {key(row): row for row in there}
+    counts = Counter(key(row) for row in there)
+    if any(counts[key(row)] > 1 for row in staged):
+        raise several_of_a_key(verb)
     inserted, updated, unchanged, older, differing = [], [], 0, 0, 0
     for row in staged:
         old = held.get(key(row))
@@ -71,6 +75,13 @@ def null_key(verb: UpsertRows) -> NullKey:
     return NullKey(
         f"the result has rows without a key ({', '.join(verb.key)} is NULL): each run would add them again",
         fix='Filter them out, give them a key, or let NULL be a key: null_keys="match".',
+    )
+
+
+def several_of_a_key(verb: UpsertRows) -> ResultRefused:
+    return ResultRefused(
+        f"the table holds several rows with one key ({', '.join(verb.key)}): which is meant?",
+        fix="Leave one row of each key in the table, then run the task again.",
     )
 
 

@@ -23,7 +23,7 @@ from twice.core.write import AppendRows, Changes, Layout, Plan, ReplaceRows, Ups
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, StageMismatch
 from twice.targets.grain import as_utc, check_grain, check_partitioning, check_values, grain_mark
 from twice.targets.keyed import key_of, survivors, upsert
-from twice.targets.schema import check_fit, check_names, drift
+from twice.targets.schema import check_fit, check_named, check_names, drift
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,7 @@ class MemoryTarget:
                 held.shape = Shape((*held.shape.columns, *found.new), held.shape.partitioned_by)
                 held.versions.append(replace(held.versions[-1], note=None))
             check_fit(shape, held.shape)
+            check_named(table.name, held.shape, layout)
             return held.shape
 
     def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
@@ -202,18 +203,20 @@ class MemoryTarget:
             current = held.versions[-1]
             files, changes = _written(held.shape, current.files, staged)
             hit(Point.BEFORE_COMMIT)
-            held.versions.append(_Version(files, {**current.tokens, **note.generations}, note))
+            told = replace(note, changes=changes)
+            held.versions.append(_Version(files, {**current.tokens, **note.generations}, told))
             hit(Point.AFTER_COMMIT)
+            held.staged.pop(staged.attempt)
             return Landed(len(held.versions) - 1, changes)
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Dying here leaves the rest for the next call."""
         with self._lock:
             held = self._tables.get(table.name)
-            if held is None or _landed(held, attempt):
+            if held is None:
                 return 0
-            mine = held.staged.get(attempt, ())
-            gone = {file.name for file in mine if _inside(file.value, slices)}
+            mine, seen = held.staged.get(attempt, ()), _referred(held)
+            gone = {file.name for file in mine if _inside(file.value, slices)} - seen
             held.staged[attempt] = tuple(file for file in mine if file.name not in gone)
             return len(gone)
 
@@ -239,7 +242,7 @@ class MemoryTarget:
         """The names of an attempt's staged files that no version refers to."""
         with self._lock:
             held = self._existing(table)
-            seen = {file.name for version in held.versions for file in version.files}
+            seen = _referred(held)
             return tuple(file.name for file in held.staged.get(attempt, ()) if file.name not in seen)
 
     def _existing(self, table: TableName) -> _Table:
@@ -257,7 +260,8 @@ def _written(shape: Shape, there: tuple[_File, ...], staged: Staged) -> tuple[tu
         return tuple(file for file in there if not _inside(file.value, verb.slices)) + files, None
     if isinstance(verb, AppendRows):
         return there + files, None
-    return _upserted(shape, there, files, verb, staged.attempt)
+    upserted, changes = _upserted(shape, there, files, verb, staged.attempt)
+    return upserted, replace(changes, deduplicated=staged.deduplicated)
 
 
 def _upserted(
@@ -353,5 +357,5 @@ def _verify(staged: Staged, kept: tuple[_File, ...] | None) -> None:
     _count(staged.handle[0], staged.plan.slices)
 
 
-def _landed(held: _Table, attempt: str) -> bool:
-    return any(version.note is not None and version.note.attempt == attempt for version in held.versions)
+def _referred(held: _Table) -> set[str]:
+    return {file.name for version in held.versions for file in version.files}

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from twice.core.ports import Column, Shape
-from twice.errors import SchemaDrift
+from twice.core.write import Layout
+from twice.errors import DeclarationError, SchemaDrift
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -91,6 +92,33 @@ def check_fit(result: Shape, table: Shape) -> None:
     if found.only_new:
         fix = "Set evolve=True in the task's policy to add new columns, or drop them from the result."
     raise SchemaDrift(f"the result's columns are not the table's: {'; '.join(told)}", fix=fix)
+
+
+def check_named(table: str, shape: Shape, layout: Layout) -> None:
+    """Refuse a table without the columns that a write names: its key, and the slice column it deletes by."""
+    types = {column.name.lower(): column.type for column in shape.columns}
+    for key in layout.key:
+        if key.lower() not in types:
+            raise DeclarationError(
+                f"{table} has no column {key}, which is the key",
+                now="The table is unchanged.",
+                fix=f"It has: {', '.join(column.name for column in shape.columns)}.",
+            )
+        if types[key.lower()].startswith(("map<", "variant")):
+            raise DeclarationError(
+                f"{key} of {table} is a {types[key.lower()]}, which cannot be compared, so it is no key",
+                now="The table is unchanged.",
+                fix="Take columns of a plain type as the key.",
+            )
+    wanted = layout.slice_column
+    if wanted is not None and types.get(wanted.name.lower()) != wanted.type:
+        held = types.get(wanted.name.lower())
+        raise DeclarationError(
+            f"{table} has {f'{wanted.name} of type {held}' if held else f'no {wanted.name}'}, and this scope needs "
+            f"{wanted.type}",
+            now="The table is unchanged.",
+            fix="Use the scope the table was created with, or give the task a new target.",
+        )
 
 
 def _plain(type_: str) -> str:

@@ -12,12 +12,12 @@ from twice.core.task import TableName
 from twice.core.token import Note, app_id
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.doctor import Check
-from twice.targets.delta import DeltaTarget
+from twice.wiring.delta import delta_target
 
 
 def publish_a_day(session: SparkSession, folder: Path) -> Check:
     """Whether the internal path of the Delta target works here; without it, every run writes its rows twice."""
-    target = DeltaTarget(session, lambda table: str(folder / table.name))
+    target = delta_target(session, lambda table: str(folder / table.name))
     table, scope = TableName("probe"), Daily("day", start="2026-01-01")
     slice_ = scope.slice_of("2026-01-01")
     target.prepare(table, Shape((Column("id", "bigint"), Column("day", "date"))), Layout(scope.held_in), False)

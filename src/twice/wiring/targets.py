@@ -28,9 +28,9 @@ class Targets:
     def of(self, table: TableName, session: Any) -> Target:
         system = table.format or self._settings.format
         if system == DELTA:
-            from twice.targets.delta import DeltaTarget
+            from twice.wiring.delta import delta_target
 
-            return DeltaTarget(session, self._locate)
+            return delta_target(session, self._locate)
         if system not in self._settings.connections:
             known = ", ".join(f"{name}:" for name in (DELTA, *sorted(self._settings.connections)))
             raise DeclarationError(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
 from twice.errors import RowsOutsideSlice, StageMismatch
 from twice.targets.delta.condition import condition
-from twice.targets.delta.manifest import File, SliceType, count, file_of, verify
+from twice.targets.delta.manifest import File, SliceType, at_paths, count, file_of, in_all, verify
 
 DAILY = Daily("d", start="2026-01-01")
 SLICES = (DAILY.slice_of("2026-06-09"), DAILY.slice_of("2026-06-10"))
@@ -20,6 +22,38 @@ def test_a_file_is_read_from_deltas_json() -> None:
     text = '{"add":{"path":"d=2026-06-09/x","partitionValues":{"d":"2026-06-09"},"stats":"{\\"numRecords\\":5}"}}'
     assert file_of(text, "d") == File("d=2026-06-09/x", "2026-06-09", 5)
     assert file_of('{"add":{"path":"x","partitionValues":{"d":null}}}', "d") == File("x", None, None)
+
+
+def test_rows_deleted_by_a_vector_do_not_count() -> None:
+    text = '{"add":{"path":"x","stats":"{\\"numRecords\\":5}","deletionVector":{"cardinality":2}}}'
+    assert file_of(text, None).rows == 3
+    assert in_all([file_of(text, None), File("y", None, 4)]) == 7
+    with pytest.raises(StageMismatch, match="how many rows"):
+        in_all([File("a", None, None)])
+
+
+@dataclass(frozen=True)
+class Added:
+    """As much of Delta's added file as is asked for."""
+
+    name: str
+
+    def path(self) -> str:
+        return self.name
+
+
+def test_files_are_found_by_the_places_a_scan_tells() -> None:
+    files = [Added("d=2026-06-09/a.parquet"), Added("d=2026-06-10/a.parquet"), Added("h=13%253A00/b%20c.parquet")]
+    places = ["file:/lake/t/d=2026-06-10/a.parquet", "file:///lake/t/h=13%253A00/b%20c.parquet"]
+    assert at_paths(files, places) == files[1:]
+    elsewhere = Added("file:/other/lake/a.parquet")
+    assert at_paths([*files, elsewhere], ["file:/other/lake/a.parquet"]) == [elsewhere]
+    assert at_paths(files, []) == []
+
+
+def test_a_file_with_rows_to_change_that_is_not_in_the_log_stops_the_commit() -> None:
+    with pytest.raises(StageMismatch, match="1 of the files"):
+        at_paths([Added("d=2026-06-09/a.parquet")], ["file:/lake/t/d=2026-06-10/a.parquet"])
 
 
 def test_rows_are_counted_by_slice() -> None:

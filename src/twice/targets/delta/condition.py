@@ -1,4 +1,4 @@
-"""The rows of some slices as a Spark SQL condition. Pure."""
+"""Conditions and names as Spark SQL reads them. Pure."""
 
 from __future__ import annotations
 
@@ -20,6 +20,25 @@ def condition(slices: Sequence[Slice], column: str | None) -> str | None:
 
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def spelled(names: Sequence[str], wanted: str) -> str:
+    """The table's own spelling of a column: case does not count in Spark's names."""
+    return next(name for name in names if name.lower() == wanted.lower())
+
+
+def unused(names: Sequence[str], count: int) -> list[str]:
+    """Names for columns that live only inside a plan, beside these."""
+    prefix = "__twice"
+    while any(name.lower().startswith(prefix) for name in names):
+        prefix += "_"
+    return [f"{prefix}_{at}" for at in range(count)]
+
+
+def owned(slices: Sequence[Slice], names: Sequence[str]) -> str | None:
+    """The rows that the slices own in a table with these columns, however it is partitioned; None for all of them."""
+    bounds = slices[0].bounds
+    return None if bounds is None else condition(slices, spelled(names, bounds.column))
 
 
 def literal(value: SliceValue) -> str:

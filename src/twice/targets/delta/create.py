@@ -15,7 +15,7 @@ from twice.targets.delta.condition import quoted
 from twice.targets.delta.internal import Log
 from twice.targets.delta.table import FORGETS_TOKENS, Table
 from twice.targets.grain import MARK, check_grain, check_partitioning, check_values, grain_mark, slice_value
-from twice.targets.schema import check_fit, drift
+from twice.targets.schema import check_fit, check_named, drift
 
 
 def create(session: SparkSession, path: str, shape: Shape, slice_column: SliceColumn | None) -> None:
@@ -52,6 +52,7 @@ def check(session: SparkSession, name: str, path: str, table: Table, shape: Shap
     if not layout.any_partitions:
         check_partitioning(name, table.partition_columns, wanted)
     check_fit(shape, table.shape)
+    check_named(name, table.shape, layout)
     if FORGETS_TOKENS in table.properties:
         raise DeclarationError(
             f"{name} forgets its tokens after {table.properties[FORGETS_TOKENS]}: an old slice would look unpublished",
@@ -60,12 +61,6 @@ def check(session: SparkSession, name: str, path: str, table: Table, shape: Shap
         )
     if wanted is None or layout.any_partitions:
         return
-    if table.slice_type != wanted.type:
-        raise DeclarationError(
-            f"{name} is partitioned by {wanted.name} of type {table.slice_type}, and this scope needs {wanted.type}",
-            now="The table is unchanged.",
-            fix="Use the scope the table was created with, or give the task a new target.",
-        )
     check_grain(name, table.grain, wanted)
     # Every date is the beginning of a day: a daily table's log need not be read for this.
     if wanted.type == "timestamp" or wanted.grain == "month":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
@@ -29,9 +31,9 @@ def fitted(frame: DataFrame, table: Table) -> DataFrame:
     return frame.select(*columns)
 
 
-def gathered(frame: DataFrame, column: str | None, slices: int) -> DataFrame:
-    """A batch of slices brought together by slice: else every task writes a file into every slice.
+def gathered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows of many partitions brought together by partition: else every task writes a file into every one of them.
 
-    Rebalancing still splits a slice that is too big for one file.
+    Rebalancing still splits a partition that is too big for one file.
     """
-    return frame if column is None or slices < 2 else frame.hint("rebalance", col(quoted(column)))
+    return frame.hint("rebalance", *(col(quoted(column)) for column in columns)) if columns else frame

@@ -55,13 +55,10 @@ class History:
         text = self._text(f"{version:020d}.json")
         return None if text is None else [json.loads(line) for line in text.splitlines()]
 
-    def mentions(self, *texts: str) -> bool:
-        """Whether any commit still in the log has one of these texts in it."""
+    def mentions(self, text: str) -> list[str]:
+        """The lines with this text in them, of every commit still in the log."""
         lines = self._lines()
-        wanted = lines["value"].contains(texts[0])
-        for text in texts[1:]:
-            wanted = wanted | lines["value"].contains(text)
-        return bool(lines.where(wanted).take(1))
+        return [str(row.value) for row in lines.where(lines["value"].contains(text)).collect()]
 
     def tokens_at(self, version: int) -> dict[str, int] | None:
         """Every token as of a version, from the checksum file Delta writes beside its commit; None if it does not say.

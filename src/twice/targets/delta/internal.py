@@ -21,7 +21,6 @@ from twice.targets.delta.history import History
 from twice.targets.delta.table import Table, table_of
 from twice.targets.grain import slice_value
 
-SLICE_CHECK = "twice slice"
 _PACKAGE = "org.apache.spark.sql.delta"
 _PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 
@@ -40,17 +39,17 @@ def named(session: SparkSession, prefix: str) -> Iterator[None]:
         conf.unsetConf(_PREFIX)
 
 
-def is_conflict(error: BaseException) -> bool:
+def is_conflict(error: BaseException | None) -> bool:
     """Whether Delta gave up because another commit came between."""
     return isinstance(error, Py4JJavaError) and _is_a(error.java_exception, "java.util.ConcurrentModificationException")
 
 
-def is_outside_slice(error: BaseException) -> str | None:
-    """The offending values, if Delta refused a row by the slice's own condition."""
+def broken_check(error: BaseException, name: str) -> str | None:
+    """The offending values, if Delta refused a row by this check of `Transaction.write`."""
     at: Any = error.java_exception if isinstance(error, Py4JJavaError) else None
     while at is not None:
         text = str(at.getMessage())
-        if SLICE_CHECK in text and "DELTA_VIOLATE_CONSTRAINT" in text:
+        if name in text and "DELTA_VIOLATE_CONSTRAINT" in text:
             return " ".join(text.partition("violated by row with values:")[2].split())
         at = at.getCause()
     return None
@@ -111,10 +110,10 @@ class Log:
         rows = files.selectExpr(f"partitionValues[{_text(column)}] AS value").distinct().collect()
         return [row.value for row in rows]
 
-    def refers_to(self, prefix: str) -> bool:
-        """Whether the newest version has a file whose name begins with `prefix`."""
+    def paths(self, text: str) -> list[str]:
+        """The files of the newest version with this text in their paths."""
         files = DataFrame(self._fresh().allFiles().toDF(), self._session)
-        return bool(files.where(f"path LIKE {_text('%' + prefix.replace('_', '~_') + '%')} ESCAPE '~'").take(1))
+        return [str(row.path) for row in files.where(files["path"].contains(text)).select("path").collect()]
 
     def _fresh(self) -> Any:
         nothing = self._jvm.scala.Option.empty()
@@ -150,16 +149,27 @@ class Transaction:
         """Register that the result was computed from this table: any change meanwhile is a conflict."""
         self._transaction.readWholeTable()
 
-    def write(self, frame: DataFrame, inside: str | None) -> list[Any]:
-        """Write data files that no version refers to; the added files. Rows that break the condition fail the job.
+    def write(self, frame: DataFrame, checks: Mapping[str, str]) -> list[Any]:
+        """Write data files that no version refers to; the added files. Rows that break one of the named conditions
+        fail the job.
 
         Dying here leaves files under the prefix of `named`.
         """
-        checks = []
-        if inside is not None:
-            expression = self._session._jsparkSession.sessionState().sqlParser().parseExpression(inside)
-            checks.append(getattr(self._jvm, f"{_PACKAGE}.constraints.Constraints$Check")(SLICE_CHECK, expression))
-        return _list(self._jvm, self._transaction.writeFiles(frame._jdf, self._seq(checks)))
+        parser = self._session._jsparkSession.sessionState().sqlParser()
+        check = getattr(self._jvm, f"{_PACKAGE}.constraints.Constraints$Check")
+        wanted = [check(name, parser.parseExpression(text)) for name, text in checks.items()]
+        return _list(self._jvm, self._transaction.writeFiles(frame._jdf, self._seq(wanted)))
+
+    def rows(self) -> DataFrame:
+        """The table at the very version this transaction began on."""
+        at = int(self._transaction.readVersion())
+        return self._session.read.format("delta").option("versionAsOf", at).load(str(self._log.dataPath()))
+
+    def files_at(self, paths: Iterable[str]) -> list[Any]:
+        """The files of this version with these names (the last part of their paths). The caller verifies them."""
+        names = sorted({path.rpartition("/")[2] for path in paths})
+        chosen = f"substring_index(path, '/', -1) IN ({', '.join(_text(name) for name in names)})"
+        return list(self._transaction.snapshot().allFiles().filter(chosen).collectAsList()) if names else []
 
     def frame(self, files: Sequence[Any]) -> DataFrame:
         """The rows of some files of this table, whether or not a version refers to them."""
@@ -211,15 +221,21 @@ class Transaction:
         stamp = self._jvm.scala.Option.apply(now)
         actions = [*(file.removeWithTimestamp(now, True) for file in removed), *added]
         actions += [token(app, generation, stamp) for app, generation in tokens.items()]
-        return int(self._transaction.commit(self._seq(actions), self._operation(told, note)))
+        overwriting = bool(removed) or told is not None
+        return int(self._transaction.commit(self._seq(actions), self._operation(overwriting, told, note)))
 
-    def _operation(self, told: str | None, note: str) -> Any:
+    def _operation(self, overwriting: bool, told: str | None, note: str) -> Any:
         some, nothing = self._jvm.scala.Option.apply, self._jvm.scala.Option.empty()
         name = f"{_PACKAGE}.DeltaOperations$Write"
         loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
         wanted = loader.loadClass(name).getConstructors()[0].getParameterCount()
-        mode = self._jvm.org.apache.spark.sql.SaveMode.Overwrite
-        given = [mode, nothing, nothing if told is None else some(told), some(note)]
+        modes = self._jvm.org.apache.spark.sql.SaveMode
+        given = [
+            modes.Overwrite if overwriting else modes.Append,
+            nothing,
+            nothing if told is None else some(told),
+            some(note),
+        ]
         return getattr(self._jvm, name)(*operation_arguments(given, int(wanted), nothing))
 
     def _seq(self, items: Sequence[Any]) -> Any:

@@ -9,10 +9,10 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from twice.core.slice import Slice
+from twice.targets.delta import copy
 from twice.targets.delta.history import History
+from twice.targets.delta.in_place import prefix
 from twice.targets.delta.internal import Log
-from twice.targets.delta.public import stage_folder
-from twice.targets.delta.replace import prefix
 from twice.targets.delta.table import Table
 from twice.targets.grain import slice_value
 
@@ -25,44 +25,49 @@ def discard(session: SparkSession, path: str, table: Table, attempt: str, slices
     jvm: Any = session._jvm
     root = jvm.org.apache.hadoop.fs.Path(path)
     files = root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
-    gone = _remove_copy(files, jvm.org.apache.hadoop.fs.Path(stage_folder(path, attempt)))
+    gone = copy.remove(session, path, attempt)
     found = [at for folder in _folders(files, root, table, slices) for at in _named(files, folder, attempt)]
-    if found and not _landed(session, path, attempt):
+    if found:
+        told = _referred(session, path, attempt)
         for at in found:
-            gone += bool(files.delete(at, False))
+            gone += str(at.getName()) not in told and bool(files.delete(at, False))
     return gone
 
 
-def _landed(session: SparkSession, path: str, attempt: str) -> bool:
-    """Whether any version, old or new, may refer to the attempt's files.
+def _referred(session: SparkSession, path: str, attempt: str) -> str:
+    """Everything that any version, old or new, says of the attempt's files.
 
     The log's commits name each file they add or remove; what was added by a commit the log has since forgotten
     is in the newest version, or was removed by a commit it remembers.
     """
-    note = f'\\"attempt\\":\\"{attempt}\\"'
-    return History(session, path).mentions(prefix(attempt), note) or Log(session, path).refers_to(prefix(attempt))
-
-
-def _remove_copy(files: Any, folder: Any) -> int:
-    """The public path's hidden copy: no version ever refers to it."""
-    if not files.exists(folder):
-        return 0
-    count = int(files.getContentSummary(folder).getFileCount())
-    files.delete(folder, True)
-    return count
+    mine = prefix(attempt)
+    return "\n".join((*History(session, path).mentions(mine), *Log(session, path).paths(mine)))
 
 
 def _folders(files: Any, root: Any, table: Table, slices: Sequence[Slice]) -> Iterator[Any]:
     """Only the folders of the slices: a table has thousands of others."""
     if not files.exists(root):
         return
-    if table.shape.partitioned_by is None:
+    everywhere = any(slice_.bounds is None for slice_ in slices)
+    if not table.partition_columns:
         yield root
+    elif everywhere or len(table.partition_columns) > 1:
+        yield from _partitions(files, root, len(table.partition_columns))
+    else:
+        for folder in _partitions(files, root, 1):
+            column, _, value = str(folder.getName()).partition("=")
+            if unquote(column) == table.shape.partitioned_by and _inside(unquote(value), table, slices):
+                yield folder
+
+
+def _partitions(files: Any, folder: Any, levels: int) -> Iterator[Any]:
+    """The folders so many levels down; Delta's own and ours are none of them."""
+    if levels == 0:
+        yield folder
         return
-    for status in files.listStatus(root):
-        column, equals, value = str(status.getPath().getName()).partition("=")
-        if equals and unquote(column) == table.shape.partitioned_by and _inside(unquote(value), table, slices):
-            yield status.getPath()
+    for status in files.listStatus(folder):
+        if status.isDirectory() and "=" in str(status.getPath().getName()):
+            yield from _partitions(files, status.getPath(), levels - 1)
 
 
 def _inside(text: str, table: Table, slices: Sequence[Slice]) -> bool:

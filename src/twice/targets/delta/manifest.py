@@ -7,8 +7,10 @@ candidates); a commit that removed those would lose other days. So nothing is ta
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from twice.core.slice import Slice
 from twice.errors import RowsOutsideSlice, StageMismatch
@@ -19,7 +21,8 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class File:
-    """A data file of the log. `value` is its slice column's value as text, None for NULL; `rows` None if unknown."""
+    """A data file of the log. `value` is its slice column's value as text, None for NULL; `rows` are those that are
+    not deleted, None if unknown."""
 
     path: str
     value: str | None
@@ -38,7 +41,39 @@ def file_of(action: str, column: str | None) -> File:
     body = json.loads(action)["add"]
     stats = json.loads(body.get("stats") or "{}")
     values: Mapping[str, str | None] = body.get("partitionValues") or {}
-    return File(body["path"], None if column is None else values.get(column), stats.get("numRecords"))
+    rows = stats.get("numRecords")
+    deleted = (body.get("deletionVector") or {}).get("cardinality", 0)
+    return File(body["path"], None if column is None else values.get(column), None if rows is None else rows - deleted)
+
+
+def in_all(files: Sequence[File]) -> int:
+    """Their rows. Raises for a file that does not say how many it has."""
+    for file in files:
+        if file.rows is None:
+            raise StageMismatch(f"the staged file {file.path} does not say how many rows it holds")
+    return sum(file.rows or 0 for file in files)
+
+
+def at_paths(files: Sequence[Any], paths: Iterable[str]) -> list[Any]:
+    """Of Delta's added files those at these places (URIs, as a scan tells them). Raises if one of them is not there:
+    its rows would stay beside their successors."""
+    wanted = {unquote(urlsplit(path).path) for path in paths}
+    by_name: dict[str, list[str]] = {}
+    for place in wanted:
+        by_name.setdefault(place.rpartition("/")[2], []).append(place)
+    found = {}
+    for file in files:
+        # The log's paths are relative to the table, or URIs of their own.
+        path = unquote(urlsplit(str(file.path())).path)
+        for place in by_name.get(path.rpartition("/")[2], ()):
+            if place == path or place.endswith(f"/{path}"):
+                found[place] = file
+    if set(found) != wanted:
+        raise StageMismatch(
+            f"{len(wanted - set(found))} of the files that hold rows to change are not in the table's log",
+            fix="This is a defect of twice or an unknown Delta version; please report it.",
+        )
+    return list(found.values())
 
 
 def count(files: Sequence[File], slices: Sequence[Slice], type_: SliceType) -> dict[str, int]:

@@ -5,107 +5,99 @@ Slower (the rows are written twice) and one slice per commit, but it works on ev
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame
 
 from twice.core.failpoints import Point, hit
 from twice.core.ports import Landed, Lost, Published, Staged
-from twice.core.task import TableName
 from twice.core.token import Note
-from twice.core.write import Plan
-from twice.errors import DeclarationError, RowsOutsideSlice, RunError, StageMismatch
+from twice.core.write import Changes, Plan
+from twice.errors import RunError
+from twice.targets.delta import copy
 from twice.targets.delta.condition import condition
 from twice.targets.delta.fit import fitted
-from twice.targets.delta.internal import Log, is_conflict, named
-from twice.targets.delta.lock import FOLDER
-from twice.targets.delta.publish import TRIES, Stage, check_unchanged, landed_or_not
-from twice.targets.delta.replace import prefix
+from twice.targets.delta.in_place import prefix
+from twice.targets.delta.internal import is_conflict, named
+from twice.targets.delta.publish import TRIES, Stage, check_unchanged, landed_or_not, out_of_date
+from twice.targets.delta.site import Site
 from twice.targets.delta.table import Table
 
+Write = Callable[[Note], None]
+"""One commit of Delta's own, told the note it must carry."""
 
-def stage_folder(path: str, attempt: str) -> str:
-    return f"{path.rstrip('/')}/{FOLDER}/stage/{attempt}"
 
-
-def stage(
-    session: SparkSession, name: TableName, table: Table, path: str, frame: DataFrame, plan: Plan, attempt: str
-) -> Staged:
+def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves a hidden folder named by the attempt."""
-    if len(plan.slices) != 1:
-        raise DeclarationError(
-            f"{name.name} can take one slice per commit only, and this run has {len(plan.slices)}",
-            now="The table is unchanged.",
-            fix="Run the slices one by one.",
-        )
-    folder = stage_folder(path, attempt)
-    fitted(frame, table).write.mode("overwrite").parquet(folder)
-    hit(Point.IN_STAGE)
-    handle = Stage(table, path, folder=folder)
-    copy = rows(session, handle)
-    inside = condition(plan.slices, table.shape.partitioned_by) or "true"
-    total, owned = copy.selectExpr("count(*)", f"count_if({inside})").first() or (0, 0)
-    if total != owned:
-        raise RowsOutsideSlice(
-            f"the result has {total - owned} rows outside {plan.slices[0].label}", fix="Filter the result to its slice."
-        )
-    return Staged(name, plan, attempt, total, {plan.slices[0].label: total}, (folder,), handle=handle)
+    handle = Stage(table, site.path, publish, folder=copy.stage_folder(site.path, attempt))
+    total = copy.write(site, handle, fitted(frame, table), plan)
+    counts = {plan.slices[0].label: total}
+    return Staged(site.name, plan, attempt, total, counts, (str(handle.folder),), handle=handle)
 
 
-def rows(session: SparkSession, stage: Stage) -> DataFrame:
-    """The hidden copy. Its schema is said, not inferred: an empty copy has the table's columns too."""
-    assert stage.folder is not None
-    schema = StructType.fromJson(json.loads(stage.table.schema))
-    return session.read.schema(schema).parquet(stage.folder)
+def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    """Dying before Delta's commit publishes nothing, after it everything."""
+    return swap(site, staged, expected, note, lambda: (lambda told: _write(site, staged, told), None))
 
 
-def publish(session: SparkSession, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
-    """The caller holds the table's lock. Dying before Delta's commit publishes nothing, after it everything."""
+def swap(
+    site: Site,
+    staged: Staged,
+    expected: Mapping[str, int],
+    note: Note,
+    ready: Callable[[], tuple[Write, Changes | None]],
+) -> Landed | Lost:
+    """Compare the token, let Delta write and commit, and read back: Delta skips a version that is not above the
+    recorded one without a word. Dying before Delta's commit publishes nothing, after it everything."""
     handle: Stage = staged.handle
     failure: Exception | None = None
-    for _ in range(TRIES):
-        lost = _moved(session, staged, expected)
-        if lost is not None:
-            return lost
-        check_unchanged(handle, Log(session, handle.path).table())
-        hit(Point.BEFORE_COMMIT)
-        try:
-            with named(session, prefix(staged.attempt)):
-                _write(session, staged, note)
-            failure = None
-        except Exception as error:  # noqa: BLE001 - whatever was raised, the table says what is true
-            failure = error
-        else:
-            hit(Point.AFTER_COMMIT)
-        outcome = landed_or_not(session, staged, expected, note, failure)
-        if outcome is not None:
-            return outcome
-        if failure is not None and not is_conflict(failure):
-            raise RunError(f"the commit failed: {str(failure).splitlines()[0]}", fix="Run the task again.") from failure
+    with site.locked():
+        for _ in range(TRIES):
+            lost = _moved(site, staged, expected)
+            if lost is not None:
+                return lost
+            check_unchanged(handle, site.log.table())
+            write, changes = ready()
+            hit(Point.BEFORE_COMMIT)
+            try:
+                with named(site.session, prefix(staged.attempt)):
+                    write(replace(note, changes=changes))
+                failure = None
+            except Exception as error:  # noqa: BLE001 - whatever was raised, the table says what is true
+                failure = error
+            else:
+                hit(Point.AFTER_COMMIT)
+            outcome = landed_or_not(site.session, staged, expected, note, failure)
+            if isinstance(outcome, Landed):
+                copy.remove(site.session, site.path, staged.attempt)
+                return replace(outcome, changes=changes)
+            if outcome is not None:
+                return outcome
+            if failure is not None and not is_conflict(failure):
+                raise RunError(
+                    f"the commit failed: {str(failure).splitlines()[0]}", fix="Run the task again."
+                ) from failure
     raise RunError("other writers kept changing the same rows", fix="Run the task again.") from failure
 
 
-def _moved(session: SparkSession, staged: Staged, expected: Mapping[str, int]) -> Lost | None:
+def _moved(site: Site, staged: Staged, expected: Mapping[str, int]) -> Lost | None:
     """Compare. Delta's own check of the pair (a version not above the recorded one is skipped without a word)
     registers the token on its transaction, so a swap between this look and the commit cannot pass."""
     handle: Stage = staged.handle
-    version, found = Log(session, handle.path).generations(staged.plan.app_ids)
+    version, found = site.log.generations(staged.plan.app_ids)
     if found == dict(expected) and handle.read_at in (None, version):
         return None
     if found == dict(expected):
-        raise StageMismatch(
-            "the table changed after this task read it, so its rows may be out of date", fix="Run the task again."
-        )
+        raise out_of_date()
     return Lost(Published(version, found))
 
 
-def _write(session: SparkSession, staged: Staged, note: Note) -> None:
+def _write(site: Site, staged: Staged, note: Note) -> None:
     handle: Stage = staged.handle
     app = staged.plan.app_ids[0]
     writer = (
-        rows(session, handle)
+        copy.rows(site.session, handle)
         .write.format("delta")
         .mode("overwrite")
         .option("txnAppId", app)

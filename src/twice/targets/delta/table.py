@@ -48,6 +48,8 @@ PROPERTIES = frozenset(
     }
 )
 OFF = {"delta.appendOnly": "false", "delta.columnMapping.mode": "none", "delta.enableChangeDataFeed": "false"}
+MANAGED = frozenset({"catalogManaged", "catalogOwned-preview", "coordinatedCommits", "coordinatedCommits-preview"})
+"""Their commits are not files of their own log."""
 FORGETS_TOKENS = "delta.setTransactionRetentionDuration"
 
 # What a protocol version means without a list of features.
@@ -108,8 +110,15 @@ def table_of(version: int, protocol: str, metadata: str) -> Table:
     )
 
 
-def why_public(table: Table) -> str | None:
-    """The first reason not to write this table by the internal path; None if there is none."""
+def why_untouchable(table: Table) -> str | None:
+    """Why not even a token may be written to this table's log; None if it may."""
+    managed = sorted(table.features & MANAGED)
+    return f"the table uses the feature {managed[0]}: its commits belong to a catalog" if managed else None
+
+
+def why_public(table: Table, by_slice: bool = True) -> str | None:
+    """The first reason not to write this table by the internal path; None if there is none.
+    `by_slice`: whether files are chosen by their partition."""
     unknown = sorted(table.features - FEATURES)
     if unknown:
         return f"the table uses the feature {unknown[0]}"
@@ -119,7 +128,7 @@ def why_public(table: Table) -> str | None:
     for name in sorted(table.column_properties):
         if (name.startswith("delta.") and name != "delta.invariants") or name in ("CURRENT_DEFAULT", "EXISTS_DEFAULT"):
             return f"a column has the property {name}"
-    if len(table.partition_columns) > 1:
+    if by_slice and len(table.partition_columns) > 1:
         return "the table is partitioned by several columns"
     return None
 

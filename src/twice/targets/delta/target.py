@@ -12,15 +12,16 @@ from twice.core.ports import Foreign, Held, Landed, Lost, Published, Shape, Stag
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.write import Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.acting import acting
-from twice.targets.delta import create, leftovers, public, replace
+from twice.targets.delta import append, copy, create, leftovers, merge, public, replace, upsert
 from twice.targets.delta.history import History
 from twice.targets.delta.internal import Log
 from twice.targets.delta.lock import locked
 from twice.targets.delta.others import changes
 from twice.targets.delta.publish import Stage
+from twice.targets.delta.site import Instruments, Site
 from twice.targets.delta.table import Table, why_public
 from twice.targets.delta.touched import touched
 from twice.targets.schema import check_names, drift
@@ -33,6 +34,9 @@ _CONF = {
     # So many tokens are kept beside each commit, where a look finds them without a Spark job (decision 0002).
     "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "5000",
 }
+# Finding its input empty, Spark would drop the node that counts the rows, and nothing would be reported.
+_EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
+_DROPS_COUNTS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 _ATTEMPT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
@@ -44,14 +48,24 @@ class DeltaTarget:
     """
 
     def __init__(
-        self, session: SparkSession, locate: Callable[[TableName], str], *, internal: bool = True, wait: float = 60.0
+        self,
+        session: SparkSession,
+        locate: Callable[[TableName], str],
+        instruments: Instruments,
+        *,
+        internal: bool = True,
+        wait: float = 60.0,
     ) -> None:
         self._session = session
         self._locate = locate
+        self._instruments = instruments
         self._internal = internal
         self._wait = wait
         for name, value in _CONF.items():
             session.conf.set(name, value)
+        excluded = session.conf.get(_EXCLUDED, "") or ""
+        if _DROPS_COUNTS not in excluded:
+            session.conf.set(_EXCLUDED, ",".join(filter(None, [excluded, _DROPS_COUNTS])))
 
     def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Shape:
         """Dying here leaves no table, an empty one, or (evolve) one with columns that are NULL in every row."""
@@ -117,12 +131,9 @@ class DeltaTarget:
         """
         if not _ATTEMPT.fullmatch(attempt):
             raise ValueError(f"{attempt!r} cannot be part of a file's name")
-        if frame is None or not isinstance(plan.write, ReplaceRows):
-            raise DeclarationError(f"{table.name}: this strategy is not carried out on Delta yet")
         with acting(self._session):
-            held, path = self._existing(table)
-            stage = public.stage if not self._internal or why_public(held) else replace.stage
-            staged = stage(self._session, table, held, path, frame, plan, attempt)
+            held, _ = self._existing(table)
+            staged = self._stage(self._site(table), held, frame, plan, attempt)
             return with_changes(staged, handle=with_changes(staged.handle, read_at=read_at))
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
@@ -130,9 +141,8 @@ class DeltaTarget:
         if set(expected) != set(staged.plan.app_ids):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         stage: Stage = staged.handle
-        publish = replace.publish if stage.folder is None else public.publish
-        with acting(self._session), locked(self._session._jvm, stage.path, self._wait):
-            return publish(self._session, staged, expected, note)
+        with acting(self._session):
+            return stage.publish(self._site(staged.table), staged, expected, note)
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Dying here leaves the rest to the next call."""
@@ -149,7 +159,7 @@ class DeltaTarget:
             if isinstance(at, Staged):
                 stage: Stage = at.handle
                 rows: DataFrame = (
-                    public.rows(self._session, stage) if stage.folder else stage.transaction.frame(stage.files)
+                    copy.rows(self._session, stage) if stage.folder else stage.transaction.frame(stage.files)
                 )
                 return rows
             held, path = self._existing(table)
@@ -157,6 +167,31 @@ class DeltaTarget:
                 raise InputMissing(f"{table.name} has no version {at}")
             reader = self._session.read.format("delta")
             return (reader if at is None else reader.option("versionAsOf", at)).load(path)
+
+    def _stage(self, site: Site, held: Table, frame: DataFrame | None, plan: Plan, attempt: str) -> Staged:
+        """By the write verb, and by whether the table allows the internal path."""
+        verb = plan.write
+        if frame is None:
+            if isinstance(verb, ReplaceRows) or (isinstance(verb, UpsertRows) and verb.delete_missing):
+                raise ValueError("no frame is not an empty one: this write would delete rows")
+            return append.stage_nothing(site, held, plan, attempt)
+        why = why_public(held, isinstance(verb, ReplaceRows)) if self._internal else "the internal path is switched off"
+        if isinstance(verb, ReplaceRows):
+            stage = public.stage if why else replace.stage
+        elif isinstance(verb, UpsertRows):
+            stage = merge.stage if why else upsert.stage
+        elif why is None:
+            stage = append.stage
+        else:
+            raise DeclarationError(
+                f"rows without a key cannot be appended once to {site.name.name}: {why}",
+                now="The table is unchanged.",
+                fix="Give the rows a key and use insert_new(key), or write to a table without that.",
+            )
+        return stage(site, held, frame, plan, attempt)
+
+    def _site(self, table: TableName) -> Site:
+        return Site(self._session, table, self._locate(table), self._instruments, self._wait)
 
     def _made(self, path: str, shape: Shape, layout: Layout, evolve: bool) -> Table | None:
         held = Log(self._session, path).table()

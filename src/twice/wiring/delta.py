@@ -1,0 +1,19 @@
+"""The Delta target with the engine's instruments: targets and engine do not know each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from twice.core.task import TableName
+from twice.engine.fingerprint import row_hashes
+from twice.engine.observe import totalled
+from twice.targets.delta import DeltaTarget, Instruments
+
+
+def delta_target(
+    session: SparkSession, locate: Callable[[TableName], str], *, internal: bool = True, wait: float = 60.0
+) -> DeltaTarget:
+    """See `DeltaTarget`."""
+    return DeltaTarget(session, locate, Instruments(row_hashes, totalled), internal=internal, wait=wait)

@@ -1,0 +1,423 @@
+"""What every target promises of rows that are matched by their key."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.contracts.target_suite import DAILY, DAY, NEXT, House, Row, ordered, together
+
+from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
+from twice.core.scope import Whole
+from twice.core.task import TableName
+from twice.core.token import Intention, Note, app_id
+from twice.core.write import Changes, Layout, Plan, UpsertRows
+from twice.errors import DeclarationError, NullKey, ResultRefused, RowsOutsideSlice, StageMismatch
+
+ORDERS = TableName("shop.orders")
+COLUMNS = (Column("order_id", "bigint"), Column("status", "string"), Column("updated_at", "bigint"))
+BY_DAY = (*COLUMNS, Column("order_date", "date"))
+ANYWHERE = tuple(replace(slice_, bounds=None) for slice_ in (DAY, NEXT))
+"""Slices that cut the inputs alone, as a merge without delete_missing has them."""
+NEWEST = UpsertRows(ANYWHERE[:1], ("order_id",), "updated_at")
+ANY_ORDER = replace(NEWEST, newest_by=None)
+INSERT = replace(ANY_ORDER, insert_only=True)
+
+
+def plan_of(verb: UpsertRows) -> Plan:
+    return Plan(verb, verb.slices, tuple(app_id("p", "orders", slice_.label) for slice_ in verb.slices))
+
+
+def prepare(target: Target, columns: Sequence[Column] = COLUMNS, layout: Layout | None = None) -> Shape:
+    return target.prepare(
+        ORDERS, Shape(tuple(columns)), layout or Layout(key=("order_id",), any_partitions=True), False
+    )
+
+
+def generations(target: Target, plan: Plan) -> dict[str, int]:
+    return dict(target.published(ORDERS, plan.app_ids).generations)
+
+
+def commit(target: Target, staged: Staged, expected: Mapping[str, int] | None = None) -> Landed | Lost:
+    found = generations(target, staged.plan) if expected is None else expected
+    moved = {app: generation + 1 for app, generation in found.items()}
+    note = Note(staged.attempt, "run", moved, dict.fromkeys(moved, Intention("code", staged.attempt)))
+    return target.commit(staged, found, note)
+
+
+def stage(
+    house: House,
+    target: Target,
+    rows: Sequence[Row],
+    verb: UpsertRows,
+    attempt: str,
+    columns: Sequence[Column] = COLUMNS,
+    parts: int = 0,
+) -> Staged:
+    return target.stage(ORDERS, house.frame(target, columns, rows, parts), plan_of(verb), attempt)
+
+
+def upsert(house: House, target: Target, rows: Sequence[Row], verb: UpsertRows, attempt: str, **how: Any) -> Changes:
+    landed = commit(target, stage(house, target, rows, verb, attempt, **how))
+    assert isinstance(landed, Landed), landed
+    assert landed.changes is not None
+    return landed.changes
+
+
+def table(house: House, target: Target) -> list[Row]:
+    return house.rows(target.read(ORDERS))
+
+
+class UpsertSuite:
+    """Collected through its subclasses, which live where the fixture `house` is."""
+
+    # new, changed, unchanged, older
+
+    def test_new_rows_are_inserted_changed_ones_updated_and_the_rest_is_left(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        first = upsert(house, target, [(1, "new", 10), (2, "new", 10), (3, "new", 10)], NEWEST, "a")
+        assert first == Changes(inserted=3)
+        batch = [(1, "paid", 20), (2, "new", 10), (3, "stale", 5), (4, "new", 20)]
+        assert upsert(house, target, batch, NEWEST, "b") == Changes(inserted=1, updated=1, unchanged=1, older=1)
+        assert table(house, target) == [(1, "paid", 20), (2, "new", 10), (3, "new", 10), (4, "new", 20)]
+        assert list(generations(house.target(), plan_of(NEWEST)).values()) == [2]
+
+    def test_the_same_batch_again_rewrites_no_file_and_still_moves_its_token(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        batch = [(1, "new", 10), (2, "paid", 20), (2, "new", 10)]
+        upsert(house, target, batch, NEWEST, "a")
+        before = dict(house.files(ORDERS))
+        for attempt in ("b", "c"):
+            again = upsert(house, target, batch, NEWEST, attempt)
+            assert again == Changes(unchanged=2, deduplicated=1)
+        assert house.files(ORDERS) == before
+        assert not house.leftovers(ORDERS, "b")
+        plan = plan_of(NEWEST)
+        assert list(generations(target, plan).values()) == [3]
+        found = target.provenance(ORDERS, plan.app_ids[0], 3)
+        assert found is not None
+        assert found.attempt == "c"
+
+    def test_an_update_rewrites_only_the_files_that_hold_its_rows(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        upsert(house, target, [(1, "new", 10), (2, "new", 10)], NEWEST, "a")
+        ours = set(house.files(ORDERS))
+        upsert(house, target, [(3, "new", 10), (4, "new", 10)], NEWEST, "b")
+        others = set(house.files(ORDERS)) - ours
+        upsert(house, target, [(1, "paid", 20)], NEWEST, "c")
+        assert others <= set(house.files(ORDERS))
+        assert not ours & set(house.files(ORDERS))
+        assert table(house, target) == [(1, "paid", 20), (2, "new", 10), (3, "new", 10), (4, "new", 10)]
+
+    def test_an_old_file_replayed_late_changes_nothing(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        old = [(1, "new", 10), (2, "new", 10)]
+        upsert(house, target, old, NEWEST, "a")
+        upsert(house, target, [(1, "paid", 20)], NEWEST, "b")
+        before = dict(house.files(ORDERS))
+        assert upsert(house, target, old, NEWEST, "c") == Changes(unchanged=1, older=1)
+        assert house.files(ORDERS) == before
+
+    def test_of_equal_stamps_with_another_content_the_given_row_wins(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        upsert(house, target, [(1, "new", 10)], NEWEST, "a")
+        assert upsert(house, target, [(1, "paid", 10)], NEWEST, "b") == Changes(updated=1)
+        assert table(house, target) == [(1, "paid", 10)]
+
+    def test_without_newest_by_the_last_run_wins(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        upsert(house, target, [(1, "new", 20)], ANY_ORDER, "a")
+        assert upsert(house, target, [(1, "old", 10)], ANY_ORDER, "b") == Changes(updated=1)
+        assert table(house, target) == [(1, "old", 10)]
+
+    def test_a_row_without_a_stamp_is_older_than_everything(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        upsert(house, target, [(1, "new", 10), (2, "new", None), (3, "new", None)], NEWEST, "a")
+        batch = [(1, "lost", None), (1, "lost too", None), (2, "paid", 10), (3, "other", None)]
+        changes = upsert(house, target, batch, NEWEST, "b")
+        assert changes == Changes(updated=2, older=1, deduplicated=1)
+        assert table(house, target) == [(1, "new", 10), (2, "paid", 10), (3, "other", None)]
+
+    def test_an_empty_batch_changes_nothing_and_moves_the_token(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        assert upsert(house, target, [], NEWEST, "a") == Changes()
+        upsert(house, target, [(1, "new", 10)], NEWEST, "b")
+        assert upsert(house, target, [], NEWEST, "c") == Changes()
+        assert table(house, target) == [(1, "new", 10)]
+        assert list(generations(target, plan_of(NEWEST)).values()) == [3]
+
+    # one row of each key
+
+    def test_several_rows_of_an_absent_key_give_one_row(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        batch = [(1, "new", 10), (1, "paid", 20), (1, "paid", 20), (2, "new", 10)]
+        staged = stage(house, target, batch, NEWEST, "a")
+        assert (staged.rows, staged.deduplicated) == (2, 2)
+        assert house.rows(target.read(ORDERS, staged)) == [(1, "paid", 20), (2, "new", 10)]
+        landed = commit(target, staged)
+        assert isinstance(landed, Landed)
+        assert landed.changes == Changes(inserted=2, deduplicated=2)
+        assert table(house, target) == [(1, "paid", 20), (2, "new", 10)]
+
+    def test_the_survivor_is_the_same_in_every_order_and_parallelism(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        batch = [(order, f"status {n}", n % 2) for order in range(20) for n in range(8)]
+        seen = []
+        for attempt, parts in (("a", 0), ("b", 1), ("c", 8)):
+            shuffled = random.Random(attempt).sample(batch, len(batch))
+            staged = stage(house, target, shuffled, NEWEST, attempt, parts=parts)
+            assert (staged.rows, staged.deduplicated) == (20, 140)
+            seen.append(house.rows(target.read(ORDERS, staged)))
+        assert seen[0] == seen[1] == seen[2]
+        assert {row[2] for row in seen[0]} == {1}
+
+    # keys
+
+    def test_a_row_without_a_key_is_refused_and_nothing_changes(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        with pytest.raises(NullKey, match=r"order_id is NULL.*null_keys=\"match\""):
+            stage(house, target, [(1, "new", 10), (None, "new", 10)], NEWEST, "a")
+        assert table(house, target) == []
+
+    def test_null_is_a_key_like_any_other_where_the_task_says_so(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        verb = replace(NEWEST, key=("order_id", "status"), null_keys="match")
+        batch = [(None, "a", 1), (None, None, 1), (1, None, 1), (None, None, 2)]
+        assert upsert(house, target, batch, verb, "a") == Changes(inserted=3, deduplicated=1)
+        assert upsert(house, target, batch, verb, "b") == Changes(unchanged=3, deduplicated=1)
+        assert upsert(house, target, [(None, None, 3)], verb, "c") == Changes(updated=1)
+        assert table(house, target) == [(None, None, 3), (None, "a", 1), (1, None, 1)]
+
+    def test_a_key_that_the_table_does_not_have_is_refused(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        with pytest.raises(DeclarationError, match="shop.orders has no column order_no"):
+            prepare(target, layout=Layout(key=("order_no",), any_partitions=True))
+
+    def test_a_table_with_several_rows_of_one_key_is_refused(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        upsert(house, target, [(1, "a", 1), (1, "b", 1), (2, "a", 1)], replace(NEWEST, key=("order_id", "status")), "a")
+        assert upsert(house, target, [(2, "b", 2)], NEWEST, "b") == Changes(updated=1)
+        with pytest.raises(ResultRefused, match="several rows with one key"):
+            upsert(house, target, [(1, "c", 2)], NEWEST, "c")
+        assert table(house, target) == [(1, "a", 1), (1, "b", 1), (2, "b", 2)]
+
+    def test_a_map_is_no_key(self, house: House) -> None:
+        target = house.target()
+        columns = (*COLUMNS, Column("tags", "map<string,int>"))
+        prepare(target, columns)
+        with pytest.raises(DeclarationError, match="tags of shop.orders is a map"):
+            prepare(target, columns, Layout(key=("tags",), any_partitions=True))
+
+    def test_columns_of_any_name_and_case_are_keys_and_stamps(self, house: House) -> None:
+        target = house.target()
+        columns = (Column("Order.Id", "bigint"), Column("größe", "string"), Column("Updated-At", "int"))
+        verb = replace(NEWEST, key=("order.id", "GRÖSSE".replace("SS", "ß")), newest_by="updated-at")
+        prepare(target, columns, Layout(key=verb.key, any_partitions=True))
+        upsert(house, target, [(1, "s", 1), (1, "m", 1)], verb, "a", columns=columns)
+        changes = upsert(house, target, [(1, "s", 2), (1, "m", 0)], verb, "b", columns=columns)
+        assert changes == Changes(updated=1, older=1)
+        assert table(house, target) == [(1, "m", 1), (1, "s", 2)]
+
+    def test_maps_and_structs_and_decimals_are_compared_by_their_content(self, house: House) -> None:
+        target = house.target()
+        columns = (
+            Column("order_id", "bigint"),
+            Column("tags", "map<string,int>"),
+            Column("place", "struct<city:string,zip:string>"),
+            Column("amount", "decimal(12,4)"),
+        )
+        narrow = (*columns[:3], Column("amount", "decimal(10,2)"))
+        prepare(target, columns)
+        rows = [(1, {"a": 1, "b": 2}, ("Oslo", None), Decimal("1.50")), (2, None, None, None)]
+        upsert(house, target, rows, ANY_ORDER, "a", columns=narrow)
+        same = [(1, {"b": 2, "a": 1}, ("Oslo", None), Decimal("1.50")), (2, None, None, None)]
+        assert upsert(house, target, same, ANY_ORDER, "b", columns=narrow) == Changes(unchanged=2)
+        other = [(1, {"a": 1, "b": None}, ("Oslo", None), Decimal("1.50")), (2, None, (None, None), None)]
+        assert upsert(house, target, other, ANY_ORDER, "c", columns=narrow) == Changes(updated=2)
+
+    # insert only
+
+    def test_insert_only_leaves_what_is_there_and_counts_what_differs(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        upsert(house, target, [(1, "new", 10), (2, "new", 10)], INSERT, "a")
+        before = house.files(ORDERS)
+        batch = [(1, "paid", 20), (2, "new", 10), (3, "new", 10), (3, "new", 10)]
+        changes = upsert(house, target, batch, INSERT, "b")
+        assert changes == Changes(inserted=1, unchanged=1, differing=1, deduplicated=1)
+        assert table(house, target) == [(1, "new", 10), (2, "new", 10), (3, "new", 10)]
+        assert before.items() <= house.files(ORDERS).items()
+        files = dict(house.files(ORDERS))
+        assert upsert(house, target, batch[:2], INSERT, "c") == Changes(unchanged=1, differing=1)
+        assert house.files(ORDERS) == files
+
+    # deleting what is missing
+
+    def test_delete_missing_deletes_inside_the_slice_only(self, house: House) -> None:
+        target = house.target()
+        day, other = date(2026, 6, 9), date(2026, 6, 10)
+        prepare(target, BY_DAY, Layout(DAILY.held_in, ("order_id",), any_partitions=True))
+        verb = replace(NEWEST, slices=(DAY,), delete_missing=True)
+        upsert(house, target, [(1, "new", 1, day), (2, "new", 1, day)], verb, "a", columns=BY_DAY)
+        later = replace(verb, slices=(NEXT,))
+        upsert(house, target, [(3, "new", 1, other)], later, "b", columns=BY_DAY)
+        changes = upsert(house, target, [(1, "paid", 2, day)], verb, "c", columns=BY_DAY)
+        assert changes == Changes(updated=1, deleted=1)
+        assert table(house, target) == [(1, "paid", 2, day), (3, "new", 1, other)]
+        before = dict(house.files(ORDERS))
+        assert upsert(house, target, [(1, "paid", 2, day)], verb, "d", columns=BY_DAY) == Changes(unchanged=1)
+        assert house.files(ORDERS) == before
+        assert upsert(house, target, [], verb, "e", columns=BY_DAY) == Changes(deleted=1)
+        assert table(house, target) == [(3, "new", 1, other)]
+
+    def test_delete_missing_refuses_rows_outside_the_slice(self, house: House) -> None:
+        target = house.target()
+        prepare(target, BY_DAY, Layout(DAILY.held_in, ("order_id",), any_partitions=True))
+        verb = replace(NEWEST, slices=(DAY,), delete_missing=True)
+        for stray in (date(2026, 6, 10), None):
+            with pytest.raises(RowsOutsideSlice, match="2026-06-09"):
+                stage(house, target, [(1, "new", 1, stray)], verb, "a", BY_DAY)
+
+    def test_delete_missing_on_the_whole_table_deletes_everywhere(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        verb = replace(NEWEST, slices=(Whole().only,), delete_missing=True)
+        upsert(house, target, [(1, "new", 1), (2, "new", 1), (3, "new", 5)], verb, "a")
+        changes = upsert(house, target, [(2, "paid", 2), (3, "old", 4), (4, "new", 1)], verb, "b")
+        assert changes == Changes(inserted=1, updated=1, older=1, deleted=1)
+        assert table(house, target) == [(2, "paid", 2), (3, "new", 5), (4, "new", 1)]
+
+    # partitions
+
+    def test_a_row_whose_partition_changes_leaves_the_old_one(self, house: House) -> None:
+        target = house.target()
+        by_day = Layout(DAILY.held_in, any_partitions=False)
+        prepare(target, BY_DAY, by_day)
+        day, other = date(2026, 6, 9), date(2026, 6, 10)
+        rows = [(1, "new", 1, day), (2, "new", 1, day), (3, "new", 1, other), (4, "new", 1, None)]
+        upsert(house, target, rows, NEWEST, "a", columns=BY_DAY)
+        moved = [(1, "moved", 2, other), (4, "found", 2, day)]
+        assert upsert(house, target, moved, NEWEST, "b", columns=BY_DAY) == Changes(updated=2)
+        assert table(house, target) == [(1, "moved", 2, other), (2, "new", 1, day), (3, "new", 1, other), moved[1]]
+
+    def test_a_table_partitioned_otherwise_is_taken_as_it_is(self, house: House) -> None:
+        target = house.target()
+        prepare(target, BY_DAY, Layout(DAILY.held_in))
+        assert prepare(target, BY_DAY).partitioned_by == "order_date"
+        with pytest.raises(DeclarationError, match="has status of type string, and this scope needs date"):
+            column = replace(DAILY.held_in, name="status")
+            prepare(target, BY_DAY, Layout(column, ("order_id",), any_partitions=True))
+
+    # tokens, crashes, others
+
+    def test_slices_out_of_order_leave_the_newest_rows(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        batches = {ANYWHERE[0]: [(1, "new", 1), (2, "new", 1)], ANYWHERE[1]: [(2, "paid", 2), (3, "new", 2)]}
+        expected = [(1, "new", 1), (2, "paid", 2), (3, "new", 2)]
+        for slice_ in (ANYWHERE[1], ANYWHERE[0], ANYWHERE[1]):
+            verb = replace(NEWEST, slices=(slice_,))
+            upsert(house, target, batches[slice_], verb, f"a{slice_.label[-1]}")
+        assert table(house, target) == expected
+        both = Plan(NEWEST, ANYWHERE, tuple(app_id("p", "orders", slice_.label) for slice_ in ANYWHERE))
+        assert list(generations(target, both).values()) == [1, 2]
+
+    def test_a_lost_token_publishes_nothing(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        upsert(house, target, [(1, "new", 1)], NEWEST, "a")
+        staged = stage(house, target, [(1, "paid", 2), (2, "new", 1)], NEWEST, "b")
+        lost = commit(target, staged, dict.fromkeys(staged.plan.app_ids, 0))
+        assert isinstance(lost, Lost)
+        assert table(house, target) == [(1, "new", 1)]
+        target.discard(ORDERS, "b", staged.plan.reach)
+        assert not house.leftovers(ORDERS, "b")
+
+    @pytest.mark.parametrize("point", [Point.IN_STAGE, Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
+    def test_a_crashed_upsert_run_again_gives_the_table_of_one_run(self, house: House, point: Point) -> None:
+        target = house.target()
+        prepare(target, BY_DAY, Layout(DAILY.held_in))
+        day, other = date(2026, 6, 9), date(2026, 6, 10)
+        upsert(house, target, [(1, "new", 1, day), (2, "new", 1, other)], NEWEST, "a", columns=BY_DAY)
+        batch = [(1, "paid", 2, day), (2, "new", 1, other), (3, "new", 1, day)]
+        with armed(crash_at(point)), pytest.raises(Crash):
+            upsert(house, target, batch, NEWEST, "b", columns=BY_DAY)
+        landed = point is Point.AFTER_COMMIT
+        again = house.target()
+        assert list(generations(again, plan_of(NEWEST)).values()) == [1 + landed]
+        again.discard(ORDERS, "b", plan_of(NEWEST).reach)
+        assert not house.leftovers(ORDERS, "b")
+        changes = upsert(house, again, batch, NEWEST, "c", columns=BY_DAY)
+        assert changes == (Changes(unchanged=3) if landed else Changes(inserted=1, updated=1, unchanged=1))
+        assert table(house, again) == ordered(batch)
+        assert not house.leftovers(ORDERS, "c")
+
+    def test_two_at_once_on_one_token_have_one_winner(self, house: House) -> None:
+        first, second = house.target(), house.target()
+        prepare(first)
+        stages = [
+            (first, stage(house, first, [(1, "a", 1), (2, "x", 1)], NEWEST, "a")),
+            (second, stage(house, second, [(1, "b", 1), (3, "x", 1)], NEWEST, "b")),
+        ]
+        zero = dict.fromkeys(plan_of(NEWEST).app_ids, 0)
+        ends = together(*(lambda t=t, s=s: commit(t, s, zero) for t, s in stages))
+        assert sorted(type(end).__name__ for end in ends) == ["Landed", "Lost"], ends
+        rows = [(1, "a", 1), (2, "x", 1)] if isinstance(ends[0], Landed) else [(1, "b", 1), (3, "x", 1)]
+        assert table(house, first) == rows
+
+    def test_two_slices_at_once_both_land_and_the_newest_row_stays(self, house: House) -> None:
+        first, second = house.target(), house.target()
+        prepare(first)
+        upsert(house, first, [(1, "new", 1)], NEWEST, "z")
+        later = replace(NEWEST, slices=ANYWHERE[1:])
+        ends = together(
+            lambda: upsert(house, first, [(1, "paid", 3), (2, "new", 1)], NEWEST, "a"),
+            lambda: upsert(house, second, [(1, "sent", 2), (3, "new", 1)], later, "b"),
+        )
+        assert all(isinstance(end, Changes) for end in ends), ends
+        assert table(house, first) == [(1, "paid", 3), (2, "new", 1), (3, "new", 1)]
+
+    def test_staged_rows_that_were_collected_are_not_committed(self, house: House) -> None:
+        """After a mark was set back, the token is again where a slow attempt expects it; its files are not."""
+        target = house.target()
+        prepare(target)
+        staged = stage(house, target, [(1, "new", 1)], NEWEST, "slow")
+        assert target.discard(ORDERS, "slow", staged.plan.reach) >= 1
+        with pytest.raises(StageMismatch, match="are gone"):
+            commit(target, staged)
+        assert table(house, target) == []
+
+    def test_random_batches_give_what_the_model_gives(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        rnd = random.Random(7)
+        model: dict[int, Row] = {}
+        for attempt in "abc":
+            batch = [(rnd.randrange(12), rnd.choice(["x", "y"]), rnd.randrange(4)) for _ in range(15)]
+            staged = stage(house, target, batch, NEWEST, attempt, parts=3)
+            for row in house.rows(target.read(ORDERS, staged)):
+                if row[0] not in model or row[2] >= model[row[0]][2]:
+                    model[row[0]] = row
+            commit(target, staged)
+            assert table(house, target) == ordered(model.values())
+            assert all(max(r[2] for r in batch if r[0] == key) <= model[key][2] for key in {r[0] for r in batch})
