@@ -1,4 +1,7 @@
-"""What databases say when they cannot serve, what it means here, and what helps. Data only."""
+"""What databases say when they cannot serve, what it means here, and what helps. Data only.
+
+`{it}` is what lives in the database: the ledger, a queue, an inbox.
+"""
 
 from __future__ import annotations
 
@@ -24,30 +27,30 @@ _GRANT = "Give this user CONNECT on the database, and USAGE and CREATE on the sc
 SQLITE = (
     Complaint(
         "database is locked",
-        "another process has been writing to the ledger for too long",
+        "another process has been writing to the {it} for too long",
         "See who holds it (lsof on the file); run again when that process has ended.",
     ),
-    Complaint("readonly", "the ledger cannot be written", "Make the file and its folder writable for this user."),
-    Complaint("database or disk is full", "the ledger's disk is full", f"Free some space, then {_LOOK_FIRST}"),
+    Complaint("readonly", "the {it} cannot be written", "Make the file and its folder writable for this user."),
+    Complaint("database or disk is full", "the {it}'s disk is full", f"Free some space, then {_LOOK_FIRST}"),
     Complaint(
         "file is not a database",
         "the file is not a ledger",
-        "Give another path for the ledger, or move this file away: a new ledger is made in its place.",
+        "Give another path for the {it}, or move this file away: a new ledger is made in its place.",
     ),
     Complaint(
         "malformed",
-        "the ledger file is damaged",
+        "the {it} file is damaged",
         "Restore it from a backup, or move it away and make it anew from the tables: twice ledger rebuild.",
     ),
     Complaint(
         "unable to open database file",
-        "the ledger cannot be opened",
+        "the {it} cannot be opened",
         "Check that the folder exists and that this user may read and write it.",
     ),
-    Complaint("disk I/O error", "the ledger's disk gives errors", f"Check the disk (dmesg), then {_LOOK_FIRST}"),
+    Complaint("disk I/O error", "the {it}'s disk gives errors", f"Check the disk (dmesg), then {_LOOK_FIRST}"),
     Complaint(
         "no such table",
-        "the ledger has lost its tables: the file was replaced while it was in use",
+        "the {it} has lost its tables: the file was replaced while it was in use",
         "Run again: what is published is read from the tables.",
     ),
 )
@@ -56,58 +59,54 @@ SQLITE = (
 POSTGRES = (
     Complaint(
         "password authentication failed",
-        "the ledger's server refused this user and password",
+        "the {it}'s server refused this user and password",
         "Correct the password where the URL takes it from; it is not shown here.",
     ),
-    Complaint("28", "the ledger's server refused this login", "Check the URL's user and password, and pg_hba.conf."),
-    Complaint(
-        "no pg_hba.conf entry", "the ledger's server does not let this user in from here", "See its pg_hba.conf."
-    ),
-    Complaint(
-        "3D000", "the ledger's database does not exist", "Create it: createdb NAME; its tables are made by twice."
-    ),
-    Complaint("does not exist", "the ledger's database or user does not exist", "Create it: createdb NAME."),
+    Complaint("28", "the {it}'s server refused this login", "Check the URL's user and password, and pg_hba.conf."),
+    Complaint("no pg_hba.conf entry", "the {it}'s server does not let this user in from here", "See its pg_hba.conf."),
+    Complaint("3D000", "the {it}'s database does not exist", "Create it: createdb NAME; its tables are made by twice."),
+    Complaint("does not exist", "the {it}'s database or user does not exist", "Create it: createdb NAME."),
     Complaint("42501", "this user may not use the ledger as it must", _GRANT),
     Complaint(
         "25006",
-        "the ledger's database is read-only: it may be a standby",
+        "the {it}'s database is read-only: it may be a standby",
         "Write the URL of the primary; a list of hosts takes target_session_attrs=read-write.",
     ),
-    Complaint("53100", "the ledger's disk is full", f"Free some space on the server, then {_LOOK_FIRST}"),
+    Complaint("53100", "the {it}'s disk is full", f"Free some space on the server, then {_LOOK_FIRST}"),
     Complaint(
         "42P01",
-        "the ledger has lost its tables",
+        "the {it} has lost its tables",
         "Run again: what is published is read from the tables.",
     ),
     Complaint(
         "57014",
-        "another process has been writing to the ledger for too long",
+        "another process has been writing to the {it} for too long",
         "See who holds it: SELECT * FROM pg_stat_activity WHERE application_name = 'twice'.",
     ),
     Complaint("40", "the database undid the call in favour of another one", "Run again.", passing=True),
     Complaint(
         "53300",
-        "the ledger's server takes no more connections",
+        "the {it}'s server takes no more connections",
         "Run fewer attempts at once, or raise its max_connections.",
         passing=True,
     ),
     Complaint(
         "too many clients",
-        "the ledger's server takes no more connections",
+        "the {it}'s server takes no more connections",
         "Run fewer attempts at once, or raise its max_connections.",
         passing=True,
     ),
-    Complaint("resolve host", "the ledger's server has no such name", "Check the host in the URL."),
-    Complaint("translate host name", "the ledger's server has no such name", "Check the host in the URL."),
-    Complaint("Connection refused", "the ledger's server does not answer", _SERVER, passing=True),
-    Complaint("timeout expired", "the ledger's server does not answer", _SERVER, passing=True),
-    Complaint("57P", "the ledger's server is going down or coming up", _SERVER, passing=True),
-    Complaint("08", "the line to the ledger's server broke", _SERVER, passing=True),
-    Complaint("25P03", "the line to the ledger's server broke", _SERVER, passing=True),
+    Complaint("resolve host", "the {it}'s server has no such name", "Check the host in the URL."),
+    Complaint("translate host name", "the {it}'s server has no such name", "Check the host in the URL."),
+    Complaint("Connection refused", "the {it}'s server does not answer", _SERVER, passing=True),
+    Complaint("timeout expired", "the {it}'s server does not answer", _SERVER, passing=True),
+    Complaint("57P", "the {it}'s server is going down or coming up", _SERVER, passing=True),
+    Complaint("08", "the line to the {it}'s server broke", _SERVER, passing=True),
+    Complaint("25P03", "the line to the {it}'s server broke", _SERVER, passing=True),
 )
 
-OUT_OF_REACH = Complaint("", "the line to the ledger's server broke", _SERVER, passing=True)
-UNKNOWN = Complaint("", "the ledger cannot be used", "Check the ledger's URL and that its server is up.")
+OUT_OF_REACH = Complaint("", "the line to the {it}'s server broke", _SERVER, passing=True)
+UNKNOWN = Complaint("", "the {it} cannot be used", "Check the {it}'s URL and that its server is up.")
 
 
 def of_sqlite(message: str) -> Complaint:

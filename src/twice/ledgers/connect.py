@@ -52,39 +52,42 @@ _POSTGRES = "postgresql+psycopg"
 _HOW = "sqlite:///path/to/ledger.db or postgresql://user:password@host/database"
 
 
-def parse_url(text: str) -> URL:
-    """The URL, of a database we can use. What was given is not repeated: it may hold a password."""
+def parse_url(text: str, it: str = "ledger") -> URL:
+    """The URL, of a database we can use; `it` is what lives there. What was given is not repeated: it may hold a
+    password."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise EnvironmentProblem("the ledger's URL cannot be read as a database URL", fix=f"Write {_HOW}.") from error
+        raise EnvironmentProblem(f"the {it}'s URL cannot be read as a database URL", fix=f"Write {_HOW}.") from error
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername=_POSTGRES)
     if url.get_backend_name() == "postgresql" and url.drivername != _POSTGRES:
-        raise problem(f"the ledger does not speak {url.drivername}", url, "Write postgresql://… in its URL.")
+        raise problem(f"the {it} does not speak {url.drivername}", url, "Write postgresql://… in its URL.", it)
     if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise problem(f"a ledger cannot live in {url.get_backend_name()!r}", url, f"Use {_HOW}.")
+        raise problem(f"the {it} cannot live in {url.get_backend_name()!r}", url, f"Use {_HOW}.", it)
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
         raise problem(
-            "a ledger in memory forgets everything when the process ends",
+            f"the {it} would forget everything when the process ends: it is in memory",
             url,
-            "Name a file: sqlite:///path/to/ledger.db.",
+            "Name a file: sqlite:///path/to/file.db.",
+            it,
         )
     return url
 
 
-def connect(url: URL) -> Engine:
+def connect(url: URL, it: str = "ledger") -> Engine:
     """An engine for this URL. Opens nothing yet, except that a missing SQLite file is created, empty and private.
     Dying here leaves that empty file, which the next opening fills."""
     try:
         if url.get_backend_name() == "sqlite":
-            return _connect_sqlite(url)
+            return _connect_sqlite(url, it)
         return _connect_postgres(url)
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise problem(
             f"the driver for {url.get_backend_name()} is not installed",
             url,
             'Install it: pip install "twice[postgres]".',
+            it,
         ) from error
 
 
@@ -125,33 +128,34 @@ def _connect_postgres(url: URL) -> Engine:
     )
 
 
-def _connect_sqlite(url: URL) -> Engine:
+def _connect_sqlite(url: URL, it: str) -> Engine:
     path = Path(url.database or "").absolute()
-    with told_plainly(url):
+    with told_plainly(url, it):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _refuse_network(path, url)
+        _refuse_network(path, url, it)
         _create_private(path)
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_connection)
     event.listen(engine, "begin", _begin)
     try:
-        with told_plainly(url):
-            _use_wal(engine, url)
+        with told_plainly(url, it):
+            _use_wal(engine, url, it)
     except EnvironmentProblem:
         engine.dispose()
         raise
     return engine
 
 
-def _refuse_network(path: Path, url: URL) -> None:
+def _refuse_network(path: Path, url: URL, it: str) -> None:
     mounts = MOUNTS.read_text(encoding="utf-8", errors="replace") if MOUNTS.exists() else ""
     kind = network_file_system(path.resolve(), mounts)
     if kind is not None:
         raise problem(
-            f"an SQLite ledger cannot live on a network file system ({kind}): its locks do not hold there, "
-            "and two runs could both believe they own a slice",
+            f"an SQLite {it} cannot live on a network file system ({kind}): its locks do not hold there, "
+            "and two processes could both believe they own the same work",
             url,
-            "Put the ledger on a local disk, or use PostgreSQL: postgresql://user:password@host/database.",
+            f"Put the {it} on a local disk, or use PostgreSQL: postgresql://user:password@host/database.",
+            it,
         )
 
 
@@ -178,7 +182,7 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _use_wal(engine: Engine, url: URL) -> None:
+def _use_wal(engine: Engine, url: URL, it: str) -> None:
     deadline = time.monotonic() + BUSY_SECONDS
     with closing(engine.raw_connection()) as connection:
         mode = _ask_for_wal(connection)
@@ -191,7 +195,8 @@ def _use_wal(engine: Engine, url: URL) -> None:
         raise problem(
             f"SQLite cannot keep a write-ahead log there (it stays in mode {mode or 'locked'})",
             url,
-            "Put the ledger on a local disk; see who else holds the file (lsof).",
+            f"Put the {it} on a local disk; see who else holds the file (lsof).",
+            it,
         )
 
 

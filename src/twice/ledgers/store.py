@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select, update
+from sqlalchemy import Connection, Engine, update
 
-from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Clock
 from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord
 from twice.core.run import AttemptState
@@ -21,13 +20,14 @@ from twice.core.token import Intention, Kind
 from twice.ledgers import claims, history, quarantine, transitions
 from twice.ledgers.backfills import Backfills
 from twice.ledgers.claims import Wish
+from twice.ledgers.clock import database_time
 from twice.ledgers.connect import connect, for_writing, parse_url
 from twice.ledgers.export import export
 from twice.ledgers.migrate import migrate
 from twice.ledgers.outage import PATIENCE_SECONDS, Outage, outliving
 from twice.ledgers.outbox import Outbox
 from twice.ledgers.rename import rename
-from twice.ledgers.schema import HEAD, UtcTime, attempts
+from twice.ledgers.schema import HEAD, attempts
 from twice.ledgers.trouble import problem, told_plainly
 
 
@@ -271,12 +271,7 @@ class Ledger:
             return history.read_runs(connection, task)
 
     def _time(self, connection: Connection) -> datetime:
-        if self._clock is not None:
-            return self._clock.now()
-        if connection.dialect.name == "sqlite":
-            return SYSTEM_CLOCK.now()  # the file's readers are all on this machine
-        # Not now(), which stands still since the transaction began: it may have waited for a lock.
-        return connection.execute(select(func.clock_timestamp(type_=UtcTime))).scalar_one()
+        return database_time(connection) if self._clock is None else self._clock.now()
 
     @outliving
     def overview(self, task: str | None, limit: int) -> Overview:

@@ -22,44 +22,46 @@ def shown(url: URL) -> str:
     return url.set(query={}, drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
-def problem(what: str, url: URL, fix: str) -> EnvironmentProblem:
-    return EnvironmentProblem(what, where=f"ledger {shown(url)}", fix=fix)
+def problem(what: str, url: URL, fix: str, it: str = "ledger") -> EnvironmentProblem:
+    return EnvironmentProblem(what, where=f"{it} {shown(url)}", fix=fix)
 
 
 @contextmanager
-def told_plainly(url: URL) -> Iterator[None]:
-    """A database that cannot be used becomes an EnvironmentProblem; a broken rule of ours stays what it is."""
+def told_plainly(url: URL, it: str = "ledger") -> Iterator[None]:
+    """A database that cannot be used becomes an EnvironmentProblem; a broken rule of ours stays what it is.
+    `it` is what lives there."""
     try:
         yield
     except IntegrityError:
         raise
     except DBAPIError as error:
-        raise _explained(error, url) from error
+        raise _explained(error, url, it) from error
     except sqlite3.Error as error:
-        raise _told(of_sqlite(str(error)), str(error), url) from error
+        raise _told(of_sqlite(str(error)), str(error), url, it) from error
     except PoolTimeout as error:
-        raise problem("no connection to the ledger came free", url, "Run fewer attempts at once.") from error
+        raise problem(f"no connection to the {it} came free", url, "Run fewer attempts at once.", it) from error
     except OSError as error:
         raise problem(
-            f"the ledger cannot be opened: {error.strerror or error}", url, "Check the path and its permissions."
+            f"the {it} cannot be opened: {error.strerror or error}", url, "Check the path and its permissions.", it
         ) from error
 
 
-def _explained(error: DBAPIError, url: URL) -> EnvironmentProblem:
+def _explained(error: DBAPIError, url: URL, it: str) -> EnvironmentProblem:
     message = str(error.orig)
     if url.get_backend_name() == "sqlite":
-        return _told(of_sqlite(message), message, url)
+        return _told(of_sqlite(message), message, url, it)
     sqlstate = getattr(error.orig, "sqlstate", None)
     # An operational error without a SQLSTATE never came from a session: the line broke, or was never made.
     line_broke = error.connection_invalidated or (sqlstate is None and type(error.orig).__name__ == "OperationalError")
-    return _told(of_postgres(message, sqlstate, line_broke), message, url)
+    return _told(of_postgres(message, sqlstate, line_broke), message, url, it)
 
 
-def _told(complaint: Complaint, message: str, url: URL) -> EnvironmentProblem:
+def _told(complaint: Complaint, message: str, url: URL, it: str) -> EnvironmentProblem:
     # Only the first line: PostgreSQL adds hints that may quote what was sent.
     first = _without_password(message.strip().partition("\n")[0], url)
     kind = LedgerOutOfReach if complaint.passing else EnvironmentProblem
-    return kind(f"{complaint.means} ({first})", where=f"ledger {shown(url)}", fix=complaint.fix)
+    means, fix = complaint.means.format(it=it), complaint.fix.format(it=it)
+    return kind(f"{means} ({first})", where=f"{it} {shown(url)}", fix=fix)
 
 
 def _without_password(text: str, url: URL) -> str:

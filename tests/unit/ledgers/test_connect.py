@@ -70,7 +70,8 @@ def test_an_sqlite_ledger_on_a_network_file_system_is_refused_with_the_reason(
         Ledger.open(f"sqlite:///{path}")
     assert str(caught.value) == (
         f"ledger {path}: an SQLite ledger cannot live on a network file system (nfs4): its locks do not hold there, "
-        "and two runs could both believe they own a slice. Put the ledger on a local disk, or use PostgreSQL: "
+        "and two processes could both believe they own the same work. "
+        "Put the ledger on a local disk, or use PostgreSQL: "
         "postgresql://user:password@host/database."
     )
     assert not path.exists()
@@ -97,9 +98,9 @@ def test_a_machine_without_a_list_of_mounts_is_trusted(tmp_path: Path, monkeypat
         ("s3kr1t no url", "the ledger's URL cannot be read as a database URL"),
         ("", "the ledger's URL cannot be read as a database URL"),
         ("postgresql://me:s3kr1t@host:port/db", "the ledger's URL cannot be read as a database URL"),
-        ("mysql://me:s3kr1t@host/db", "a ledger cannot live in 'mysql'"),
-        ("sqlite://", "a ledger in memory forgets everything"),
-        ("sqlite:///:memory:", "a ledger in memory forgets everything"),
+        ("mysql://me:s3kr1t@host/db", "the ledger cannot live in 'mysql'"),
+        ("sqlite://", "the ledger would forget everything"),
+        ("sqlite:///:memory:", "the ledger would forget everything"),
         (
             "postgresql+nodriver://me:s3kr1t@host/db?password=s3kr1t",
             "the ledger does not speak postgresql+nodriver",
