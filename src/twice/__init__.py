@@ -3,6 +3,8 @@
 Everything public is here. Importing it loads no engine: pyspark comes in with the first session.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from twice.api import session, sql_task, task
 from twice.core import audit
 from twice.core.effect import Result, call, email, slack, webhook
@@ -18,6 +20,10 @@ from twice.strategies.insert_new import insert_new
 from twice.strategies.merge import merge
 from twice.strategies.replace import replace
 
+if TYPE_CHECKING:
+    from twice.runtime.inbox import Inbox
+    from twice.runtime.queue import WorkQueue
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -25,6 +31,7 @@ __all__ = [
     "EffectRefused",
     "Every",
     "Hourly",
+    "Inbox",
     "Monthly",
     "Outcome",
     "Policy",
@@ -34,6 +41,7 @@ __all__ = [
     "Since",
     "TwiceError",
     "Whole",
+    "WorkQueue",
     "append_once",
     "audit",
     "call",
@@ -52,3 +60,16 @@ __all__ = [
     "task",
     "webhook",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """A queue or an inbox needs a database library; a pipeline that has none need not load it."""
+    if name == "WorkQueue":
+        from twice.runtime.queue import WorkQueue
+
+        return WorkQueue
+    if name == "Inbox":
+        from twice.runtime.inbox import Inbox
+
+        return Inbox
+    raise AttributeError(f"module 'twice' has no attribute {name!r}")

@@ -7,6 +7,7 @@
     ├── EnvironmentProblem          Java, jars, Spark or the ledger cannot be used here      exit 4
     │   └── LedgerOutOfReach        the ledger's server went away, or never answered
     ├── EffectRefused               an effect was surely not carried out; your function may say so  exit 1
+    ├── BodyDiffers                 a known id came with another body                        exit 1
     └── RunError                    one run of one task failed                               exit 1
         ├── UserCodeError           the task's own code raised
         ├── InputMissing            an input table does not exist or cannot be read
@@ -100,6 +101,10 @@ class EffectRefused(TwiceError):
         super().__init__(what)
         self.for_good = for_good
         self.retry_after = retry_after
+
+
+class BodyDiffers(TwiceError):
+    code = "body-differs"
 
 
 class RunError(TwiceError):

@@ -28,7 +28,7 @@ def migrate(engine: Engine) -> str | None:
             if _version(connection) == HEAD:
                 return HEAD
         with for_writing(engine).begin() as connection:
-            _lock(connection)
+            lock_schema(connection)
             found = _version(connection)
             if found != HEAD:
                 _refuse_newer(engine, found)
@@ -49,7 +49,8 @@ def _version(connection: Connection) -> str | None:
     return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()
 
 
-def _lock(connection: Connection) -> None:
+def lock_schema(connection: Connection) -> None:
+    """One process at a time makes or changes tables; the others wait until it has committed."""
     # SQLite has its lock since BEGIN IMMEDIATE.
     if connection.dialect.name == "postgresql":
         # Changing a big table takes what it takes, and so does waiting for who does it.

@@ -88,7 +88,7 @@ def _from_text(value: str | None) -> datetime | None:
 _FENCE = BigInteger().with_variant(Integer, "sqlite")
 
 # Compared by bytes everywhere, as Python sorts them: claims lock slices in this order.
-_NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 metadata = MetaData()
 
@@ -97,7 +97,7 @@ attempts = Table(
     metadata,
     Column("fence", _FENCE, autoincrement=True),
     Column("id", Text, nullable=False),
-    Column("task", _NAME, nullable=False),
+    Column("task", NAME, nullable=False),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("holder", Text, nullable=False),
@@ -123,9 +123,9 @@ slices = Table(
     "twice_slices",
     metadata,
     Column("fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_slices_attempt")),
-    Column("label", _NAME, nullable=False),
+    Column("label", NAME, nullable=False),
     # The attempt's task once more: the history of one slice is then one walk down an index.
-    Column("task", _NAME, nullable=False),
+    Column("task", NAME, nullable=False),
     Column("expected", BigInteger),
     Column("code_hash", Text),
     Column("inputs_hash", Text),
@@ -140,8 +140,8 @@ slices = Table(
 leases = Table(
     "twice_leases",
     metadata,
-    Column("task", _NAME, nullable=False),
-    Column("label", _NAME, nullable=False),
+    Column("task", NAME, nullable=False),
+    Column("label", NAME, nullable=False),
     # NULL only inside the claiming transaction: the fence is handed out after the slices are locked.
     Column("fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_leases_attempt")),
     Column("until", UtcTime, nullable=False),
@@ -152,8 +152,8 @@ leases = Table(
 runs = Table(
     "twice_runs",
     metadata,
-    Column("task", _NAME, nullable=False),
-    Column("label", _NAME, nullable=False),
+    Column("task", NAME, nullable=False),
+    Column("label", NAME, nullable=False),
     Column("generation", BigInteger, nullable=False),
     # No foreign key: a target may name an attempt that a lost ledger has taken with it.
     Column("attempt", Text),
@@ -176,7 +176,7 @@ inputs = Table(
     metadata,
     Column("fence", _FENCE, ForeignKey(attempts.c.fence, name="twice_inputs_attempt")),
     Column("position", Integer, nullable=False),
-    Column("label", _NAME, nullable=False),
+    Column("label", NAME, nullable=False),
     Column("kind", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("identity", Text),
@@ -213,7 +213,7 @@ batches = Table(
     metadata,
     Column("backfill", Text, ForeignKey(backfills.c.name, name="twice_batches_backfill")),
     Column("number", Integer, nullable=False),
-    Column("task", _NAME, nullable=False),
+    Column("task", NAME, nullable=False),
     Column("kind", Text, nullable=False),
     # In which order they are taken. A batch that was split leaves its place to its parts.
     Column("position", Integer, nullable=False),
@@ -230,8 +230,8 @@ planned = Table(
     "twice_planned",
     metadata,
     Column("backfill", Text, ForeignKey(backfills.c.name, name="twice_planned_backfill")),
-    Column("task", _NAME, nullable=False),
-    Column("label", _NAME, nullable=False),
+    Column("task", NAME, nullable=False),
+    Column("label", NAME, nullable=False),
     Column("number", Integer, nullable=False),
     Column("standing", Text, nullable=False),
     Column("why", Text, nullable=False),

@@ -1,0 +1,83 @@
+"""Eight workers, two thousand items, workers killed at random, the server restarted in mid-run: each item once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from tests.postgres_server import PostgresServer
+from tests.proof.queue_workers import open_queue
+
+from twice import WorkQueue
+from twice.core.item import ItemStatus
+
+ITEMS = 2_000
+SEED = 20260609
+SCRIPT = Path(__file__).with_name("queue_workers.py")
+
+
+@pytest.mark.kill
+def test_on_postgres_each_item_is_done_once_though_workers_die_and_the_server_restarts(
+    postgres: PostgresServer, database: str
+) -> None:
+    with open_queue(database) as queue:
+        fill(queue)
+        workers = start(database)
+        deadline = time.monotonic() + 60
+        while queue.counts()[ItemStatus.DONE] < ITEMS // 3:
+            assert workers.poll() is None and time.monotonic() < deadline
+            time.sleep(0.02)
+        before = postgres.pid
+        postgres.restart(immediate=True)
+        assert postgres.pid != before
+        assert queue.counts()[ItemStatus.DONE] < ITEMS, "the restart came too late to prove anything"
+        told = end(workers)
+        check(queue, told)
+
+
+@pytest.mark.kill
+def test_on_sqlite_each_item_is_done_once_though_workers_die(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with open_queue(url) as queue:
+        fill(queue)
+        check(queue, end(start(url)))
+
+
+def fill(queue: WorkQueue) -> None:
+    with queue.connect() as connection:
+        connection.execute(text("CREATE TABLE effects (item TEXT NOT NULL, worker INTEGER NOT NULL)"))
+    # Half of what a producer puts twice is known already.
+    for number in range(ITEMS):
+        queue.put(f"item-{number}", {"number": number})
+    assert not queue.put("item-7", {"number": 7})
+
+
+def start(url: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(SCRIPT), url, str(SEED)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(workers: subprocess.Popen[str]) -> dict[str, list[int]]:
+    out, err = workers.communicate(timeout=100)
+    assert workers.returncode == 0, err
+    told: dict[str, list[int]] = json.loads(out)
+    return told
+
+
+def check(queue: WorkQueue, told: dict[str, list[int]]) -> None:
+    with queue.connect() as connection:
+        effects = connection.execute(text("SELECT item, worker FROM effects")).all()
+        again = connection.execute(text("SELECT count(*) FROM twice_items WHERE attempts > 1")).scalar_one()
+    times = Counter(Counter(row.item for row in effects).values())
+    assert times == {1: ITEMS}, times
+    assert queue.counts() == {**dict.fromkeys(ItemStatus, 0), ItemStatus.DONE: ITEMS}
+    assert told["kills"] >= 15, told  # type: ignore[operator]
+    assert set(told["ends"]) == {0}, told
+    assert again >= 3, "no kill hit a worker with an item in hand"
+    assert len({row.worker for row in effects}) > 8
