@@ -51,6 +51,7 @@ bench: $(READY) ## measure against hand-written Spark; results in bench/results
 soak: $(READY) ## the long proof: make soak ROUNDS=50 SEED=1; writes its results under docs/proof
 	@$(BIN)/python tests/proof/soak.py --rounds $(ROUNDS) --seed $(SEED)
 	@$(BIN)/python tests/proof/soak_effects.py --kills $(KILLS) --seed $(SEED)
+	@$(BIN)/python tests/proof/soak_backfill.py --seed $(SEED)
 	@$(BIN)/python scripts/soak_lint.py --rounds 20000 --seed $(SEED) --result docs/proof/lint.json
 
 docs: $(READY) ## check the documentation: links resolve, examples run

@@ -5,8 +5,9 @@ Everything public is here. Importing it loads no engine: pyspark comes in with t
 
 from typing import TYPE_CHECKING, Any
 
-from twice.api import session, sql_task, task
+from twice.api import backfill, session, sql_task, task
 from twice.core import audit
+from twice.core.backfill import BackfillResult
 from twice.core.effect import Result, call, email, slack, webhook
 from twice.core.retry import Retry
 from twice.core.run import Outcome, RunResult
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BackfillResult",
     "Daily",
     "EffectRefused",
     "Every",
@@ -44,6 +46,7 @@ __all__ = [
     "WorkQueue",
     "append_once",
     "audit",
+    "backfill",
     "call",
     "days",
     "email",

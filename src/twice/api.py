@@ -5,9 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from twice.core.audit import Audit
+from twice.core.backfill import (
+    CHOICES,
+    DEFAULT,
+    BackfillResult,
+    BatchSize,
+    Request,
+    Standing,
+    as_result,
+    parse_batch,
+    parse_only,
+)
 from twice.core.effect import Effect, tidy_effects
 from twice.core.ports import Frame
 from twice.core.scope import Scope
@@ -116,6 +127,39 @@ def session(project: str | Path = ".") -> Any:
     from twice.wiring import session as open_session  # here: importing twice starts no engine
 
     return open_session(Path(project))
+
+
+def backfill(
+    task: Task | str,
+    start: str,
+    end: str,
+    *,
+    only: Sequence[Standing] | None = None,
+    parallel: int = 1,
+    reverse: bool = False,
+    batch: BatchSize = "auto",
+    dry_run: bool = False,
+    name: str | None = None,
+    effects: Literal["silent", "send"] = "silent",
+    restate: bool = False,
+    downstream: bool = False,
+    project: str | Path = ".",
+) -> BackfillResult:
+    """Make the slices from `start` to `end` (both included) right, by a plan that is made once and stored. A second
+    call of the same backfill resumes it, and tries again what failed. Failures are in the result, not raised."""
+    from twice.runtime.worker import Stop  # here, as below: importing twice starts no engine
+    from twice.wiring import open_project
+
+    chosen = parse_only(",".join(only or (CHOICES if restate else DEFAULT)))
+    title = task if isinstance(task, str) else task.name
+    silent = effects == "silent"
+    request = Request(title, start, end, chosen, reverse, parse_batch(str(batch)), restate, silent, downstream)
+    with open_project(Path(project)) as opened:
+        if dry_run:
+            return as_result(opened.backfills.plan(request, name))
+        record, _ = opened.backfills.start(request, name)
+        opened.backfills.work(record.name, lambda _: None, Stop.never(), parallel)
+        return opened.backfills.show(record.name)
 
 
 def _query(bound: str, views: Mapping[str, str], parameters: Sequence[str]) -> Callable[..., Frame]:

@@ -11,7 +11,7 @@ import os, time
 from pyspark.sql import functions as F
 from twice import Daily, audit, read, replace, task
 
-@task("shop.revenue", scope=Daily("order_date", start="2026-01-01"),
+@task("shop.revenue", scope=Daily("order_date", start="2026-01-01", batch=True),
       inputs={"orders": read("shop.orders", by="order_date")}, write=replace(),
       audits=[audit.unique("order_date", "region"), audit.not_null("revenue")])
 def revenue(orders):

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from twice.cli import care, configuration, create, effects, graph, ledger, lint, marks, records, runs
+from twice.cli import backfill, care, configuration, create, effects, graph, ledger, lint, marks, records, runs
 
 app = typer.Typer(
     name="twice",
@@ -17,6 +17,12 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich's help costs a quarter of a second to import
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+backfill_app = typer.Typer(
+    cls=backfill.DefaultToStart,
+    help="Make many slices right by one frozen plan: twice backfill TASK --from DATE --to DATE.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 mark_app = typer.Typer(help="Where an incremental task is.", no_args_is_help=True, rich_markup_mode=None)
 ledger_app = typer.Typer(help="Look after the ledger.", no_args_is_help=True, rich_markup_mode=None)
 config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
@@ -26,6 +32,14 @@ app.command("init")(create.init)
 app.command("run")(runs.run)
 app.command("restate")(runs.restate)
 app.command("retry")(runs.retry)
+app.add_typer(backfill_app, name="backfill")
+backfill_app.command("start")(backfill.start)
+backfill_app.command("list")(backfill.list_)
+backfill_app.command("show")(backfill.show)
+backfill_app.command("pause")(backfill.pause)
+backfill_app.command("resume")(backfill.resume)
+backfill_app.command("cancel")(backfill.cancel)
+app.command("worker")(backfill.worker)
 app.command("plan")(runs.plan)
 app.command("graph")(graph.graph)
 app.command("status")(records.status)

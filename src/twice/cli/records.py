@@ -11,6 +11,7 @@ import typer
 
 from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
 from twice.core.record import TABLE
+from twice.errors import UsageError
 
 if TYPE_CHECKING:
     from twice.core.record import AttemptRecord, Overview, RunRecord
@@ -24,6 +25,7 @@ _SHOWN, _ALL = 50, 1_000_000_000
 def status(
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Only this task.")] = None,
     limit: SomeLimit = None,
+    calendar: Annotated[bool, typer.Option("--calendar", help="Draw the task's slices by month (or day).")] = False,
     output: Output = Format.text,
     project: Folder = Path(),
     profile: Profile = None,
@@ -35,6 +37,8 @@ def status(
     """
     from twice.wiring import open_project
 
+    if calendar:
+        return _calendar(task, output, (project, profile))
     # A program is given everything, a person the last ones.
     wanted = limit or (_ALL if output is Format.json else _SHOWN)
     with open_project(project, profile) as opened:
@@ -54,6 +58,23 @@ def status(
         print(f"effects wait for a person: {', '.join(f'{count} {state}' for state, count in waiting.items())}")
         print("next: twice effects list")
     return 1 if found.failed or waiting else 0
+
+
+def _calendar(task: str | None, output: Format, place: tuple[Path, str | None]) -> int:
+    from twice.cli.calendar import print_calendar
+    from twice.wiring import open_project
+
+    if task is None:
+        raise UsageError("a calendar is of one task", fix="Name it: twice status TASK --calendar.")
+    with open_project(*place) as opened:
+        pages = opened.calendar(task)
+    if output is Format.json:
+        print_json({"calendar": [asdict(page) for page in pages]})
+    elif not pages:
+        print(f"nothing of {task} has run yet\nnext: twice backfill {task} --from DATE --to DATE --dry-run")
+    else:
+        print_calendar(pages)
+    return 1 if any(cell in ("failed", "quarantined") for page in pages for cell in page.cells) else 0
 
 
 @boundary

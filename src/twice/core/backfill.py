@@ -209,6 +209,75 @@ class BackfillRecord:
         return self.done == self.total
 
 
+@dataclass(frozen=True)
+class SliceReport:
+    """One slice of a backfill: why it is in it, and what became of it."""
+
+    task: str
+    label: str
+    standing: Standing
+    why: str
+    state: BatchState
+    outcome: str | None = None
+    rows: int | None = None
+    comparison: Comparison | None = None
+    error: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class BackfillResult:
+    """A backfill as it is now. `left_out` is known only of one that was planned just now."""
+
+    name: str
+    request: Request
+    state: BackfillState
+    slices: tuple[SliceReport, ...]
+    notes: tuple[str, ...] = ()
+    left_out: Mapping[Standing, int] = field(default_factory=dict)
+
+    @property
+    def done(self) -> tuple[SliceReport, ...]:
+        return tuple(slice_ for slice_ in self.slices if slice_.state is BatchState.DONE)
+
+    @property
+    def failed(self) -> tuple[SliceReport, ...]:
+        """What failed, and what was skipped because of it."""
+        return tuple(s for s in self.slices if s.state in (BatchState.FAILED, BatchState.SKIPPED))
+
+    @property
+    def complete(self) -> bool:
+        return len(self.done) == len(self.slices)
+
+
+def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillResult:
+    """What the ledger knows of a backfill, slice by slice."""
+    slices = []
+    for batch in batches:
+        ends = {end.label: end for end in batch.ends}
+        for slice_ in batch.slices:
+            end = ends.get(slice_.label, SliceEnd(slice_.label, ""))
+            slices.append(
+                SliceReport(
+                    batch.task,
+                    slice_.label,
+                    slice_.standing,
+                    slice_.why,
+                    batch.state,
+                    end.outcome or None,
+                    end.rows,
+                    end.comparison,
+                    batch.error,
+                )
+            )
+    return BackfillResult(record.name, record.request, record.state, tuple(slices), record.notes)
+
+
+def as_result(plan: BackfillPlan) -> BackfillResult:
+    """A plan that nobody has begun to carry out."""
+    slices = tuple(SliceReport(t, s.label, s.standing, s.why, BatchState.PENDING) for t, s in plan.slices)
+    return BackfillResult(plan.name, plan.request, BackfillState.RUNNING, slices, plan.notes, plan.left_out)
+
+
 def parse_only(text: str) -> tuple[Standing, ...]:
     """`missing,failed`, in the order the standings are known by, each once."""
     words = [word.strip() for word in text.split(",")]

@@ -173,6 +173,12 @@ def check_task(task: Task) -> None:
             where=task.name,
             fix="Leave it out: an input with by= is already cut.",
         )
+    if isinstance(task.scope, TimeScope) and task.scope.batch and "ds" in task.parameters:
+        raise DeclarationError(
+            "batch=True says that the query is right for several slices at once, but it takes :ds, the label of one",
+            where=task.name,
+            fix="Cut by :start and :end (or by the slice column), or leave out batch=True.",
+        )
     if isinstance(task.scope, Since):
         _check_cursor(task, task.scope)
         mute = [effect.name for effect in task.effects if effect.again == "never"]

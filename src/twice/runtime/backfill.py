@@ -24,6 +24,7 @@ from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.core.write import ReplaceRows
 from twice.errors import UsageError
+from twice.ledgers.store import Ledger
 from twice.runtime.compute import Pins, open_input
 from twice.runtime.downstream import readers
 from twice.runtime.run_task import refuse_kind
@@ -37,8 +38,7 @@ def plan_backfill(shop: Workshop, request: Request, name: str | None = None) -> 
     """Which slices, why each, in which batches. Reads only; the same question later may have another answer, so the
     plan that is stored is the one that is carried out."""
     task = shop.project.task(request.task)
-    slices = _asked_for(task, request)
-    refuse_kind(task, "restate" if request.restate else "run")
+    slices = asked_for(task, request)
     session = shop.engine.fresh()
     found = dict(zip(slices, standings(shop, task, slices, session), strict=True))
     chosen = {slice_: stands for slice_, stands in found.items() if stands.standing in request.only}
@@ -64,10 +64,10 @@ def start(shop: Workshop, request: Request, name: str | None = None) -> tuple[Ba
                 now="Nothing was started.",
                 fix=f"See it with twice backfill show {known.name}; give this one another --name.",
             )
-        return resume(shop, known.name), None
+        return resume(shop.ledger, known.name), None
     plan = plan_backfill(shop, request, name)
     stored = book.create(plan)
-    _lift(shop, [(name, slice_.label) for name, slice_ in plan.slices if slice_.standing == "failed"])
+    _lift(shop.ledger, [(name, slice_.label) for name, slice_ in plan.slices if slice_.standing == "failed"])
     record = book.record(plan.name)
     assert record is not None, plan.name
     if not stored and record.request != request:
@@ -75,50 +75,51 @@ def start(shop: Workshop, request: Request, name: str | None = None) -> tuple[Ba
     return record, plan if stored else None
 
 
-def find(shop: Workshop, name: str) -> BackfillRecord:
-    record = shop.ledger.backfills.record(name)
+def find(ledger: Ledger, name: str) -> BackfillRecord:
+    record = ledger.backfills.record(name)
     if record is None:
         raise UsageError(f"there is no backfill {name!r}", fix="See them all with twice backfill list.")
     return record
 
 
-def resume(shop: Workshop, name: str) -> BackfillRecord:
+def resume(ledger: Ledger, name: str) -> BackfillRecord:
     """Go on with a backfill: paused or cancelled it runs again, and what failed is to be tried again. What is done
     stays done. A second call changes nothing."""
-    record = find(shop, name)
-    book = shop.ledger.backfills
+    record = find(ledger, name)
+    book = ledger.backfills
     bad = [batch for batch in book.batches(name) if batch.state is BatchState.FAILED]
-    _lift(shop, [(batch.task, slice_.label) for batch in bad for slice_ in batch.slices])
+    _lift(ledger, [(batch.task, slice_.label) for batch in bad for slice_ in batch.slices])
     book.move(name, (S.PAUSED, S.CANCELLED), S.RUNNING)
     book.again(name)
     return book.record(name) or record
 
 
-def _lift(shop: Workshop, slices: Sequence[tuple[str, str]]) -> None:
+def _lift(ledger: Ledger, slices: Sequence[tuple[str, str]]) -> None:
     """Whoever starts or resumes a backfill says in person that what is quarantined shall be tried again."""
     for task in sorted({name for name, _ in slices}):
-        shop.ledger.lift(task, [label for name, label in slices if name == task])
+        ledger.lift(task, [label for name, label in slices if name == task])
 
 
-def pause(shop: Workshop, name: str) -> BackfillRecord:
+def pause(ledger: Ledger, name: str) -> BackfillRecord:
     """No further batch is begun; those at work finish."""
-    return _stopped(shop, name, S.PAUSED, (S.RUNNING,))
+    return _stopped(ledger, name, S.PAUSED, (S.RUNNING,))
 
 
-def cancel(shop: Workshop, name: str) -> BackfillRecord:
+def cancel(ledger: Ledger, name: str) -> BackfillRecord:
     """As pause, for good: only `resume` brings it back."""
-    return _stopped(shop, name, S.CANCELLED, (S.RUNNING, S.PAUSED))
+    return _stopped(ledger, name, S.CANCELLED, (S.RUNNING, S.PAUSED))
 
 
-def _stopped(shop: Workshop, name: str, state: BackfillState, before: Sequence[BackfillState]) -> BackfillRecord:
-    record = find(shop, name)
-    moved = shop.ledger.backfills.move(name, before, state)
+def _stopped(ledger: Ledger, name: str, state: BackfillState, before: Sequence[BackfillState]) -> BackfillRecord:
+    record = find(ledger, name)
+    moved = ledger.backfills.move(name, before, state)
     if not moved and record.state is not state:
         raise UsageError(f"the backfill {name} is {record.state.value}", now="Nothing was changed.")
-    return find(shop, name)
+    return find(ledger, name)
 
 
-def _asked_for(task: Task, request: Request) -> tuple[Slice, ...]:
+def asked_for(task: Task, request: Request) -> tuple[Slice, ...]:
+    """Every slice of the range, both ends included. Raises UsageError where the request makes no sense."""
     scope = task.scope
     if not isinstance(scope, TimeScope):
         fix = (
@@ -131,6 +132,7 @@ def _asked_for(task: Task, request: Request) -> tuple[Slice, ...]:
         raise UsageError(
             "published slices are computed again only on purpose", where=task.name, fix="Say so with --restate."
         )
+    refuse_kind(task, "restate" if request.restate else "run")
     first, last = scope.slice_of(request.first), scope.slice_of(request.last)
     if last.start < first.start:
         raise UsageError(

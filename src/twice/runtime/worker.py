@@ -192,7 +192,8 @@ def _not_made_since(
 def _run(shop: Workshop, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
     before = {slice_.label: shop.ledger.run(task.name, slice_.label) for slice_ in slices}
     # A plain run of the same slice, or a dead worker's lease on it, is waited for.
-    result = run_task(shop, task, slices, claim.kind, shop.lease + timedelta(seconds=10), claim.silent)
+    wait = shop.lease + timedelta(seconds=10)
+    result = run_task(shop, task, slices, claim.kind, wait, claim.silent)
     old = {label: run.fingerprint if run and run.generation else None for label, run in before.items()}
     changed = [s for s in slices if old[s.label] not in (None, _fingerprint(result, s.label))]
     compared = _sums(shop, task, changed, before, result) if claim.kind == "restate" else {}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twice.config import Settings, load
+from twice.core.calendar import Page, calendar
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.graph import Node, graph
 from twice.core.project import Project
@@ -26,6 +27,7 @@ from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import DeclarationError, UsageError
 from twice.ledgers.store import Ledger
+from twice.wiring.backfills import ProjectBackfills
 from twice.wiring.discover import discover
 from twice.wiring.targets import Targets
 
@@ -124,6 +126,10 @@ class OpenProject:
 
         return Post(self.project, self.ledger, self.senders, SYSTEM_CLOCK, this_process(), sample)
 
+    @property
+    def backfills(self) -> ProjectBackfills:
+        return ProjectBackfills(self)
+
     def slices(
         self, task: str, date: str | None, interval: tuple[datetime, datetime] | None = None
     ) -> tuple[Slice, ...]:
@@ -198,6 +204,12 @@ class OpenProject:
     def status(self, task: str | None, limit: int) -> Overview:
         name = self.project.task(task).name if task else None
         return self.ledger.overview(name, limit)
+
+    def calendar(self, task: str) -> tuple[Page, ...]:
+        declared = self.project.task(task)
+        if not isinstance(declared.scope, TimeScope):
+            raise UsageError("this task's work is not cut by time; it has no calendar", where=task, fix="Leave it out.")
+        return calendar(declared.scope, self.ledger.runs(declared.name))
 
     def marks(self, runs: Sequence[RunRecord]) -> dict[tuple[str, str], str]:
         """The runs of incremental tasks, whose generation stands for a mark, with that mark."""

@@ -214,3 +214,16 @@ def test_a_sql_task_must_declare_what_it_reads(tmp_path: Path) -> None:
         sql_task(tmp_path / "revenue.sql", "shop.r", scope=DAILY, write=replace(), inputs={"o": read("shop.other")})
     with pytest.raises(DeclarationError, match="there is no file"):
         sql_task("nowhere.sql", "shop.r", scope=DAILY, write=replace(), inputs={})
+
+
+def test_a_query_about_one_day_cannot_be_batched(tmp_path: Path) -> None:
+    query = tmp_path / "day.sql"
+    query.write_text("SELECT * FROM shop.orders WHERE order_date = :ds")
+    with pytest.raises(DeclarationError, match="it takes :ds, the label of one"):
+        sql_task(
+            query,
+            "shop.days",
+            scope=Daily("order_date", start="2026-01-01", batch=True),
+            write=replace(),
+            inputs={"orders": read("shop.orders", by="order_date")},
+        )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from twice import Daily, Monthly, Since, Whole, append_once, audit, days, read, task
+from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, read, task
 from twice import replace as replace_rows
 from twice.core.audit import Audit
 from twice.core.backfill import BackfillPlan, BackfillRecord, BackfillState, BatchState, Request, Standing
@@ -22,6 +22,7 @@ from twice.errors import EnvironmentProblem, UsageError
 from twice.runtime.backfill import cancel, pause, plan_backfill, resume, start
 from twice.runtime.run_task import run_task
 from twice.runtime.worker import Event, Stop, work
+from twice.senders.call import CallSender
 from twice.targets.memory import Rows
 
 from .conftest import Bench, summed
@@ -219,22 +220,22 @@ def test_an_audit_judges_each_slice_of_a_batch_as_if_it_came_alone(
 
 def test_a_paused_backfill_finishes_the_batch_in_hand_and_resumes_where_it_was(filled: Bench) -> None:
     record, _ = start(filled.shop, request(6))
-    _, events = go_on(filled, record.name, tell=lambda event: pause(filled.shop, record.name))
+    _, events = go_on(filled, record.name, tell=lambda event: pause(filled.ledger, record.name))
     assert len(events) == 1
     assert len(filled.revenue) == 1
-    pause(filled.shop, record.name)  # a second time changes nothing
-    assert resume(filled.shop, record.name).state is BackfillState.RUNNING
+    pause(filled.ledger, record.name)  # a second time changes nothing
+    assert resume(filled.ledger, record.name).state is BackfillState.RUNNING
     assert go_on(filled, record.name)[0].complete
     with pytest.raises(UsageError, match="is finished"):
-        pause(filled.shop, record.name)
+        pause(filled.ledger, record.name)
 
 
 def test_a_cancelled_backfill_begins_nothing_more_and_only_resume_brings_it_back(filled: Bench) -> None:
     record, _ = start(filled.shop, request(4))
-    cancel(filled.shop, record.name)
+    cancel(filled.ledger, record.name)
     stopped, events = go_on(filled, record.name)
     assert (stopped.state, events) == (BackfillState.CANCELLED, [])
-    resume(filled.shop, record.name)
+    resume(filled.ledger, record.name)
     assert go_on(filled, record.name)[0].complete
 
 
@@ -285,12 +286,12 @@ def test_a_worker_stopped_at_random_any_number_of_times_loses_and_doubles_nothin
         act = chance.choice([pause, cancel, None])
         try:
             with armed(crash_at(point) if chance.random() < 0.6 else (lambda _: None)):
-                go_on(filled, record.name, tell=lambda event, act=act: act and act(filled.shop, record.name))
+                go_on(filled, record.name, tell=lambda event, act=act: act and act(filled.ledger, record.name))
         except Crash:
             filled.clock.ahead += timedelta(hours=1)
         except UsageError:
             pass  # paused a second after another had cancelled it
-        if resume(filled.shop, record.name).complete:
+        if resume(filled.ledger, record.name).complete:
             break
     assert go_on(filled, record.name)[0].complete
     assert set(generations(filled).values()) == {1}
@@ -469,3 +470,14 @@ def test_an_interrupt_gives_the_batch_back(filled: Bench) -> None:
     assert after is not None and after.slices == {BatchState.PENDING: 3}
     filled.declare(revenue())
     assert go_on(filled, record.name)[0].complete
+
+
+@pytest.mark.parametrize(("silent", "said"), [(True, []), (False, ["2026-01-01", "2026-01-02"])])
+def test_a_backfill_says_nothing_unless_it_is_asked_to(filled: Bench, silent: bool, said: list[str]) -> None:
+    told: list[str] = []
+    effect = call(lambda result, key: told.append(result.slice), keyed=True, name="tell")
+    filled.declare(replace(revenue(), effects=(effect,)))
+    filled.shop = replace(filled.shop, senders={"call": CallSender()})
+    record, _ = carry_out(filled, request(2, batch=2, silent=silent))
+    assert record.complete
+    assert told == said

@@ -1,0 +1,330 @@
+"""backfill and worker: many slices by one frozen plan."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import Enum
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
+from twice.core.backfill import (
+    BackfillRecord,
+    BackfillResult,
+    BackfillState,
+    BatchState,
+    Request,
+    SliceReport,
+    as_result,
+    parse_batch,
+    parse_only,
+)
+
+if TYPE_CHECKING:
+    from twice.wiring import OpenProject
+
+
+class Stream(str, Enum):
+    text = "text"
+    json = "json"
+    jsonl = "jsonl"
+
+
+class Effects(str, Enum):
+    silent = "silent"
+    send = "send"
+
+
+First = Annotated[str, typer.Option("--from", help="The first slice, e.g. 2026-01-01.")]
+Last = Annotated[str, typer.Option("--to", help="The last slice, included.")]
+Only = Annotated[str | None, typer.Option("--only", help="Of missing,failed,stale,published.  [missing,failed]")]
+Parallel = Annotated[int, typer.Option("--parallel", help="How many batches at once in this process.", min=1, max=64)]
+Reverse = Annotated[bool, typer.Option("--reverse", help="The newest first.")]
+Batch = Annotated[str, typer.Option("--batch", help="Slices per commit: a number, auto or off.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan; store and run nothing.")]
+Name = Annotated[str | None, typer.Option("--name", help="A name of your own.")]
+SomeEffects = Annotated[Effects, typer.Option("--effects", help="Whether anybody is told of what is published.")]
+Restate = Annotated[bool, typer.Option("--restate", help="Compute published slices again, too.")]
+Downstream = Annotated[bool, typer.Option("--with-downstream", help="Then what reads them, in order.")]
+StreamOutput = Annotated[Stream, typer.Option("--output", "-o", help="text, json at the end, or jsonl as it goes.")]
+BackfillName = Annotated[str, typer.Argument(metavar="NAME", help="A backfill's name.")]
+
+
+class DefaultToStart(TyperGroup):
+    """`twice backfill TASK …` starts one; the other words are about those there are."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["start", *args]
+        return super().resolve_command(ctx, args)
+
+
+@boundary
+def start(
+    task: TaskName,
+    first: First,
+    last: Last,
+    only: Only = None,
+    parallel: Parallel = 1,
+    reverse: Reverse = False,
+    batch: Batch = "auto",
+    dry_run: DryRun = False,
+    name: Name = None,
+    effects: SomeEffects = Effects.silent,
+    restate: Restate = False,
+    downstream: Downstream = False,
+    output: StreamOutput = Stream.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Make the slices of a range right (the word start may be left out).
+
+    The plan is made once, stored and carried out exactly; a second start of the same backfill resumes it.
+    """
+    from twice.wiring import open_project
+
+    chosen = parse_only(only or ("missing,failed,stale,published" if restate else "missing,failed"))
+    silent = effects is Effects.silent
+    request = Request(task, first, last, chosen, reverse, parse_batch(batch), restate, silent, downstream)
+    with open_project(project, profile) as opened:
+        if dry_run:
+            return _show_plan(as_result(opened.backfills.plan(request, name)), output)
+        record, plan = opened.backfills.start(request, name)
+        if output is Stream.text:
+            if plan is None:
+                print(f"backfill {record.name}: resumed, {record.done} of {record.total} slices are done")
+            else:
+                _print_plan(as_result(plan), stored=True)
+        return _work(opened, record, parallel, output)
+
+
+@boundary
+def show(
+    name: BackfillName,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Show one: its slices, why each is in it, what became of it."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        result = opened.backfills.show(name)
+        holders = opened.backfills.holders(name)
+    if output is Format.json:
+        print_json({"backfill": _data(result), "workers": list(holders)})
+        return 0
+    print(f"backfill {result.name}: {result.state.value}" + (f", workers: {', '.join(holders)}" if holders else ""))
+    for note in result.notes:
+        print(f"  note: {note}")
+    for slice_ in result.slices:
+        print(f"  {_line(slice_)}")
+    _print_end(result)
+    return 0
+
+
+@boundary
+def list_(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+    """List them all."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        records = opened.backfills.all()
+    if output is Format.json:
+        print_json({"backfills": [_record_data(record) for record in records]})
+    elif not records:
+        print("no backfill yet\nnext: twice backfill TASK --from DATE --to DATE --dry-run")
+    else:
+        for record in records:
+            failed = f", {record.failed} failed" if record.failed else ""
+            print(f"{record.name}  {record.state.value}  {record.done}/{record.total} slices{failed}")
+    return 0
+
+
+@boundary
+def pause(name: BackfillName, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+    """Begin no further batch; those at work finish."""
+    return _stop(name, "pause", project, profile)
+
+
+@boundary
+def cancel(name: BackfillName, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+    """Begin no further batch, for good. What is published stays."""
+    return _stop(name, "cancel", project, profile)
+
+
+@boundary
+def resume(
+    name: BackfillName,
+    parallel: Parallel = 1,
+    output: StreamOutput = Stream.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Go on with one: what is left, and what failed."""
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        record = opened.backfills.resume(name)
+        return _work(opened, record, parallel, output)
+
+
+@boundary
+def worker(
+    backfill: Annotated[str | None, typer.Option("--backfill", help="Only this one.")] = None,
+    parallel: Parallel = 1,
+    output: StreamOutput = Stream.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Help with running backfills until nothing is left.
+
+    Start as many as you like, on any host that shares the ledger and the tables.
+    """
+    from twice.wiring import open_project
+
+    code = 0
+    with open_project(project, profile) as opened:
+        found = (opened.backfills.record(backfill),) if backfill is not None else opened.backfills.running()
+        if not found and output is Stream.text:
+            print("no backfill is running")
+        for record in found:
+            code = max(code, _work(opened, record, parallel, output))
+    return code
+
+
+def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: Stream) -> int:
+    from twice.cli.progress import JsonLines, Lines, Live, interruptible, print_line
+    from twice.runtime.worker import Stop
+
+    stop = Stop.never()
+    with interruptible(stop):
+        if output is Stream.text and sys.stdout.isatty():
+            with Live(opened.backfills, record) as live:
+                after = opened.backfills.work(record.name, live, stop, parallel)
+        else:
+            tell = Lines(record) if output is Stream.text else JsonLines() if output is Stream.jsonl else _quiet
+            after = opened.backfills.work(record.name, tell, stop, parallel)
+    result = opened.backfills.show(record.name)
+    if output is Stream.json:
+        print_json({"backfill": _data(result)})
+    elif output is Stream.jsonl:
+        print_line({"event": "end", **_record_data(after)})
+    else:
+        _print_end(result)
+    if stop() and not result.complete:
+        return 130
+    return 1 if result.failed else 0
+
+
+def _quiet(_: object) -> None:
+    """All is told at the end."""
+
+
+def _stop(name: str, verb: str, project: Path, profile: str | None) -> int:
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        record = opened.backfills.pause(name) if verb == "pause" else opened.backfills.cancel(name)
+    print(f"backfill {name}: {record.state.value}, {record.done} of {record.total} slices are done")
+    print(f"next: twice backfill resume {name}")
+    return 0
+
+
+def _show_plan(plan: BackfillResult, output: Stream) -> int:
+    if output is Stream.text:
+        _print_plan(plan, stored=False)
+    else:
+        print_json({"plan": {**_data(plan), "left_out": dict(plan.left_out)}})
+    return 0
+
+
+def _print_plan(plan: BackfillResult, *, stored: bool) -> None:
+    print(f"backfill {plan.name}: {len(plan.slices)} slices" + ("" if stored else " (nothing is stored)"))
+    for key, group in groupby(plan.slices, lambda slice_: (slice_.task, slice_.standing, slice_.why)):
+        print(f"  {_range(list(group))}  {key[1]}: {key[2]}")
+    left = ", ".join(f"{count} {standing}" for standing, count in plan.left_out.items())
+    if left:
+        print(f"  left out: {left}")
+    again = sum(slice_.standing in ("published", "stale") for slice_ in plan.slices)
+    if plan.request.restate:
+        print(f"  {again} published slices will be computed again")
+    for note in plan.notes:
+        print(f"  note: {note}")
+    if not stored:
+        print("next: the same command without --dry-run" if plan.slices else "next: nothing is to do")
+
+
+def _range(slices: Sequence[SliceReport]) -> str:
+    first, last = slices[0], slices[-1]
+    if len(slices) == 1:
+        return f"{first.task}[{first.label}]"
+    return f"{first.task}[{first.label}..{last.label}]  {len(slices)} slices"
+
+
+def _print_end(result: BackfillResult) -> None:
+    print(f"{len(result.done)} of {len(result.slices)} slices are done" + _failed(result))
+    compared = [slice_ for slice_ in result.slices if slice_.comparison is not None]
+    changed = [slice_ for slice_ in compared if slice_.comparison is not None and not slice_.comparison.identical]
+    if compared:
+        print(f"restated: {len(compared) - len(changed)} IDENTICAL, {len(changed)} CHANGED")
+    for slice_ in changed:
+        print(f"  {slice_.task}[{slice_.label}] {slice_.comparison}")
+    for slice_ in result.failed:
+        told = (slice_.error or {}).get("what", "")
+        print(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {told}")
+    if not result.complete:
+        retries = "retries only what failed" if _only_failures(result) else "goes on with what is left"
+        print(f"next: twice backfill resume {result.name}   ({retries})")
+
+
+def _failed(result: BackfillResult) -> str:
+    return f", {len(result.failed)} failed" if result.failed else ""
+
+
+def _only_failures(result: BackfillResult) -> bool:
+    return result.state is BackfillState.FINISHED and bool(result.failed)
+
+
+def _line(slice_: SliceReport) -> str:
+    parts = [f"{slice_.task}[{slice_.label}]", f"{slice_.standing}: {slice_.why}", f"-> {slice_.state.value}"]
+    if slice_.state is BatchState.DONE:
+        rows = f", {slice_.rows:,} rows" if slice_.rows is not None else ""
+        parts.append(f"({slice_.outcome}{rows})")
+    return "  ".join(parts)
+
+
+def _data(result: BackfillResult) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "state": result.state.value,
+        "request": result.request.to_data(),
+        "done": len(result.done),
+        "failed": len(result.failed),
+        "notes": list(result.notes),
+        "slices": [{**asdict(slice_), "state": slice_.state.value} for slice_ in result.slices],
+    }
+
+
+def _record_data(record: BackfillRecord) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "state": record.state.value,
+        "request": record.request.to_data(),
+        "created": record.created,
+        "total": record.total,
+        "done": record.done,
+        "failed": record.failed,
+        "open": record.open,
+        "rows": record.rows,
+    }

@@ -1,0 +1,75 @@
+"""Backfills of an open project. What only reads or writes the ledger starts no Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twice.core.backfill import BackfillPlan, BackfillRecord, BackfillResult, BackfillState, Request, report
+
+if TYPE_CHECKING:
+    from twice.runtime.worker import Stop, Tell
+    from twice.wiring import OpenProject
+
+
+class ProjectBackfills:
+    def __init__(self, opened: OpenProject) -> None:
+        self._opened = opened
+
+    def plan(self, request: Request, name: str | None) -> BackfillPlan:
+        from twice.runtime.backfill import plan_backfill
+
+        self._check(request)
+        return plan_backfill(self._opened.shop, request, name)
+
+    def start(self, request: Request, name: str | None) -> tuple[BackfillRecord, BackfillPlan | None]:
+        """The plan is given only where it is new: a second start resumes."""
+        from twice.runtime.backfill import start
+
+        self._check(request)
+        return start(self._opened.shop, request, name)
+
+    def work(self, name: str, tell: Tell, stop: Stop, parallel: int) -> BackfillRecord:
+        from twice.runtime.worker import work
+
+        return work(self._opened.shop, name, tell, stop, parallel)
+
+    def running(self) -> tuple[BackfillRecord, ...]:
+        """Those a worker may find something to do in."""
+        return tuple(record for record in self.all() if record.state is BackfillState.RUNNING and record.open)
+
+    def all(self) -> tuple[BackfillRecord, ...]:
+        return self._opened.ledger.backfills.records()
+
+    def record(self, name: str) -> BackfillRecord:
+        from twice.runtime.backfill import find
+
+        return find(self._opened.ledger, name)
+
+    def show(self, name: str) -> BackfillResult:
+        return report(self.record(name), self._opened.ledger.backfills.batches(name))
+
+    def holders(self, name: str) -> tuple[str, ...]:
+        """The workers that have a batch of it now."""
+        held = self._opened.ledger.backfills.held(name)
+        return tuple(sorted({batch.holder for batch in held if batch.holder is not None}))
+
+    def pause(self, name: str) -> BackfillRecord:
+        from twice.runtime.backfill import pause
+
+        return pause(self._opened.ledger, name)
+
+    def resume(self, name: str) -> BackfillRecord:
+        from twice.runtime.backfill import resume
+
+        return resume(self._opened.ledger, name)
+
+    def cancel(self, name: str) -> BackfillRecord:
+        from twice.runtime.backfill import cancel
+
+        return cancel(self._opened.ledger, name)
+
+    def _check(self, request: Request) -> None:
+        """Before a session is started for nothing."""
+        from twice.runtime.backfill import asked_for
+
+        asked_for(self._opened.project.task(request.task), request)

@@ -1,0 +1,66 @@
+"""Two real worker processes share a backfill on Delta; one is killed in the middle of its work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twice.config import load
+from twice.core.backfill import BackfillState, Request
+from twice.wiring import OpenProject
+
+from .conftest import until
+from .tables import commits, loose_files, rows, tokens
+from .twice_worker import TwiceWorker
+
+FORTY = Request("revenue", "2026-06-01", "2026-07-10", batch=2)
+
+
+@pytest.fixture
+def opened(project: Path) -> Iterator[OpenProject]:
+    opened = OpenProject(load(project, None))
+    yield opened
+    opened.close()
+
+
+def clean(spark: Any, project: Path) -> list[tuple[Any, ...]]:
+    """Every day, computed from the source by plain Spark."""
+    orders = spark.read.format("delta").load(str(project / "warehouse/shop/orders"))
+    found = orders.groupBy("order_date", "region").agg({"amount": "sum"})
+    return sorted(tuple(row) for row in found.select("order_date", "region", "sum(amount)").collect())
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(400)
+def test_forty_slices_with_two_workers_one_killed_are_each_published_exactly_once(
+    opened: OpenProject, spark: Any, project: Path
+) -> None:
+    record, plan = opened.backfills.start(FORTY, "forty")
+    assert plan is not None and len(plan.slices) == 40
+    workers = [TwiceWorker(project, "forty"), TwiceWorker(project, "forty")]
+    try:
+        # Killed with a batch in its hands, when both have shown that they work.
+        until(
+            lambda: len(opened.backfills.holders("forty")) == 2 or opened.backfills.record("forty").complete,
+            "both workers hold a batch",
+        )
+        until(lambda: workers[0].holds_one_of(opened.backfills.holders("forty")), "the first one holds a batch")
+        workers[0].kill()
+        until(lambda: workers[1].ended, "the second worker finishes alone")
+        assert workers[1].process.returncode == 0, workers[1].told
+    finally:
+        for worker in workers:
+            worker.kill()
+    record = opened.backfills.record("forty")
+    assert (record.state, record.done, record.total) == (BackfillState.FINISHED, 40, 40), workers[1].told
+    table = project / "warehouse/shop/revenue"
+    days = [f"twice/proof/revenue/{slice_.label}" for _, slice_ in plan.slices]
+    assert sorted(tokens(table)) == sorted((day, 1) for day in days)
+    assert len(commits(table)) == 21, "the table's making, and twenty batches of two"
+    assert rows(spark, table) == clean(spark, project)
+    opened.gc()
+    assert loose_files(table) == []
+    assert not opened.ledger.open_attempts()
