@@ -86,3 +86,43 @@ class CuttingProxy:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
+
+
+class CommitProxy(CuttingProxy):
+    """Cuts one COMMIT of PostgreSQL's protocol: of the bytes of its request and of its reply, in this order, only the
+    first so many pass. `forever`: nobody gets through afterwards. `commits` counts those that were asked for."""
+
+    MESSAGE = b"Q\0\0\0\x0bCOMMIT\0"
+    REQUEST = len(MESSAGE)
+    LENGTH = REQUEST + len(b"C\0\0\0\x0bCOMMIT\0") + len(b"Z\0\0\0\x05I")
+
+    def __init__(self, port: int) -> None:
+        self.commits = 0
+        self._begun = self._forever = False
+        super().__init__(port)
+
+    def arm_commit(self, offset: int, forever: bool = False) -> None:
+        with self._lock:
+            self._left, self._forever, self._begun, self.cut, self.commits = offset, forever, False, False, 0
+
+    def _passes(self, piece: bytes, to: socket.socket) -> bool:
+        with self._lock:
+            let, now = self._let_through(piece)
+        to.sendall(let)
+        if now:
+            if self._forever:
+                self._close(self._listener)  # with a shutdown: it is waited on by another thread
+            self._cut_all()
+        return not now
+
+    def _let_through(self, piece: bytes) -> tuple[bytes, bool]:
+        asked = piece.find(self.MESSAGE)
+        self.commits += asked >= 0
+        if self._left is None or self.cut or (asked < 0 and not self._begun):
+            return piece, False
+        start = 0 if self._begun else asked
+        self._begun = True
+        let = piece[: start + self._left]
+        self._left -= len(let) - start
+        self.cut = self._left == 0
+        return let, self.cut

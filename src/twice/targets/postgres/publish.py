@@ -21,7 +21,7 @@ from twice.targets.postgres import state
 from twice.targets.postgres.server import Connection, Server
 from twice.targets.postgres.stage import Stage, check_whole, drop
 from twice.targets.postgres.table import find
-from twice.targets.postgres.trouble import AGAIN, explained
+from twice.targets.postgres.trouble import AGAIN, explained, is_line
 from twice.targets.postgres.verbs import carry_out
 
 _TRIES = 4
@@ -70,7 +70,9 @@ def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note:
         hit(Point.BEFORE_COMMIT)
         try:
             connection.commit()
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
+            if not is_line(error):
+                raise  # a constraint that is checked at the very end: the server has said no
             raise _Unsure(end.changes) from error
     hit(Point.AFTER_COMMIT)
     return end

@@ -59,15 +59,13 @@ class Server:
     def __init__(self, name: str, url: str, limits: Limits | None = None) -> None:
         self.name = name
         self.limits = limits or Limits()
-        try:
-            given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
-            self._conninfo = make_conninfo("", **{**_DEFAULTS, **given})
-        except psycopg.ProgrammingError as error:
-            # Its own text would repeat the URL, with the password in it.
+        conninfo = _conninfo(url)
+        if conninfo is None:
             raise EnvironmentProblem(
                 f"the URL of the connection {name} cannot be read",
                 fix="Write postgresql://user:${env:PASSWORD}@host:5432/database.",
-            ) from (None if "@" in str(error) else error)
+            )
+        self._conninfo = conninfo
         self._free = BoundedSemaphore(self.limits.connections)
 
     def __repr__(self) -> str:
@@ -126,3 +124,12 @@ class Server:
         return sql.SQL(_SETTINGS).format(
             **{name: sql.Literal(str(int(seconds * 1000))) for name, seconds in milliseconds.items()}
         )
+
+
+def _conninfo(url: str) -> str | None:
+    """None for what is no URL. The driver's own error would repeat it, with the password in it."""
+    try:
+        given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
+        return make_conninfo("", **{**_DEFAULTS, **given})
+    except psycopg.Error:
+        return None

@@ -22,7 +22,7 @@ _MESSAGE = re.compile(r"\[libpq\].*?(?:ERROR|FATAL):\s+([^\n]+)", re.DOTALL)
 AGAIN = ("40001", "40P01")
 """The server undid the whole transaction for reasons that pass: it may be tried again at once."""
 
-_PASSING: Mapping[str, tuple[str, str]] = {
+_PASSING: Mapping[str | None, tuple[str, str]] = {
     "40P01": ("a deadlock with others was broken by ending this transaction", "Run the task again."),
     "40001": ("others changed the same rows at the same time", "Run the task again."),
     "55P03": (
@@ -46,11 +46,13 @@ def explained(error: BaseException, server: str, doing: str) -> TwiceError:
     state = sqlstate_of(error)
     doing = f"{doing}: " if doing else ""
     said = _said(error, text)
-    if state is None or state[:2] == "08" or state[:3] == "57P":
-        return _cut_off(server, said) if _is_line(error, state) else RunError(doing + said, fix=_AGAIN)
     if state in _PASSING:
         what, fix = _PASSING[state]
         return RunError(f"{doing}{what} ({said})", fix=fix)
+    if is_line(error):
+        return RunError(f"{doing}the connection {server} to PostgreSQL was lost: {said}", fix=_AGAIN)
+    if state is None:
+        return RunError(doing + said, fix=_AGAIN)
     if state == "42501":
         return EnvironmentProblem(
             f"{doing}{said}",
@@ -90,12 +92,12 @@ def unreachable(error: psycopg.Error, server: str) -> EnvironmentProblem:
 _AGAIN = "Run the task again: it will look first."
 
 
-def _cut_off(server: str, said: str) -> RunError:
-    return RunError(f"the connection {server} to PostgreSQL was lost: {said}", fix=_AGAIN)
-
-
-def _is_line(error: BaseException, state: str | None) -> bool:
-    return state is not None or isinstance(error, psycopg.OperationalError)
+def is_line(error: BaseException) -> bool:
+    """Whether the connection is gone, and the server's answer with it."""
+    state = sqlstate_of(error)
+    if state is None:
+        return isinstance(error, psycopg.OperationalError)
+    return state[:2] == "08" or state[:3] == "57P" or state == "25P03"
 
 
 def _said(error: BaseException, text: str) -> str:

@@ -1,0 +1,446 @@
+"""PostgreSQL in trouble: cut off, restarted, locked, out of time, asked for what it cannot keep. Each time nothing is
+doubled, nothing is lost, and a person is told what to do. No JVM."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from tests.contracts.postgres_house import PostgresHouse
+from tests.contracts.target_suite import COLUMNS, DAY, NEXT, REVENUE, commit, generations, plan_of, prepare, sale
+from tests.contracts.target_suite import publish as publish_rows
+from tests.cutting_proxy import CommitProxy
+from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
+
+from twice.core.ports import Column, Landed, Lost, Shape, Staged
+from twice.core.task import TableName
+from twice.core.write import Layout
+from twice.errors import (
+    DeclarationError,
+    EnvironmentProblem,
+    OutcomeUnknown,
+    ResultRefused,
+    RunError,
+    StageLost,
+    StageMismatch,
+)
+from twice.targets.memory import Rows
+from twice.targets.postgres import publish as publishing
+from twice.targets.postgres.arrow import arrow_type
+from twice.targets.postgres.names import relation_of
+from twice.targets.postgres.server import Limits, Server
+from twice.targets.postgres.stage import copy_part, loading_of, open_stage, seal
+from twice.targets.postgres.table import find
+
+ROWS = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")]
+
+
+@pytest.fixture
+def house(database: str) -> PostgresHouse:
+    return PostgresHouse(database)
+
+
+def staged(house: PostgresHouse, attempt: str, rows: list[Any] = ROWS) -> tuple[Any, Staged]:
+    target = house.target()
+    prepare(target)
+    return target, target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), attempt)
+
+
+def table(house: PostgresHouse) -> list[Any]:
+    return house.rows(house.target().read(REVENUE))
+
+
+@contextmanager
+def holding(url: str, statement: str) -> Iterator[psycopg.Connection[Any]]:
+    """Another user's transaction, left open."""
+    with psycopg.connect(url) as connection:
+        connection.execute(statement)
+        yield connection
+        connection.rollback()
+
+
+# the reply to COMMIT
+
+
+def test_the_reply_to_commit_dropped_at_every_byte_lands_once(house: PostgresHouse, postgres: PostgresServer) -> None:
+    proxy = CommitProxy(postgres.port)
+    through = PostgresHouse(house.url.replace(f":{postgres.port}/", f":{proxy.port}/"))
+    prepare(house.target())
+    outcomes = set()
+    try:
+        for offset in range(CommitProxy.LENGTH):
+            target, stage = staged(through, f"a{offset}", [sale("2026-06-09", "eu", f"{offset}.00")])
+            proxy.arm_commit(offset)
+            end = commit(target, stage, {plan_of(DAY).app_ids[0]: offset})
+            assert proxy.cut, f"nothing was cut at byte {offset}"
+            assert end == Landed(offset + 1), offset
+            assert table(house) == [sale("2026-06-09", "eu", f"{offset}.00")]
+            assert not house.leftovers(REVENUE, f"a{offset}")
+            outcomes.add(proxy.commits)
+    finally:
+        proxy.close()
+    assert len(outcomes) == 2, "some COMMITs arrived, and some had to be sent again"
+    assert house.ask("SELECT count(*) FROM twice.commits") == [(CommitProxy.LENGTH,)]
+
+
+def test_without_a_reply_and_without_a_server_the_outcome_is_unknown_and_the_next_look_knows(
+    house: PostgresHouse, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "_PATIENCE_S", (0.0, 0.1))
+    proxy = CommitProxy(postgres.port)
+    through = PostgresHouse(house.url.replace(f":{postgres.port}/", f":{proxy.port}/"))
+    target, stage = staged(through, "a")
+    proxy.arm_commit(CommitProxy.REQUEST, forever=True)
+    try:
+        with pytest.raises(OutcomeUnknown, match="may already hold these rows") as unknown:
+            commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+    finally:
+        proxy.close()
+    assert PASSWORD not in str(unknown.value)
+    assert list(generations(house.target(), plan_of(DAY)).values()) == [1]
+    assert table(house) == ROWS
+
+
+# the server
+
+
+def test_a_server_that_is_down_is_told_without_its_password(house: PostgresHouse, postgres: PostgresServer) -> None:
+    down = PostgresHouse(house.url.replace(f":{postgres.port}/", ":1/"))
+    with pytest.raises(EnvironmentProblem, match="connection postgres cannot be reached") as told:
+        down.target().published(REVENUE, ())
+    assert "[connections.postgres]" in told.value.fix
+    for secret in (PASSWORD, QUOTED_PASSWORD):
+        assert secret not in f"{told.value!s} {told.value.__cause__!r}"
+
+
+def test_a_url_that_is_none_is_told_without_its_password() -> None:
+    with pytest.raises(EnvironmentProblem, match="URL of the connection shop cannot be read") as told:
+        Server("shop", "postgresql://me:s3kr1t@host:notaport/db?x")
+    assert "s3kr1t" not in f"{told.value!s} {told.value.__cause__!r} {told.value.__context__!r}"
+
+
+def test_a_server_crash_between_stage_and_publish_is_a_lost_stage_and_a_retry_succeeds(
+    house: PostgresHouse, postgres: PostgresServer
+) -> None:
+    publish_rows(house, *_prepared(house), attempt="before")
+    target, stage = staged(house, "a", [sale("2026-06-09", "eu", "9.00")])
+    postgres.restart(immediate=True)
+    assert house.ask('SELECT count(*) FROM twice."stage_a"') == [(0,)], "the crash did not empty the stage"
+    with pytest.raises(StageLost, match="1 rows were staged, and the stage holds 0"):
+        commit(target, stage, {plan_of(DAY).app_ids[0]: 1})
+    assert table(house) == ROWS
+    assert list(generations(target, plan_of(DAY)).values()) == [1]
+    assert target.discard(REVENUE, "a", [DAY]) >= 1
+    again, stage = staged(house, "b", [sale("2026-06-09", "eu", "9.00")])
+    assert isinstance(commit(again, stage, {plan_of(DAY).app_ids[0]: 1}), Landed)
+    assert table(house) == [sale("2026-06-09", "eu", "9.00")]
+
+
+def _prepared(house: PostgresHouse) -> tuple[Any, list[Any], Any]:
+    target = house.target()
+    prepare(target)
+    return target, ROWS, DAY
+
+
+def test_an_empty_stage_outlives_a_crash_since_nothing_was_in_it(
+    house: PostgresHouse, postgres: PostgresServer
+) -> None:
+    target, stage = staged(house, "a", [])
+    postgres.restart(immediate=True)
+    assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Landed)
+
+
+def test_a_lost_stage_is_not_read_as_empty_by_an_audit(house: PostgresHouse, postgres: PostgresServer) -> None:
+    target, stage = staged(house, "a")
+    target.discard(REVENUE, "a", [DAY])
+    with pytest.raises(StageLost, match="are gone"):
+        target.read(REVENUE, stage)
+
+
+# others
+
+
+def test_a_table_locked_by_someone_else_is_told_and_nothing_changes(house: PostgresHouse) -> None:
+    target, stage = staged(PostgresHouse(house.url, Limits(lock=0.5)), "a")
+    with (
+        holding(house.url, "LOCK TABLE shop.revenue IN EXCLUSIVE MODE"),
+        pytest.raises(RunError, match="locked by someone else") as told,
+    ):
+        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+    assert "lock_seconds" in told.value.fix
+    assert table(house) == []
+    assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Landed)
+
+
+def test_a_statement_that_takes_too_long_is_told_and_nothing_changes(house: PostgresHouse) -> None:
+    target, stage = staged(PostgresHouse(house.url, Limits(statement=0.5)), "a")
+    house.ask("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(5); RETURN NEW; END'")
+    house.ask("CREATE TRIGGER slow BEFORE INSERT ON shop.revenue FOR EACH ROW EXECUTE FUNCTION slow()")
+    with pytest.raises(RunError, match="took too long") as told:
+        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+    assert "statement_seconds" in told.value.fix
+    assert table(house) == []
+
+
+def test_a_deadlock_is_broken_and_the_publish_lands_once(house: PostgresHouse) -> None:
+    target, stage = staged(house, "a")
+    ends: list[Any] = []
+    with holding(house.url, "SET deadlock_timeout = '30s'; LOCK TABLE shop.revenue IN SHARE MODE") as other:
+        ours = threading.Thread(target=lambda: ends.append(commit(target, stage, {plan_of(DAY).app_ids[0]: 0})))
+        ours.start()
+        _until(house, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'shop.revenue'::regclass", 1)
+        # Waits for our token while we wait for the table: the server ends one of us, and we notice first.
+        other.execute("SELECT 1 FROM twice.tokens FOR UPDATE")
+        other.rollback()
+        ours.join(30)
+    assert ends == [Landed(1)]
+    assert table(house) == ROWS
+
+
+def _until(house: PostgresHouse, question: str, answer: int) -> None:
+    deadline = time.monotonic() + 30
+    while house.ask(question) != [(answer,)]:
+        assert time.monotonic() < deadline, f"never {answer}: {question}"
+
+
+def test_a_process_that_falls_silent_in_its_publish_does_not_keep_the_slice_for_ever(house: PostgresHouse) -> None:
+    target, stage = staged(house, "b")
+    slow = Server("postgres", house.url, Limits(idle=0.5))
+    with slow.connected() as silent:
+        silent.autocommit = False
+        slow.begin(silent, "read committed")
+        silent.execute("SELECT 1 FROM twice.tokens FOR UPDATE")
+        assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Landed)
+        with pytest.raises(psycopg.Error, match="idle-in-transaction timeout"):
+            silent.execute("SELECT 1")
+
+
+def test_a_constraint_that_is_checked_at_commit_is_told_and_nothing_changes(house: PostgresHouse) -> None:
+    target, stage = staged(house, "a", [*ROWS, *ROWS])
+    house.ask("ALTER TABLE shop.revenue ADD UNIQUE (order_date, region) DEFERRABLE INITIALLY DEFERRED")
+    with pytest.raises(ResultRefused, match="violates unique constraint"):
+        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+    assert table(house) == []
+
+
+def test_two_delete_and_insert_on_an_empty_slice_have_one_winner(house: PostgresHouse) -> None:
+    """READ COMMITTED alone would let both insert: the first's rows are not there yet when the second deletes."""
+    (one, first), (two, second) = staged(house, "a"), staged(house, "b")
+    app = plan_of(DAY).app_ids[0]
+    ends: list[Any] = []
+    with holding(house.url, "LOCK TABLE shop.revenue IN SHARE MODE"):  # both are on their way before one may write
+        threads = [
+            threading.Thread(target=lambda t=t, s=s: ends.append(commit(t, s, {app: 0})))  # type: ignore[misc]
+            for t, s in ((one, first), (two, second))
+        ]
+        for thread in threads:
+            thread.start()
+        _until(house, "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()", 2)
+    for thread in threads:
+        thread.join(30)
+    assert sorted(type(end).__name__ for end in ends) == ["Landed", "Lost"]
+    assert table(house) == ROWS
+
+
+# what PostgreSQL cannot keep
+
+
+def test_text_with_nul_is_refused_by_the_name_of_its_column(house: PostgresHouse) -> None:
+    target = house.target()
+    prepare(target)
+    frame = Rows(COLUMNS, ((date(2026, 6, 9), "e\0u", Decimal("1.00")),))
+    with pytest.raises(ResultRefused, match="column region has text with the character NUL"):
+        target.stage(REVENUE, frame, plan_of(DAY), "a")
+    assert table(house) == []
+
+
+@pytest.mark.parametrize("name", ["x" * 64, "ä" * 32])
+def test_a_name_that_would_be_cut_off_is_refused(house: PostgresHouse, name: str) -> None:
+    with pytest.raises(DeclarationError, match="64 bytes"):
+        prepare(house.target(), columns=(*COLUMNS, Column(name, "int")))
+    if name.isascii():
+        with pytest.raises(DeclarationError, match="64 bytes"):
+            house.target().prepare(TableName(f"shop.{name}"), Shape(COLUMNS), Layout(), False)
+
+
+@pytest.mark.parametrize("name", ["one", "a.b.c"])
+def test_a_table_needs_its_schema(house: PostgresHouse, name: str) -> None:
+    with pytest.raises(DeclarationError, match="does not say schema and table"):
+        house.target().published(TableName(name, "postgres"), ())
+
+
+@pytest.mark.parametrize(
+    ("type_", "fix"), [("map<string,int>", "to_json"), ("struct<a:int>", "to_json"), ("void", "Cast it")]
+)
+def test_a_type_without_a_counterpart_is_refused_with_a_way_out(house: PostgresHouse, type_: str, fix: str) -> None:
+    with pytest.raises(DeclarationError, match="extra is") as refused:
+        prepare(house.target(), columns=(*COLUMNS, Column("extra", type_)))
+    assert fix in refused.value.fix
+
+
+def test_a_column_dropped_by_others_after_the_stage_stops_the_publish(house: PostgresHouse) -> None:
+    target, stage = staged(house, "a")
+    house.ask("ALTER TABLE shop.revenue DROP COLUMN region")
+    with pytest.raises(StageMismatch, match="the table was changed or made anew"):
+        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+    assert house.ask("SELECT count(*) FROM shop.revenue") == [(0,)]
+
+
+def test_rows_that_break_a_constraint_are_refused_and_nothing_changes(house: PostgresHouse) -> None:
+    target, stage = staged(house, "a")
+    house.ask("ALTER TABLE shop.revenue ADD CHECK (revenue > 1.5)")
+    with pytest.raises(ResultRefused, match="violates check constraint"):
+        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+    assert table(house) == []
+
+
+def test_text_longer_than_its_column_is_refused_and_never_cut_off(house: PostgresHouse) -> None:
+    house.ask("CREATE SCHEMA shop")
+    house.ask("CREATE TABLE shop.revenue (order_date date, region varchar(3), revenue numeric(12,2))")
+    target, stage = staged(house, "a", [sale("2026-06-09", "europe", "1.00")])
+    with pytest.raises(ResultRefused, match="too long for type character varying"):
+        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+    assert table(house) == []
+
+
+# the table made anew
+
+
+def test_a_table_dropped_and_made_anew_has_no_tokens(house: PostgresHouse) -> None:
+    publish_rows(house, *_prepared(house), attempt="a")
+    house.ask("DROP TABLE shop.revenue")
+    assert list(generations(house.target(), plan_of(DAY)).values()) == [0]
+    house.ask("CREATE TABLE shop.revenue (order_date date, region text, revenue numeric(12,2))")
+    assert list(generations(house.target(), plan_of(DAY)).values()) == [0]
+    assert isinstance(publish_rows(house, *_prepared(house), attempt="b"), Landed)
+    assert table(house) == ROWS
+
+
+def test_a_database_copied_whole_keeps_its_tokens(house: PostgresHouse, postgres: PostgresServer) -> None:
+    publish_rows(house, *_prepared(house), attempt="a")
+    copy = PostgresHouse(postgres.fresh_database(template=house.url))
+    assert list(generations(copy.target(), plan_of(DAY)).values()) == [1]
+    assert table(copy) == ROWS
+
+
+# parts
+
+
+def _batches(rows: list[Any]) -> Iterator[Any]:
+    schema = pa.schema([(column.name, arrow_type(column.type)) for column in COLUMNS])
+    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    return iter(pa.Table.from_pylist(named, schema).to_batches())
+
+
+def opened(house: PostgresHouse, attempt: str) -> Any:
+    """A stage that waits for its parts."""
+    target = house.target()
+    prepare(target)
+    server = Server("postgres", house.url, house.limits)
+    with server.transaction() as connection:
+        held = find(connection, relation_of(REVENUE))
+        assert held is not None
+        return loading_of(server, open_stage(connection, held, attempt, plan_of(DAY).app_ids))
+
+
+def test_a_part_copied_again_takes_the_place_of_its_earlier_take(house: PostgresHouse) -> None:
+    loading = opened(house, "a")
+    copy_part(loading, 0, _batches(ROWS))
+    other = copy_part(loading, 1, _batches(ROWS[:1]))
+    again = copy_part(loading, 0, _batches(ROWS[1:]))
+    assert seal(loading, [again, other]) == 2
+    assert house.ask("SELECT region FROM twice.stage_a ORDER BY region") == [("eu",), ("us",)]
+
+
+def test_a_part_that_fails_in_its_copy_leaves_nothing_and_may_be_copied_again(house: PostgresHouse) -> None:
+    loading = opened(house, "a")
+
+    def failing() -> Iterator[Any]:
+        yield from _batches(ROWS)
+        raise RuntimeError("the executor is gone")
+
+    with pytest.raises(Exception, match="executor is gone"):
+        copy_part(loading, 0, failing())
+    assert house.ask("SELECT count(*) FROM twice.stage_a") == [(0,)]
+    assert seal(loading, [copy_part(loading, 0, _batches(ROWS))]) == 2
+
+
+def test_twins_of_a_part_at_once_leave_one_take(house: PostgresHouse) -> None:
+    loading = opened(house, "a")
+    in_the_middle, go_on, takes = threading.Event(), threading.Event(), []
+
+    def slowly() -> Iterator[Any]:
+        yield from _batches(ROWS[:1])
+        in_the_middle.set()
+        assert go_on.wait(30)
+        yield from _batches(ROWS[1:])
+
+    slow = threading.Thread(target=lambda: takes.append(copy_part(loading, 0, slowly())))
+    twin = threading.Thread(target=lambda: takes.append(copy_part(loading, 0, _batches(ROWS))))
+    slow.start()
+    assert in_the_middle.wait(30)
+    twin.start()
+    go_on.set()
+    for thread in (slow, twin):
+        thread.join(30)
+    assert len(takes) == 2
+    assert house.ask("SELECT count(*) FROM twice.stage_a") == [(2,)]
+    with pytest.raises(StageMismatch, match="has written after the one that counts"):
+        seal(loading, takes[:1])
+    assert seal(loading, takes[1:]) == 2
+
+
+def test_a_part_that_comes_after_the_seal_gives_up(house: PostgresHouse) -> None:
+    loading = opened(house, "a")
+    first = copy_part(loading, 0, _batches(ROWS))
+    sealing = threading.Event()
+
+    def late() -> Iterator[Any]:
+        seal(loading, [first])  # the seal falls while this twin is copying
+        sealing.set()
+        yield from _batches(ROWS)
+
+    for batches in (late(), _batches(ROWS)):
+        with pytest.raises(StageMismatch, match="sealed or gone"):
+            copy_part(loading, 1, batches)
+    assert sealing.is_set()
+    assert house.ask("SELECT count(*) FROM twice.stage_a") == [(2,)]
+
+
+# rights
+
+
+def test_a_role_with_only_the_documented_rights_can_do_everything(
+    house: PostgresHouse, postgres: PostgresServer
+) -> None:
+    name = house.url.rpartition("/")[2]
+    house.ask("CREATE SCHEMA shop")
+    house.ask("CREATE TABLE shop.revenue (order_date date, region text, revenue numeric(12,2))")
+    postgres.execute("DROP ROLE IF EXISTS loader")
+    postgres.execute("CREATE ROLE loader LOGIN PASSWORD 'loader'")
+    loader = PostgresHouse(postgres.url(name, "loader", "loader"))
+    with pytest.raises(EnvironmentProblem, match="permission denied") as denied:
+        prepare(loader.target())
+    assert "docs/postgres.md" in denied.value.fix
+    for grant in (
+        "CREATE SCHEMA twice AUTHORIZATION loader",
+        "GRANT USAGE ON SCHEMA shop TO loader",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON shop.revenue TO loader",
+    ):
+        house.ask(grant)
+    publish_rows(loader, *_prepared(loader), attempt="a")
+    assert isinstance(publish_rows(loader, loader.target(), ROWS[:1], DAY, attempt="b"), Landed)
+    assert table(loader) == ROWS[:1]
+    assert isinstance(publish_rows(loader, loader.target(), [], NEXT, attempt="c"), Landed)
+    target, stage = staged(loader, "d")
+    assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Lost)
+    assert target.discard(REVENUE, "d", [DAY]) >= 1
+    house.ask("DROP OWNED BY loader")
