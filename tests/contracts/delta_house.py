@@ -19,6 +19,7 @@ STAGE = "_twice/stage"
 
 class DeltaHouse:
     keeps_versions = True
+    nested = True
 
     def __init__(self, spark: Any, root: Path, internal: bool) -> None:
         self._spark = spark

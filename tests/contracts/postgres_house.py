@@ -21,6 +21,7 @@ class PostgresHouse:
     one_slice_only = False
     keeps_versions = False
     appends = True
+    nested = False
 
     def __init__(self, url: str, limits: Limits | None = None) -> None:
         self.url = url

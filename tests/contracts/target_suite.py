@@ -35,6 +35,8 @@ class House(Protocol):
     keeps_versions: bool
     appends: bool
     """Whether it takes rows without a key."""
+    nested: bool
+    """Whether it has maps and structs."""
 
     def target(self) -> Target:
         """As another run has it: on the same tables, in its own session."""

@@ -17,6 +17,7 @@ from twice.targets.memory import MemoryTarget, Rows
 class MemoryHouse:
     one_slice_only = False
     keeps_versions = True
+    nested = True
     appends = True
 
     def __init__(self) -> None:

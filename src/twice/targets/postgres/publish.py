@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 import psycopg
 
@@ -44,7 +45,7 @@ def publish(server: Server, staged: Staged, expected: Mapping[str, int], note: N
         try:
             end = _transact(server, staged, expected, note)
         except _Unsure as unsure:
-            settled = _settle(server, staged, expected, unsure)
+            settled = _settle(server, staged, expected, note, unsure)
             if settled is not None:
                 return settled
             end = None
@@ -53,7 +54,7 @@ def publish(server: Server, staged: Staged, expected: Mapping[str, int], note: N
                 raise explained(error, server.name, doing) from error
             end = None
         if end is not None:
-            return _read_back(server, staged, end)
+            return _read_back(server, staged, note, end)
     raise StageMismatch("the server gave no answer to COMMIT several times, and did not commit", fix="Run it again.")
 
 
@@ -98,12 +99,15 @@ def _exchange(
         )
     sealed = check_whole(connection, stage, lock=True)
     changes = carry_out(connection, stage, sealed, verb)
-    version = state.move(connection, entry.id, note.generations, note)
+    changes = changes and replace(changes, deduplicated=staged.deduplicated)
+    version = state.move(connection, entry.id, replace(note, changes=changes))
     drop(connection, stage.attempt)
     return Landed(version, changes)
 
 
-def _settle(server: Server, staged: Staged, expected: Mapping[str, int], unsure: _Unsure) -> Landed | Lost | None:
+def _settle(
+    server: Server, staged: Staged, expected: Mapping[str, int], note: Note, unsure: _Unsure
+) -> Landed | Lost | None:
     """How a COMMIT ended whose answer was lost; None if it did not commit and may be tried again."""
     stage: Stage = staged.handle
     assert stage.table.entry is not None
@@ -114,7 +118,7 @@ def _settle(server: Server, staged: Staged, expected: Mapping[str, int], unsure:
             with server.transaction() as connection:
                 # The lock waits for a transaction that is still being committed.
                 found = state.generations(connection, stage.table.entry.id, staged.plan.app_ids, lock=True)
-                version = state.landed(connection, stage.table.entry.id, staged.attempt)
+                version = state.landed(connection, stage.table.entry.id, note)
         except TwiceError as error:
             reason = error
             continue
@@ -128,7 +132,7 @@ def _settle(server: Server, staged: Staged, expected: Mapping[str, int], unsure:
     ) from reason
 
 
-def _read_back(server: Server, staged: Staged, end: Landed | Lost) -> Landed | Lost:
+def _read_back(server: Server, staged: Staged, note: Note, end: Landed | Lost) -> Landed | Lost:
     """Success is said only of what another connection can see."""
     if isinstance(end, Lost):
         return end
@@ -136,7 +140,7 @@ def _read_back(server: Server, staged: Staged, end: Landed | Lost) -> Landed | L
     assert stage.table.entry is not None
     try:
         with server.transaction() as connection:
-            version = state.landed(connection, stage.table.entry.id, staged.attempt)
+            version = state.landed(connection, stage.table.entry.id, note)
     except EnvironmentProblem:
         return end  # the server itself said that it committed; it went down after that
     if version != end.version:

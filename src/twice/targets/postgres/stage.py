@@ -163,13 +163,11 @@ def lost(sealed: int, found: int) -> StageLost:
 
 
 def drop(connection: Connection, attempt: str) -> int:
-    """Take a stage and its manifest away; how many there were."""
-    relation = stage_of(attempt)
-    there = connection.execute("SELECT to_regclass(%s)", [str(relation)]).fetchone() != (None,)
-    connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(relation.sql))
-    connection.execute("DELETE FROM twice.parts WHERE attempt = %s", [attempt])
-    connection.execute("DELETE FROM twice.stages WHERE attempt = %s", [attempt])
-    return int(there)
+    """Take a stage and its manifest away; how many parts there were."""
+    connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(stage_of(attempt).sql))
+    parts = connection.execute("DELETE FROM twice.parts WHERE attempt = %s", [attempt]).rowcount
+    stages = connection.execute("DELETE FROM twice.stages WHERE attempt = %s", [attempt]).rowcount
+    return max(parts, stages)
 
 
 def _ingest(cursor: Any, loading: Loading, part: int, batches: Iterator[pa.RecordBatch]) -> int:

@@ -4,7 +4,7 @@ were. It changes only in the transactions that change the tables, so it is never
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from twice.core.ports import Held
@@ -20,7 +20,7 @@ _TABLES = {
     "tokens": """table_id bigint NOT NULL, app_id text COLLATE "C" NOT NULL, generation bigint NOT NULL DEFAULT 0,
         PRIMARY KEY (table_id, app_id)""",
     "commits": """table_id bigint NOT NULL, version bigint NOT NULL, attempt text NOT NULL, note text NOT NULL,
-        committed_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (table_id, version), UNIQUE (table_id, attempt)""",
+        committed_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (table_id, version)""",
     "generations": """table_id bigint NOT NULL, app_id text COLLATE "C" NOT NULL, generation bigint NOT NULL,
         version bigint NOT NULL, PRIMARY KEY (table_id, app_id, version)""",
     "stages": """attempt text PRIMARY KEY, table_id bigint NOT NULL, rows bigint,
@@ -101,10 +101,10 @@ def generations(connection: Connection, table: int, app_ids: Sequence[str], lock
     return {**dict.fromkeys(app_ids, 0), **dict(found)}
 
 
-def move(connection: Connection, table: int, moved: Mapping[str, int], note: Note) -> int:
-    """One more version of the table, with these tokens: the last statements before the commit."""
+def move(connection: Connection, table: int, note: Note) -> int:
+    """One more version of the table, with the note's tokens: the last statements before the commit."""
     version = bump(connection, table)
-    apps, numbers = list(moved), list(moved.values())
+    apps, numbers = list(note.generations), list(note.generations.values())
     connection.execute(
         "UPDATE twice.tokens t SET generation = m.generation"
         " FROM unnest(%s::text[], %s::bigint[]) m (app_id, generation)"
@@ -131,10 +131,13 @@ def bump(connection: Connection, table: int) -> int:
     return int(row[0])
 
 
-def landed(connection: Connection, table: int, attempt: str) -> int | None:
-    """The version that an attempt's commit made; None if it did not commit."""
+def landed(connection: Connection, table: int, note: Note) -> int | None:
+    """The version that the commit with this note made; None if it did not commit."""
+    app_id, generation = next(iter(note.generations.items()))
     row = connection.execute(
-        "SELECT version FROM twice.commits WHERE table_id = %s AND attempt = %s", [table, attempt]
+        "SELECT version FROM twice.generations JOIN twice.commits USING (table_id, version) WHERE table_id = %s"
+        " AND app_id = %s AND generation = %s AND attempt = %s ORDER BY version DESC LIMIT 1",
+        [table, app_id, generation, note.attempt],
     ).fetchone()
     return None if row is None else int(row[0])
 

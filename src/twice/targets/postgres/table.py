@@ -16,7 +16,7 @@ from twice.targets.postgres import state
 from twice.targets.postgres.names import Relation, column, listed
 from twice.targets.postgres.server import Connection
 from twice.targets.postgres.types import TableColumn, native_of, table_column
-from twice.targets.schema import check_fit, check_names, drift
+from twice.targets.schema import check_fit, check_named, check_names, drift
 
 _COLUMNS = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(e.typname, t.typname), a.atttypmod,
@@ -123,16 +123,8 @@ def _check(table: Table, shape: Shape, layout: Layout) -> None:
         held_by = table.entry.slice_column
         check_partitioning(str(table.relation), () if held_by is None else (held_by,), wanted)
     check_fit(shape, table.shape)
-    if wanted is None:
-        return
-    found = _spelled(table.shape, wanted.name, wanted)
-    if found.type != wanted.type:
-        raise DeclarationError(
-            f"{table.relation} has {wanted.name} of type {found.type}, and this scope needs {wanted.type}",
-            now="The table is unchanged.",
-            fix="Use the scope the table was created with, or give the task a new target.",
-        )
-    if not layout.any_partitions:
+    check_named(str(table.relation), table.shape, layout)
+    if wanted is not None and not layout.any_partitions:
         check_grain(str(table.relation), table.entry.grain, wanted)
 
 
