@@ -27,7 +27,12 @@ def rows(spark: Any, table: Path, where: str = "true") -> list[tuple[Any, ...]]:
 
 
 def loose_files(table: Path) -> list[str]:
-    """Data files that no commit has ever referred to."""
+    """Data files of attempts that no commit has ever referred to. (Delta itself leaves an empty file where a table
+    without partitions is made; its name is another.)"""
     named = {unquote(a["add"]["path"]) for commit in commits(table) for a in commit if "add" in a}
-    found = {str(f.relative_to(table)) for f in table.rglob("*.parquet") if "_delta_log" not in f.parts}
+    found = {
+        str(f.relative_to(table))
+        for f in table.rglob("*.parquet")
+        if "_delta_log" not in f.parts and f.name.startswith("twice-")
+    }
     return sorted(found - named)

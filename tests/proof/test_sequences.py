@@ -23,6 +23,7 @@ from twice.ledgers.store import Ledger
 from twice.runtime.workshop import Workshop
 from twice.targets.memory import MemoryTarget, Rows
 
+from .delta_world import delta_world
 from .late_clock import LateClock
 from .sequences import Row, Step, play, project, steps
 
@@ -93,4 +94,12 @@ def memory_world(empty_ledger: Path) -> Iterator[MemoryWorld]:
 @pytest.mark.timeout(600)
 def test_two_hundred_histories_on_the_memory_target(empty_ledger: Path, history: list[Step]) -> None:
     with memory_world(empty_ledger) as world:
+        play(world, history)
+
+
+@settings(max_examples=3, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(history=steps())
+@pytest.mark.timeout(600)
+def test_three_histories_on_delta(spark: Any, history: list[Step]) -> None:
+    with delta_world(spark) as world:
         play(world, history)
