@@ -33,10 +33,18 @@ class Row:
         return {**asdict(self), "ratio": round(self.ratio, 3), "met": self.met}
 
 
-def interleaved(ours: Callable[[int], object], other: Callable[[int], object], rounds: int) -> tuple[float, float]:
-    """Medians of `rounds` measurements each, one after the other, after one unmeasured round of both."""
+def interleaved(
+    ours: Callable[[int], object],
+    other: Callable[[int], object],
+    rounds: int,
+    before: Callable[[int], object] | None = None,
+) -> tuple[float, float]:
+    """Medians of `rounds` measurements each, one after the other, after one unmeasured round of both. `before` makes
+    each round ready for both, unmeasured."""
     took: tuple[list[float], list[float]] = ([], [])
     for index in range(rounds + 1):
+        if before is not None:
+            before(index)
         for side, act in enumerate((ours, other)):
             started = time.perf_counter()
             act(index)

@@ -599,12 +599,14 @@ class TargetSuite:
         assert found is not None
         assert found.attempt == winner
 
-    def test_a_reader_during_publish_sees_only_old_or_new(self, house: House) -> None:
+    @pytest.mark.parametrize("scope", [DAILY, Whole()], ids=["a day", "the whole table"])
+    def test_a_reader_during_publish_sees_only_old_or_new(self, house: House, scope: Daily | Whole) -> None:
         target, reader = house.target(), house.target()
-        prepare(target)
+        prepare(target, scope)
+        slice_ = scope.only if isinstance(scope, Whole) else DAY
         old = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "1.00")]
         new = [sale("2026-06-09", "eu", "2.00"), sale("2026-06-09", "us", "2.00")]
-        publish(house, target, old, DAY, attempt="a")
+        publish(house, target, old, slice_, attempt="a")
         done = threading.Event()
         seen: list[list[Row]] = []
 
@@ -622,7 +624,7 @@ class TargetSuite:
         def write() -> None:
             try:
                 with armed(let_the_reader_look):
-                    publish(house, target, new, DAY, attempt="b")
+                    publish(house, target, new, slice_, attempt="b")
             finally:
                 done.set()
 

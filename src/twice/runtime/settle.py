@@ -9,9 +9,10 @@ from twice.core.outbox import prepare
 from twice.core.ports import Published, Target
 from twice.core.record import AttemptRecord, Facts, SliceRecord
 from twice.core.run import AttemptState
+from twice.core.slice import WHOLE
 from twice.core.task import Task
 from twice.core.token import Intention
-from twice.core.write import Plan, ReplaceRows
+from twice.core.write import Changes, Plan, ReplaceRows, UpsertRows
 from twice.ledgers.store import Ledger
 from twice.runtime.workshop import Workshop
 
@@ -67,7 +68,10 @@ def settle_passed(
         label, generation = passed
         note = target.provenance(task.target, apps[label], generation)
         if note is not None and note.attempt == attempt.id:
-            record_landed(shop, attempt, published.version)
+            record_landed(shop, attempt, published.version, note.changes)
+            if isinstance(task.write.compile(()), UpsertRows):
+                # What it had staged and did not need: it died before it could tidy up.
+                target.discard(task.target, attempt.id, (WHOLE,))
             notes.append(f"attempt {attempt.id[:8]} had published without reporting back; it is recorded now")
         else:
             shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
@@ -103,10 +107,10 @@ def lease_ran_out(ledger: Ledger, attempt: AttemptRecord) -> bool:
     return attempt.lease_until is None or attempt.lease_until < ledger.now()
 
 
-def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None) -> None:
+def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None, changes: Changes | None = None) -> None:
     """The target says the attempt landed; its own process did not live to say so."""
     generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
-    shop.ledger.publish(attempt.id, Facts(version=version), generations=generations)
+    shop.ledger.publish(attempt.id, Facts(version=version, changes=changes), generations=generations)
 
 
 def _catch_up(

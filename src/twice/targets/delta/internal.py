@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from twice.core.slice import Slice
 from twice.targets.delta.condition import condition, quoted
 from twice.targets.delta.history import History
+from twice.targets.delta.reach import Reach
 from twice.targets.delta.table import Table, table_of
 from twice.targets.grain import slice_value
 
@@ -160,21 +161,33 @@ class Transaction:
         wanted = [check(name, parser.parseExpression(text)) for name, text in checks.items()]
         return _list(self._jvm, self._transaction.writeFiles(frame._jdf, self._seq(wanted)))
 
-    def rows(self) -> DataFrame:
-        """The table at the very version this transaction began on."""
-        at = int(self._transaction.readVersion())
-        return self._session.read.format("delta").option("versionAsOf", at).load(str(self._log.dataPath()))
+    def rows(self, reach: Reach | None = None) -> DataFrame:
+        """The table at the very version this transaction began on, or as much of it as a reach of keys meets."""
+        held = self._held()
+        if held is None:
+            at = int(self._transaction.readVersion())
+            rows = self._session.read.format("delta").option("versionAsOf", at).load(str(self._log.dataPath()))
+        else:  # without Delta's job over the log
+            files = held[1]
+            if reach is not None:
+                files = [held[1].apply(at) for at, file in enumerate(held[0]) if not reach.misses(file)]
+            rows = self.frame(files)
+        return rows if reach is None else rows.where(reach.condition)
 
     def files_at(self, paths: Iterable[str]) -> list[Any]:
         """The files of this version with these names (the last part of their paths). The caller verifies them."""
-        names = sorted({path.rpartition("/")[2] for path in paths})
-        chosen = f"substring_index(path, '/', -1) IN ({', '.join(_text(name) for name in names)})"
+        names = {path.rpartition("/")[2] for path in paths}
+        held = self._held()
+        if held is not None:
+            return [held[1].apply(at) for at, file in enumerate(held[0]) if file["path"].rpartition("/")[2] in names]
+        chosen = f"substring_index(path, '/', -1) IN ({', '.join(_text(name) for name in sorted(names))})"
         return list(self._transaction.snapshot().allFiles().filter(chosen).collectAsList()) if names else []
 
-    def frame(self, files: Sequence[Any]) -> DataFrame:
-        """The rows of some files of this table, whether or not a version refers to them."""
+    def frame(self, files: Any) -> DataFrame:
+        """The rows of some files of this table (a list, or Delta's own), whether or not a version refers to them."""
         nothing = self._jvm.scala.Option.empty()
-        rows = self._log.createDataFrame(self._transaction.snapshot(), self._seq(files), False, nothing)
+        given = self._seq(files) if isinstance(files, (list, tuple)) else files
+        rows = self._log.createDataFrame(self._transaction.snapshot(), given, False, nothing)
         return DataFrame(rows, self._session)
 
     def files_in(self, slices: Sequence[Slice] | None, column: str | None, type_: str | None) -> list[Any]:
@@ -196,21 +209,27 @@ class Transaction:
 
     def _listed(self, slices: Sequence[Slice], column: str, type_: str) -> list[Any] | None:
         """The same files from the list beside the commit; None if there is none, or Delta has another."""
+        held = self._held()
+        if held is None:
+            return None
+        found = []
+        for at, file in enumerate(held[0]):
+            value = slice_value(file["partitionValues"].get(column), type_)
+            if any(slice_.bounds is not None and slice_.bounds.contain(value) for slice_ in slices):
+                found.append(held[1].apply(at))
+                if str(held[1].apply(at).path()) != file["path"]:
+                    return None
+        return found
+
+    def _held(self) -> tuple[list[dict[str, Any]], Any] | None:
+        """The list of this version's files beside its commit, as we read it and as Delta has it; None if there is
+        none, or the two are not of one length."""
         listed = self._history.files_at(int(self._transaction.readVersion()))
         checksum = self._transaction.snapshot().checksumOpt()
         if listed is None or checksum.isEmpty() or checksum.get().allFiles().isEmpty():
             return None
         held = checksum.get().allFiles().get()
-        if held.size() != len(listed):
-            return None
-        found = []
-        for at, file in enumerate(listed):
-            value = slice_value(file["partitionValues"].get(column), type_)
-            if any(slice_.bounds is not None and slice_.bounds.contain(value) for slice_ in slices):
-                found.append(held.apply(at))
-                if str(held.apply(at).path()) != file["path"]:
-                    return None
-        return found
+        return (listed, held) if held.size() == len(listed) else None
 
     def commit(
         self, added: Sequence[Any], removed: Sequence[Any], tokens: Mapping[str, int], told: str | None, note: str

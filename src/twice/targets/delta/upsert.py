@@ -7,6 +7,7 @@ no token where nothing changed (decision 0005).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ from twice.targets.delta.fit import fitted, gathered
 from twice.targets.delta.internal import Transaction, named
 from twice.targets.delta.manifest import SliceType, at_paths, count, file_of, in_all
 from twice.targets.delta.publish import Stage, Work, check_present, swap
+from twice.targets.delta.reach import Reach, reach_of
 from twice.targets.delta.site import Site
 from twice.targets.delta.survivors import survivors
 from twice.targets.delta.table import Table
@@ -60,7 +62,8 @@ def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
     check_present(site, handle.files)
     rows = handle.transaction.frame(handle.files)
     inside = owned(staged.plan.slices, rows.columns)
-    with judged(transaction.rows(), rows, staged.rows, _verb(staged.plan), inside, site.instruments) as verdicts:
+    there = transaction.rows(_reach(staged))
+    with judged(there, rows, staged.rows, _verb(staged.plan), inside, site.instruments) as verdicts:
         changes = replace(verdicts.changes, deduplicated=staged.deduplicated)
         removed = at_paths(transaction.files_at(verdicts.files), verdicts.files)
         as_staged = handle.files if verdicts.written == staged.rows else ()
@@ -107,6 +110,16 @@ def _verify(transaction: Transaction, verdicts: Verdicts, added: list[Any], remo
             f"written and {verdicts.gone} to go",
             fix="Run the task again. If it happens twice, please report it.",
         )
+
+
+def _reach(staged: Staged) -> Reach | None:
+    """How far the staged keys reach, where that tells which rows they can meet."""
+    verb, handle = _verb(staged.plan), staged.handle
+    if verb.delete_missing or verb.null_keys == "match" or not handle.files:
+        return None
+    types = {column.name.lower(): column for column in handle.table.shape.columns}
+    column = types[verb.key[0].lower()]
+    return reach_of([json.loads(file.json())["add"] for file in handle.files], column.name, column.type)
 
 
 def _verb(plan: Plan) -> UpsertRows:

@@ -1,0 +1,269 @@
+"""Upserts and appends where Delta itself comes in: other writers, deletion vectors, unusual tables, Spark's plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contracts.append_suite import APP, EVENTS, ONE, PLAN, append, mark, move, reset
+from tests.contracts.append_suite import COLUMNS as EVENT_COLUMNS
+from tests.contracts.append_suite import prepare as prepare_events
+from tests.contracts.delta_house import DeltaHouse
+from tests.contracts.target_suite import DAILY
+from tests.contracts.upsert_suite import (
+    BY_DAY,
+    COLUMNS,
+    NEWEST,
+    ORDERS,
+    commit,
+    generations,
+    plan_of,
+    prepare,
+    stage,
+    table,
+    upsert,
+)
+
+from twice.core.failpoints import Point, armed
+from twice.core.ports import Landed
+from twice.core.write import Changes, Layout
+from twice.errors import RunError, StageMismatch
+
+
+@pytest.fixture
+def house(spark: Any, tmp_path: Path) -> DeltaHouse:
+    return DeltaHouse(spark, tmp_path, internal=True)
+
+
+@pytest.fixture(params=[True, False], ids=["internal", "public"])
+def either(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> DeltaHouse:
+    return DeltaHouse(spark, tmp_path, internal=request.param)
+
+
+def sql(house: DeltaHouse, statement: str, name: Any = ORDERS) -> list[Any]:
+    target: Any = house.target()
+    rows: list[Any] = target._session.sql(statement.format(f"delta.`{house.locate(name)}`")).collect()
+    return rows
+
+
+def meanwhile(house: DeltaHouse, statement: str, times: int = 1) -> Any:
+    """Somebody who does not take our lock writes right before our commit, on so many of its tries."""
+    turns = iter(range(times))
+
+    def action(point: Point) -> None:
+        if point is Point.BEFORE_COMMIT and next(turns, None) is not None:
+            sql(house, statement)
+
+    return armed(action)
+
+
+# Other writers
+
+
+@pytest.mark.parametrize(
+    ("theirs", "changes", "rows"),
+    [
+        ("INSERT INTO {} VALUES (3, 'theirs', 1)", Changes(updated=2), [(1, "paid", 2), (3, "paid", 2)]),
+        (
+            "UPDATE {} SET updated_at = 9 WHERE order_id = 1",
+            Changes(inserted=1, older=1),
+            [(1, "new", 9), (3, "paid", 2)],
+        ),
+        ("DELETE FROM {} WHERE order_id = 1", Changes(inserted=2), [(1, "paid", 2), (3, "paid", 2)]),
+    ],
+)
+def test_rows_that_others_change_between_stage_and_commit_are_judged_again(
+    house: DeltaHouse, theirs: str, changes: Changes, rows: list[Any]
+) -> None:
+    target = house.target()
+    prepare(target)
+    upsert(house, target, [(1, "new", 1), (2, "new", 1)], NEWEST, "a")
+    with meanwhile(house, theirs):
+        assert upsert(house, target, [(1, "paid", 2), (3, "paid", 2)], NEWEST, "b") == changes
+    assert table(house, target) == sorted([*rows, (2, "new", 1)])
+    assert not house.leftovers(ORDERS, "b")
+
+
+def test_a_batch_that_changed_nothing_is_judged_again_too(either: DeltaHouse) -> None:
+    """Its commit has no file: only the registered read makes theirs a conflict."""
+    target = either.target()
+    prepare(target)
+    upsert(either, target, [(1, "new", 1)], NEWEST, "a")
+    with meanwhile(either, "UPDATE {} SET status = 'theirs'"):
+        assert upsert(either, target, [(1, "new", 1)], NEWEST, "b") == Changes(updated=1)
+    assert table(either, target) == [(1, "new", 1)]
+
+
+def test_writers_that_never_stop_are_told_and_leave_nothing_behind(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    upsert(house, target, [(1, "new", 1)], NEWEST, "a")
+    staged = stage(house, target, [(1, "paid", 2), (1, "old", 0)], NEWEST, "b")
+    with meanwhile(house, "UPDATE {} SET updated_at = updated_at - 1", 9), pytest.raises(RunError, match="5 times"):
+        commit(target, staged)
+    assert table(house, target) == [(1, "new", -4)]
+    target.discard(ORDERS, "b", staged.plan.reach)
+    assert not house.leftovers(ORDERS, "b")
+
+
+def test_the_table_is_not_locked_while_rows_are_compared_and_written(
+    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from twice.targets.delta import upsert as path
+    from twice.targets.delta.lock import locked
+
+    target: Any = house.target()
+    prepare(target)
+    upsert(house, target, [(1, "new", 1)], NEWEST, "a")
+    real, seen = path._written, []
+
+    def written(*args: Any) -> list[Any]:
+        with locked(target._session._jvm, house.locate(ORDERS), 0.2):
+            seen.append("free")
+        return real(*args)
+
+    monkeypatch.setattr(path, "_written", written)
+    upsert(house, target, [(1, "paid", 2)], NEWEST, "b")
+    assert seen == ["free"]
+
+
+# What a commit is about to do
+
+
+def test_a_row_lost_on_the_way_stops_the_commit(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    from twice.targets.delta.verdicts import Verdicts
+
+    target = house.target()
+    prepare(target)
+    upsert(house, target, [(1, "new", 1), (2, "new", 1)], NEWEST, "a")
+    monkeypatch.setattr(Verdicts, "staying", lambda self, rows: rows.where("false"))
+    with pytest.raises(StageMismatch, match="put 1 rows in and take 2 out"):
+        upsert(house, target, [(1, "paid", 2)], NEWEST, "b")
+    assert table(house, target) == [(1, "new", 1), (2, "new", 1)]
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+def test_rows_deleted_by_a_deletion_vector_stay_deleted(house: DeltaHouse, checksums: bool) -> None:
+    target = house.target()
+    prepare(target)
+    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    upsert(house, target, [(1, "new", 1), (2, "new", 1), (3, "new", 1)], NEWEST, "a")
+    sql(house, "DELETE FROM {} WHERE order_id = 2")
+    if not checksums:
+        for path in (Path(house.locate(ORDERS)) / "_delta_log").glob("*.crc"):
+            path.unlink()
+    batch = [(1, "paid", 2), (3, "new", 1)]
+    assert upsert(house, target, batch, NEWEST, "b") == Changes(updated=1, unchanged=1)
+    assert table(house, target) == [(1, "paid", 2), (3, "new", 1)]
+    assert upsert(house, target, [(2, "back", 1)], NEWEST, "c") == Changes(inserted=1)
+
+
+def test_a_table_of_several_partition_columns_is_upserted_in_place(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    rows = "SELECT CAST(id AS BIGINT) order_id, CONCAT('s', id % 2) status, id updated_at FROM range(4)"
+    frame = target._session.sql(rows)
+    frame.write.format("delta").partitionBy("status", "updated_at").save(house.locate(ORDERS))
+    prepare(target)
+    staged = stage(house, target, [(1, "moved", 7), (9, "new", 9)], NEWEST, "a")
+    assert staged.handle.folder is None
+    assert target.discard(ORDERS, "a", staged.plan.reach) == 2
+    assert upsert(house, target, [(1, "moved", 7), (9, "new", 9)], NEWEST, "b") == Changes(inserted=1, updated=1)
+    assert table(house, target) == [(0, "s0", 0), (1, "moved", 7), (2, "s0", 2), (3, "s1", 3), (9, "new", 9)]
+
+
+def test_files_that_the_keys_cannot_meet_are_not_read(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    prepare(target)
+    upsert(house, target, [(1, "new", 1), (2, "new", 1)], NEWEST, "a")
+    upsert(house, target, [(50, "new", 1), (60, "new", 1)], NEWEST, "b")
+    gone = list(Path(house.locate(ORDERS)).glob("twice-a-*.parquet"))
+    assert gone
+    for path in gone:
+        path.unlink()  # reading it would fail
+    changes = upsert(house, target, [(55, "new", 1), (60, "paid", 2)], NEWEST, "c")
+    assert changes == Changes(inserted=1, updated=1)
+
+
+# What Spark does with the plan
+
+
+@pytest.mark.parametrize("rows", [[], [(1, "new", 1), (1, "paid", 2), (2, "new", 1)]])
+def test_rows_are_counted_before_and_behind_the_shuffle(either: DeltaHouse, rows: list[Any]) -> None:
+    from twice.engine.observe import observe
+
+    target = either.target()
+    prepare(target)
+    observed = observe(either.frame(target, COLUMNS, rows, 3), NEWEST.slices, ())
+    staged = target.stage(ORDERS, observed.frame, plan_of(NEWEST), "a")
+    counted = observed.read()[NEWEST.slices[0].label].rows
+    assert counted == len(rows) == staged.rows + staged.deduplicated
+
+
+# The public path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+        "ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+    ],
+)
+def test_an_unusual_table_is_merged_by_the_public_path(house: DeltaHouse, change: str) -> None:
+    target: Any = house.target()
+    prepare(target)
+    upsert(house, target, [(1, "new", 1), (2, "new", 1)], NEWEST, "a")
+    sql(house, change)
+    staged = stage(house, target, [(1, "paid", 2), (3, "new", 1)], NEWEST, "b")
+    assert staged.handle.folder is not None
+    end = commit(target, staged)
+    assert isinstance(end, Landed)
+    assert end.changes == Changes(inserted=1, updated=1)
+    assert upsert(house, target, [(1, "paid", 2)], NEWEST, "c") == Changes(unchanged=1)
+    assert table(house, target) == [(1, "paid", 2), (2, "new", 1), (3, "new", 1)]
+    assert list(generations(house.target(), plan_of(NEWEST)).values()) == [3]
+    left = [value for name, value in target._session.conf.getAll.items() if "txn" in name or "userMetadata" in name]
+    assert left == []
+
+
+def test_a_mark_can_be_reset_on_an_unusual_table(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare_events(target)
+    append(house, target, [ONE], 9, "a")
+    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", EVENTS)
+    assert isinstance(reset(target, 4, "b"), Landed)
+    assert mark(house.target()) == 4
+    assert house.rows(target.read(EVENTS)) == [ONE]
+
+
+# Tokens that go back
+
+
+def test_a_mark_set_back_is_read_with_and_without_the_checksum_file(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare_events(target)
+    append(house, target, [ONE], 9, "a")
+    reset(target, 4, "b")
+    assert mark(house.target()) == 4
+    for path in (Path(house.locate(EVENTS)) / "_delta_log").glob("*.crc"):
+        path.unlink()
+    assert mark(house.target()) == 4
+    found = target.provenance(EVENTS, APP, 4)
+    assert found is not None
+    assert found.attempt == "b"
+
+
+def test_rows_that_others_add_do_not_stop_an_append(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare_events(target)
+    staged = target.stage(EVENTS, house.frame(target, EVENT_COLUMNS, [ONE]), PLAN, "a")
+    sql(house, "INSERT INTO {} VALUES ('theirs', NULL)", EVENTS)
+    assert isinstance(move(target, staged, 0, 5), Landed)
+    assert [row[0] for row in house.rows(target.read(EVENTS))] == ["click", "theirs"]
+
+
+def test_a_new_table_of_a_deleting_merge_is_partitioned_by_its_slice(house: DeltaHouse) -> None:
+    layout = Layout(DAILY.held_in, ("order_id",), any_partitions=True)
+    assert prepare(house.target(), BY_DAY, layout).partitioned_by == "order_date"
