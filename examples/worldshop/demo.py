@@ -168,6 +168,7 @@ def curtain(stage: Stage, seconds: float) -> None:
         ("every attempt, and what became of it", f"{shown} history revenue_daily --date {DAY}"),
         ("the day was delivered again, repaired", f"{shown} run revenue_daily --date {DAY}"),
         ("another day: stop it where you like, and run it again", f"{shown} run revenue_daily --date 2026-06-10"),
+        ("the shop's other jobs, and what they read", f"{shown} graph"),
     ):
         stage.console.print(Text(f"    # {why}", style="dim") if why else Text(), soft_wrap=True)
         stage.console.print(Text("    " + command, style="bold"), soft_wrap=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -141,20 +141,32 @@ def product_changes(spark: SparkSession, size: Size) -> DataFrame:
 
 
 def events(spark: SparkSession, size: Size) -> DataFrame:
-    """Three a day for each order; one in 200 is delivered twice, as trackers do."""
+    """Three a day for each order, as trackers deliver them: one in 50 comes the next morning, and one in 200 comes
+    twice, on the same day or on the next. A day of this table is a day of deliveries."""
     event = F.col("id")
-    happened = F.col("day") * 86_400 + _pick(86_400, "event second", event)
-    deliveries = F.when(_pick(200, "sent twice", event) == 0, F.array(F.lit(1), F.lit(2))).otherwise(F.array(F.lit(1)))
-    # Three times as many as orders, so the room for ids is three times as large too.
-    numbered = _numbered(spark, size, 3 * size.orders_per_day, room=3 * MOST_PER_DAY)
-    return numbered.withColumn("delivery", F.explode(deliveries)).select(
+    late = _pick(50, "late", event) == 0
+    again = _pick(200, "sent twice", event) == 0
+    first = F.struct(F.lit(1).alias("number"), late.cast("int").alias("days"))
+    second = F.struct(F.lit(2).alias("number"), (late | (_pick(2, "sent again", event) == 0)).cast("int").alias("days"))
+    happened = F.col("day") * 86_400 + _pick(86_340, "event second", event)
+    # What happened the day before may be delivered on the first day. Three times as many as orders, so the room for
+    # ids is three times as large too.
+    before = replace(size, days=size.days + 1, first=size.first - timedelta(days=1))
+    numbered = _numbered(spark, before, 3 * size.orders_per_day, room=3 * MOST_PER_DAY)
+    sent = numbered.withColumn("sent", F.explode(F.when(again, F.array(first, second)).otherwise(F.array(first))))
+    delay = F.col("sent.number") * (1 + _pick(30, "delay", event))
+    next_morning = (F.col("day") + 1) * 86_400 + 21_600
+    delivered = F.when(F.col("sent.days") == 0, happened).otherwise(next_morning) + delay
+    delivered_on = F.date_add(F.lit(EPOCH), (F.col("day") + F.col("sent.days")).cast("int"))
+    return sent.where((delivered_on >= F.lit(size.first)) & (delivered_on < F.lit(size.end))).select(
         F.format_string("e%d", event).alias("event_id"),
         F.timestamp_seconds(happened).alias("event_at"),
-        F.timestamp_seconds(happened + F.col("delivery") * (1 + _pick(60, "delay", event))).alias("delivered_at"),
+        F.timestamp_seconds(delivered).alias("delivered_at"),
         (1 + _pick(size.customers, "event customer", event)).alias("customer_id"),
         _one_of(EVENT_KINDS, "event kind", event).alias("kind"),
         (1 + _pick(size.products, "event product", event)).alias("product_id"),
         _day_as_date().alias("event_date"),
+        delivered_on.alias("delivered_on"),
     )
 
 
@@ -199,7 +211,7 @@ TABLES = {
     "customers": Table(customers),
     "products": Table(products),
     "product_changes": Table(product_changes, by="change_date"),
-    "events": Table(events, by="event_date"),
+    "events": Table(events, by="delivered_on"),
     "stock": Table(stock),
     "stock_movements": Table(stock_movements, by="movement_date"),
 }

@@ -11,6 +11,7 @@ import pytest
 
 from twice import errors
 from twice.config import load
+from twice.core.task import Task
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
@@ -46,6 +47,19 @@ def test_the_readme_shows_the_shops_own_job() -> None:
     shown = PYTHON.findall((ROOT / "README.md").read_text())[0]
     job = (ROOT / "examples/worldshop/pipelines/revenue_daily.py").read_text()
     assert job.endswith(shown)
+
+
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("docs/strategies/*.md")), ROOT / "docs/incremental.md"], ids=_name)
+def test_a_strategys_page_shows_a_job_of_the_shop_or_one_that_declares_itself(page: Path) -> None:
+    """The shop's own jobs are run by tests/acceptance/test_worldshop.py; any other is declared here."""
+    jobs = [job.read_text() for job in ROOT.glob("examples/worldshop/pipelines/*.py")]
+    shown = [block for block in PYTHON.findall(page.read_text()) if not block.startswith(">>>")]
+    assert shown
+    for block in shown:
+        if not any(block in job for job in jobs):
+            names: dict[str, object] = {}
+            exec(compile(block, str(page), "exec"), names)
+            assert any(isinstance(value, Task) for value in names.values())
 
 
 def test_every_promise_names_tests_that_exist() -> None:

@@ -11,13 +11,12 @@ Why: an append has no memory. What the first run had already written, the second
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-import local_spark
+from naive import command
 
 REGIONS = ("us", "eu", "uk", "jp", "br")
 
@@ -34,13 +33,5 @@ def revenue_daily(spark: SparkSession, warehouse: Path, day: str) -> None:
         print(f"{day} {region}: appended", flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Revenue of one day, appended region by region.")
-    parser.add_argument("--date", required=True)
-    parser.add_argument("--warehouse", type=Path, default=Path("warehouse"))
-    asked = parser.parse_args()
-    revenue_daily(local_spark.start(asked.warehouse), asked.warehouse, asked.date)
-
-
 if __name__ == "__main__":
-    main()
+    command.main(revenue_daily)
