@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -379,6 +380,44 @@ class TransitionSuite(LedgerSuite):
         claim(ledger, "one")
         with pytest.raises(ValueError, match="not closed as"):
             ledger.close_attempt("one", state)
+
+    def test_an_attempt_that_never_looked_is_given_up_and_cannot_look_any_more(self, ledger: Ledger) -> None:
+        held = claim(ledger, "one")
+        assert ledger.abandon_unlooked("one")
+        assert not ledger.abandon_unlooked("one")
+        record = ledger.attempt("one")
+        assert record is not None
+        assert (record.state, record.discarded, record.lease_until) == (S.ABANDONED, True, None)
+        with pytest.raises(LeaseLost):
+            ledger.fix(held, {"a": 0})
+        claim(ledger, "two")
+
+    def test_an_attempt_that_has_looked_is_not_given_up_as_one_that_had_not(self, ledger: Ledger) -> None:
+        ledger.fix(claim(ledger, "one"), {"a": 0})
+        assert not ledger.abandon_unlooked("one")
+        assert not ledger.abandon_unlooked("nobody")
+        record = ledger.attempt("one")
+        assert record is not None
+        assert (record.state, record.discarded) == (S.CLAIMED, False)
+
+    def test_of_a_look_and_a_giving_up_at_once_one_wins(self, ledgers: Callable[[], Ledger]) -> None:
+        looking, giving_up = ledgers(), ledgers()
+        for number in range(20):
+            held = claim(looking, f"one {number}", str(number))
+            gave_up: list[bool] = []
+
+            def give_up(name: str = held.attempt, told: list[bool] = gave_up) -> None:
+                told.append(giving_up.abandon_unlooked(name))
+
+            other = threading.Thread(target=give_up)
+            other.start()
+            try:
+                looking.fix(held, {str(number): 0})
+                looked = True
+            except LeaseLost:
+                looked = False
+            other.join(60)
+            assert gave_up == [not looked]
 
     def test_closing_an_attempt_the_ledger_does_not_know_is_told_by_false(self, ledger: Ledger) -> None:
         assert not ledger.close_attempt("nobody", S.FAILED)

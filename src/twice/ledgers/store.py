@@ -192,6 +192,14 @@ class Ledger:
         with self._reading() as connection:
             return quarantine.quarantined(connection, task)
 
+    @outliving
+    def abandon_unlooked(self, attempt: str) -> bool:
+        """End an attempt that died before it looked at its table: it has staged nothing, so nothing is left of it.
+        False, and nothing written, if it has looked after all, or has ended. It may wake: the ledger then stops it."""
+        with self._writing() as connection:
+            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            return fence is not None and transitions.abandon_unlooked(connection, fence, self._time(connection))
+
     def adopt(
         self,
         task: str,

@@ -113,6 +113,20 @@ def close(connection: Connection, fence: int, state: AttemptState, facts: Facts,
     return True
 
 
+def abandon_unlooked(connection: Connection, fence: int, now: datetime) -> bool:
+    """Guarded like `fix`, by the same lock: of the two, one comes first and the other sees it. Dying here leaves the
+    attempt open."""
+    state = connection.execute(
+        select(attempts.c.state).where(attempts.c.fence == fence).with_for_update()
+    ).scalar_one_or_none()
+    # A statement of its own, after the lock: PostgreSQL would judge a condition inside the first by an older state.
+    if state not in OPEN_STATES or any(found is not None for found in _expected(connection, fence).values()):
+        return False
+    closed = close(connection, fence, AttemptState.ABANDONED, Facts(), now)
+    connection.execute(update(attempts).where(attempts.c.fence == fence).values(discarded=True))
+    return closed
+
+
 def publish(connection: Connection, fence: int, facts: Facts, generations: Mapping[str, int], now: datetime) -> None:
     """Record what the target says has landed, whatever the ledger thought of the attempt before. A second call
     changes nothing. Dying here leaves the table published and the ledger behind: the next look settles it."""

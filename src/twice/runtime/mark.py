@@ -65,7 +65,7 @@ def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
     trace = Trace(shop.clock)
     with beating(shop, claim) as heartbeat, reported(shop, claim, trace):
         target = shop.target_of(task.target, shop.engine.fresh())
-        found = look(shop, task, plan, target)
+        found = look(shop, task, plan, target, claim.attempt)
         before = _mark(task, scope, found.generations[scope.only.label], found.version)
         _check_movable(task, before)
         if before.version == aim:

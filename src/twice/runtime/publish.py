@@ -82,7 +82,7 @@ def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:
         attempt.target.provenance(attempt.task.target, app, published.generations[app]) for app in attempt.plan.app_ids
     ]
     won_by = ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"
-    look(attempt.shop, attempt.task, attempt.plan, attempt.target)
+    look(attempt.shop, attempt.task, attempt.plan, attempt.target, attempt.id)
     facts = Facts(notes=(*attempt.notes, f"{won_by} published first"), seconds=attempt.trace.seconds)
     attempt.shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED, facts)
     slices = tuple(SliceResult(label, published.generations[app]) for label, app in attempt.apps.items())

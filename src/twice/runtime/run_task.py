@@ -118,7 +118,7 @@ def refuse_kind(task: Task, kind: Kind) -> None:
 def _look(attempt: Attempt, pins: Pins) -> tuple[Found, Window | None]:
     """Fix the generation, and an incremental task's upper bound. They are stored with the attempt and never
     computed again."""
-    found = look(attempt.shop, attempt.task, attempt.plan, attempt.target)
+    found = look(attempt.shop, attempt.task, attempt.plan, attempt.target, attempt.id)
     attempt.notes.extend(found.notes)
     aims = {label: generation + 1 for label, generation in found.generations.items()}
     window, scope = None, attempt.task.scope

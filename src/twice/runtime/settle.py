@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from twice.core.outbox import prepare
 from twice.core.ports import Published, Target
-from twice.core.record import AttemptRecord, Facts, SliceRecord
+from twice.core.record import AttemptRecord, Facts, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
@@ -29,27 +29,36 @@ class Found:
     aims: Mapping[str, int] = field(default_factory=dict)
 
 
-def look(shop: Workshop, task: Task, plan: Plan, target: Target) -> Found:
-    """Ask the target what it holds; bring the ledger up to it. A second look changes nothing more.
+def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | None = None) -> Found:
+    """Ask the target what it holds; bring the ledger up to it. A second look changes nothing more. `mine` is the
+    attempt that looks: it settles others, never itself.
 
     Dying here leaves the ledger behind the target, which the next look finds again.
     """
-    published = target.published(task.target, plan.app_ids)
     labels = {app: slice_.label for app, slice_ in zip(plan.app_ids, plan.slices, strict=True)}
-    notes = settle_passed(shop, task, target, labels, published)
+    # Before the table: what was recorded then must be there, unless the table itself went back.
+    recorded = {label: _generation(shop.ledger.run(task.name, label)) for label in labels.values()}
+    published = target.published(task.target, plan.app_ids)
+    notes = settle_passed(shop, task, target, labels, published, mine)
     intentions: dict[str, Intention | None] = {}
     for app, label in labels.items():
         generation = published.generations[app]
-        intention, note = _catch_up(shop, task, target, app, label, generation, published.version)
+        if recorded[label] > generation:
+            notes.append(_went_back(shop, task, label, recorded[label], generation))
+        intention = _catch_up(shop, task, target, app, label, generation, published.version)
         intentions[label] = intention
-        notes += note
         notes += _changed_by_others(shop, task, target, plan, label)
     generations = {label: published.generations[app] for app, label in labels.items()}
     return Found(published.version, generations, intentions, tuple(notes))
 
 
 def settle_passed(
-    shop: Workshop, task: Task, target: Target, labels: Mapping[str, str], published: Published
+    shop: Workshop,
+    task: Task,
+    target: Target,
+    labels: Mapping[str, str],
+    published: Published,
+    mine: str | None = None,
 ) -> list[str]:
     """Close the open attempts whose generation the target has passed: they landed, or they must lose.
 
@@ -59,11 +68,12 @@ def settle_passed(
     notes: list[str] = []
     apps = {label: app for app, label in labels.items()}
     for attempt in shop.ledger.open_attempts(task.name, tuple(apps)):
+        if attempt.id == mine:
+            continue
         passed = passed_at(attempt, {label: published.generations[app] for label, app in apps.items()})
         if passed is None:
             if never_looked(attempt) and lease_ran_out(shop.ledger, attempt):
-                shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
-                shop.ledger.discarded(attempt.id)
+                shop.ledger.abandon_unlooked(attempt.id)
             continue
         label, generation = passed
         note = target.provenance(task.target, apps[label], generation)
@@ -113,29 +123,33 @@ def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None, c
     shop.ledger.publish(attempt.id, Facts(version=version, changes=changes), generations=generations)
 
 
+def _generation(run: RunRecord | None) -> int:
+    return run.generation if run is not None else 0
+
+
+def _went_back(shop: Workshop, task: Task, label: str, recorded: int, generation: int) -> str:
+    shop.ledger.forget(task.name, label)
+    return (
+        f"the table holds generation {generation} of {label} where {recorded} was published: "
+        "it was recreated, or replaced by an older copy"
+    )
+
+
 def _catch_up(
     shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int, version: int | None
-) -> tuple[Intention | None, list[str]]:
+) -> Intention | None:
     """The intention the slice was published with; the ledger learns what it did not know."""
     known = shop.ledger.run(task.name, label)
-    held = known.generation if known is not None else 0
-    if held == generation:
-        return known.intention if known is not None else None, []
-    notes = []
-    if held > generation:
-        shop.ledger.forget(task.name, label)
-        notes.append(
-            f"the table holds generation {generation} of {label} where {held} was published: "
-            "it was recreated, or replaced by an older copy"
-        )
+    if known is not None and known.generation == generation:
+        return known.intention
     if not generation:
-        return None, notes
+        return None
     note = target.provenance(task.target, app, generation)
     intention = note.intentions.get(app) if note else None
     attempt = note.attempt if note else None
     forget_effects(shop, task, {label: generation})
     shop.ledger.adopt(task.name, label, generation=generation, attempt=attempt, intention=intention, version=version)
-    return intention, notes
+    return intention
 
 
 def forget_effects(shop: Workshop, task: Task, generations: Mapping[str, int]) -> None:

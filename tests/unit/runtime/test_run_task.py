@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from twice import Outcome, Policy, audit
+from twice.core.failpoints import Point, armed
 from twice.core.run import AttemptState
 from twice.errors import (
     AuditFailed,
@@ -273,3 +274,37 @@ def test_a_suspicious_plan_is_refused_unless_allowed(bench: Bench, monkeypatch: 
     with pytest.raises(Nondeterministic, match=r"rand reaches column revenue: another number.*allow=\(\"rand\",\)"):
         bench.run(bench.declare(revenue_task()))
     assert bench.run(bench.declare(revenue_task(policy=Policy(allow=("rand",))))).outcome is Outcome.PUBLISHED
+
+
+def test_a_slow_attempt_does_not_give_itself_up_at_its_own_look(bench: Bench) -> None:
+    """Found by the model check: its lease ran out before it looked, nobody took it over, and it settled itself."""
+    declared = bench.declare(revenue_task())
+
+    def run_out(passed: Point) -> None:
+        if passed is Point.AFTER_CLAIM:
+            bench.clock.ahead += timedelta(hours=1)
+
+    with armed(run_out):
+        assert bench.run(declared).outcome is Outcome.PUBLISHED
+
+
+def test_what_another_run_publishes_in_the_middle_of_a_look_is_not_forgotten(bench: Bench) -> None:
+    """Found by the model check: the table was asked before the ledger, so what landed in between seemed lost."""
+    declared = bench.declare(revenue_task())
+    published = bench.target.published
+    once: list[bool] = []
+
+    def landing(table: Any, apps: Any) -> Any:
+        found = published(table, apps)
+        if apps and table.name == "shop.revenue" and not once:
+            once.append(True)
+            bench.ledger.release(bench.ledger.open_attempts()[0].id)
+            assert bench.run(declared).outcome is Outcome.PUBLISHED
+        return found
+
+    bench.target.published = landing  # type: ignore[method-assign]
+    with pytest.raises(LeaseLost):
+        bench.run(declared)
+    run = bench.ledger.run("revenue", "2026-06-09")
+    assert run is not None
+    assert (run.generation, run.rows) == (1, 1)
