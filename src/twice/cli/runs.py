@@ -260,5 +260,7 @@ def _print_forecast(forecast: Forecast) -> None:
     for leaf in forecast.leaves:
         at = "" if leaf.version is None else f" at version {leaf.version}"
         print(f"  reads {leaf.kind} {leaf.name}{at}" + ("" if leaf.identity else " (unversioned: always recomputed)"))
+    if forecast.quarantined:
+        print("  quarantined: a run would refuse it until twice retry")
     for suspicion in forecast.suspicions:
         print(f"  would be refused: {suspicion.name} reaches {', '.join(suspicion.columns)}")

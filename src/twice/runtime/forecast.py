@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from twice.core.ports import Leaf, Suspicion
 from twice.core.since import Since
@@ -18,7 +18,7 @@ from twice.runtime.workshop import Workshop
 
 @dataclass(frozen=True)
 class Forecast:
-    """`suspicions` would stop the run; `leaves` is what it would read."""
+    """`suspicions` would stop the run; `leaves` is what it would read. `quarantined`: a run would refuse it."""
 
     task: str
     target: str
@@ -30,6 +30,7 @@ class Forecast:
     why: str
     leaves: tuple[Leaf, ...]
     suspicions: tuple[Suspicion, ...]
+    quarantined: bool = False
 
 
 def _idle(task: Task, slice_: Slice, generation: int, version: int | None) -> Forecast:
@@ -38,6 +39,11 @@ def _idle(task: Task, slice_: Slice, generation: int, version: int | None) -> Fo
 
 
 def forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
+    held = slice_.label in shop.ledger.quarantined(task.name)
+    return replace(_forecast(shop, task, slice_), quarantined=held)
+
+
+def _forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
     plan = make_plan(shop.project.id, task, (slice_,))
     session = shop.engine.fresh()
     target = shop.target_of(task.target, session)

@@ -24,7 +24,7 @@ from twice.core.run import Outcome, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
-from twice.core.transience import signs_of
+from twice.engine.causes import JVM_GONE, signs
 from twice.errors import EnvironmentProblem, Quarantined, RunError, TwiceError
 from twice.ledgers.backfills import Backfills
 from twice.runtime.holder import is_gone
@@ -35,7 +35,6 @@ from twice.runtime.settle import look
 from twice.runtime.workshop import Workshop
 
 POLL = 0.5
-_JVM_GONE = "py4j.protocol.Py4JNetworkError"
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def _is_of_this_process(error: TwiceError) -> bool:
     """Not the slice is wrong but this machine: every other slice would fail here just as well."""
     if isinstance(error, EnvironmentProblem):
         return True
-    return any(name == _JVM_GONE for signs in signs_of(error) for name in signs.classes)
+    return any(JVM_GONE.classes[0] in each.classes for each in signs(error))
 
 
 def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:

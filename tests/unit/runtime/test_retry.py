@@ -25,6 +25,7 @@ from twice.errors import (
     UserCodeError,
 )
 from twice.runtime.failed import failed_labels
+from twice.runtime.forecast import forecast
 from twice.runtime.run_many import retry_slices
 from twice.targets.memory import Rows
 
@@ -125,6 +126,16 @@ def test_a_run_refuses_a_quarantined_slice_and_tries_nothing(bench: Bench) -> No
     assert job.calls == 3
     assert len(bench.ledger.attempts("revenue")) == 3
     assert bench.run(task, "2026-06-10").outcome is Outcome.PUBLISHED  # other slices are free
+
+
+def test_a_plan_says_that_a_run_would_refuse_it(bench: Bench) -> None:
+    task = declared(bench, Failing(cut(), cut(), cut()))
+    slice_ = task.scope.slice_of(SLICE)  # type: ignore[union-attr]
+    with pytest.raises(Quarantined):
+        bench.run(task)
+    assert forecast(bench.shop, task, slice_).quarantined
+    retry_slices(bench.shop, task, (slice_,), None)
+    assert not forecast(bench.shop, task, slice_).quarantined
 
 
 def test_a_persons_retry_lifts_the_quarantine(bench: Bench) -> None:
