@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench soak docs clean
+.PHONY: help setup demo demo-postgres test check bench soak docs clean
 
 BIN := .venv/bin
 # The stamp lies in .venv, so deleting .venv is enough to be set up afresh.
@@ -17,7 +17,7 @@ KILLS ?= 500
 SEED ?= 1
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)$$/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s%s\n", $$1, $$2 }'
 
 setup: $(READY) ## virtual environment from the lock file, jars; instant when nothing changed
 
@@ -28,6 +28,9 @@ $(READY): uv.lock pyproject.toml scripts/setup.sh
 
 demo: $(READY) ## the shop's story: kill it, run it again, look at the money (under 3 minutes)
 	@$(BIN)/python examples/worldshop/demo.py
+
+demo-postgres: $(READY) ## orders in PostgreSQL: 250,000 rows, killed and retried (under 4 minutes)
+	@$(BIN)/python -W ignore examples/worldshop/demo_postgres.py
 
 check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-commit and CI run
 	@echo "format" && $(BIN)/ruff format --check --quiet $(SOURCES)

@@ -54,6 +54,7 @@ class Stage:
     spark: SparkSession
     warehouse: Path
     truth: Revenue
+    folder: Path = FOLDER
 
     def revenue(self, table: str) -> Revenue:
         """What a reader of the table sees now, by region."""
@@ -196,7 +197,7 @@ def run(
     stage.console.print(Text("$ " + shown, style="bold cyan"), soft_wrap=True)
     process = subprocess.Popen(
         command,
-        cwd=FOLDER,
+        cwd=stage.folder,
         env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

