@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ _STATES = {state.value: state for state in AttemptState}
 _BAD = [state.value for state in AttemptState if state.bad]
 _LAST = attempts.alias("last")
 Chosen = Select[int]
+_VALUES = 500
 
 
 def named(attempt: str) -> Chosen:
@@ -83,6 +85,13 @@ def read_runs(connection: Connection, task: str | None, label: str | None = None
     found = connection.execute(chosen.order_by(runs.c.task, runs.c.label))
     # In parts: 100,000 rows at once keep the garbage collector busier than the ledger.
     return tuple(_run_record(row) for part in found.partitions(1000) for row in part)
+
+
+def read_runs_of(connection: Connection, task: str, labels: Sequence[str]) -> Iterator[RunRecord]:
+    # In parts: a statement carries only so many values.
+    for at in range(0, len(labels), _VALUES):
+        chosen = _runs(task).where(runs.c.label.in_(labels[at : at + _VALUES]))
+        yield from (_run_record(row) for row in connection.execute(chosen))
 
 
 def read_overview(connection: Connection, task: str | None, limit: int) -> Overview:

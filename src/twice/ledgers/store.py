@@ -273,6 +273,12 @@ class Ledger:
             return next(iter(history.read_runs(connection, task, label)), None)
 
     @outliving
+    def runs_of(self, task: str, labels: Sequence[str]) -> dict[str, RunRecord]:
+        """The same for many slices at once, by label; without those nobody knows."""
+        with self._reading() as connection:
+            return {run.label: run for run in history.read_runs_of(connection, task, labels)}
+
+    @outliving
     def runs(self, task: str | None = None) -> tuple[RunRecord, ...]:
         """By task and label."""
         with self._reading() as connection:

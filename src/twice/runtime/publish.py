@@ -64,8 +64,9 @@ def _outcome(attempt: Attempt, ready: Ready) -> Outcome:
     """A restated slice is compared with what the ledger remembers of its last publish."""
     if attempt.kind != "restate" or not all(ready.found.generations.values()):
         return Outcome.PUBLISHED
+    runs = attempt.shop.ledger.runs_of(attempt.task.name, tuple(ready.found.generations))
     for label in ready.found.generations:
-        run = attempt.shop.ledger.run(attempt.task.name, label)
+        run = runs.get(label)
         if run is None or run.fingerprint is None:
             attempt.notes.append(f"nobody remembers the fingerprint of {label}: it cannot be compared")
             return Outcome.PUBLISHED

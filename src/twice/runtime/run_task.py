@@ -173,8 +173,9 @@ def _unchanged(attempt: Attempt, found: Found, why: str, pinned: tuple[InputReco
     ledger.close_attempt(attempt.id, AttemptState.UNCHANGED, facts)
     ledger.discarded(attempt.id)
     slices = []
+    runs = ledger.runs_of(attempt.task.name, tuple(found.generations))
     for label, generation in found.generations.items():
-        run = ledger.run(attempt.task.name, label)
+        run = runs.get(label)
         slices.append(SliceResult(label, generation, run.rows if run else None, run.fingerprint if run else None))
     return ended(attempt, Outcome.ALREADY, tuple(slices), why, found.version)
 
@@ -245,8 +246,9 @@ def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
 def _audit(attempt: Attempt, ready: Ready) -> Ready:
     """Fail before anyone sees it. Dying in here leaves the table as it was."""
     ledger = attempt.shop.ledger
-    known = {slice_.label: ledger.run(attempt.task.name, slice_.label) for slice_ in attempt.plan.slices}
-    before = {label: None if run is None else run.rows for label, run in known.items()}
+    labels = [slice_.label for slice_ in attempt.plan.slices]
+    known = ledger.runs_of(attempt.task.name, labels)
+    before = {label: known[label].rows if label in known else None for label in labels}
     results = run_audits(attempt.shop, attempt.task, attempt.target, ready.staged, ready.measured, before)
     facts = Facts(audits=results, seconds=attempt.trace.seconds)
     failed = [audit for audit in results if audit.stops]

@@ -37,18 +37,20 @@ def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | Non
     """
     labels = {app: slice_.label for app, slice_ in zip(plan.app_ids, plan.slices, strict=True)}
     # Before the table: what was recorded then must be there, unless the table itself went back.
-    recorded = {label: _generation(shop.ledger.run(task.name, label)) for label in labels.values()}
+    recorded = shop.ledger.runs_of(task.name, tuple(labels.values()))
     published = target.published(task.target, plan.app_ids)
     notes = settle_passed(shop, task, target, labels, published, mine)
-    intentions: dict[str, Intention | None] = {}
-    for app, label in labels.items():
-        generation = published.generations[app]
-        if recorded[label] > generation:
-            notes.append(_went_back(shop, task, label, recorded[label], generation))
-        intention = _catch_up(shop, task, target, app, label, generation, published.version)
-        intentions[label] = intention
-        notes += _changed_by_others(shop, task, target, plan, label)
     generations = {label: published.generations[app] for app, label in labels.items()}
+    for label, generation in generations.items():
+        held = _generation(recorded.get(label))
+        if held > generation:
+            notes.append(_went_back(shop, task, label, held, generation))
+    known = shop.ledger.runs_of(task.name, tuple(generations))
+    intentions = {
+        label: _catch_up(shop, task, target, app, label, generations[label], published.version, known.get(label))
+        for app, label in labels.items()
+    }
+    notes += _changed_by_others(shop, task, target, plan)
     return Found(published.version, generations, intentions, tuple(notes))
 
 
@@ -136,10 +138,16 @@ def _went_back(shop: Workshop, task: Task, label: str, recorded: int, generation
 
 
 def _catch_up(
-    shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int, version: int | None
+    shop: Workshop,
+    task: Task,
+    target: Target,
+    app: str,
+    label: str,
+    generation: int,
+    version: int | None,
+    known: RunRecord | None,
 ) -> Intention | None:
     """The intention the slice was published with; the ledger learns what it did not know."""
-    known = shop.ledger.run(task.name, label)
     if known is not None and known.generation == generation:
         return known.intention
     if not generation:
@@ -164,16 +172,21 @@ def forget_effects(shop: Workshop, task: Task, generations: Mapping[str, int]) -
         shop.ledger.outbox.remember_unknown(task.name, unknown)
 
 
-def _changed_by_others(shop: Workshop, task: Task, target: Target, plan: Plan, label: str) -> list[str]:
-    """twice cannot keep other writers away; it can say what they did since the slice was published."""
-    known = shop.ledger.run(task.name, label)
-    if known is None or known.version is None or not known.generation or not isinstance(plan.write, ReplaceRows):
+def _changed_by_others(shop: Workshop, task: Task, target: Target, plan: Plan) -> list[str]:
+    """twice cannot keep other writers away; it can say what they did since the slices were published."""
+    if not isinstance(plan.write, ReplaceRows):
         return []  # only a replaced slice owns its rows
-    mine = [slice_ for slice_ in plan.slices if slice_.label == label]
+    runs = shop.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
+    known = {label: run.version for label, run in runs.items() if run.generation and run.version is not None}
+    mine = [slice_ for slice_ in plan.slices if slice_.label in known]
+    # One question for all of them: hardly ever is there anything to tell apart.
+    if not mine or not target.foreign(task.target, min(known.values()), mine):
+        return []
     return [
-        f"{label} was changed by others in version {change.version} ({change.operation}); "
-        f"to put it right: twice restate {task.name} --date {label}"
-        for change in target.foreign(task.target, known.version, mine)
+        f"{slice_.label} was changed by others in version {change.version} ({change.operation}); "
+        f"to put it right: twice restate {task.name} --date {slice_.label}"
+        for slice_ in mine
+        for change in target.foreign(task.target, known[slice_.label], [slice_])
     ]
 
 

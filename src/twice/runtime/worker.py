@@ -24,6 +24,7 @@ from twice.core.run import Outcome, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
+from twice.core.token import Kind
 from twice.engine.causes import JVM_GONE, signs
 from twice.errors import EnvironmentProblem, Quarantined, RunError, TwiceError
 from twice.ledgers.backfills import Backfills
@@ -166,58 +167,57 @@ def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:
     left: tuple[Slice, ...] = tuple(planned)
     ends: list[SliceEnd] = []
     if claim.kind == "restate" or len(planned) > 1:
-        left, ends = _not_made_since(shop, task, planned)
+        left, ends = _not_made_since(shop, task, planned, claim.kind)
     for group in neighbours(left, len(left) or 1):
         ends += _run(shop, task, group, claim)
     return tuple(sorted(ends, key=lambda end: end.label))
 
 
 def _not_made_since(
-    shop: Workshop, task: Task, planned: Mapping[Slice, PlannedSlice]
+    shop: Workshop, task: Task, planned: Mapping[Slice, PlannedSlice], kind: Kind
 ) -> tuple[tuple[Slice, ...], list[SliceEnd]]:
     """Slices whose generation has moved since the plan was frozen were made since, by a worker that did not live to
-    say so or by somebody's run: a restatement is not done a second time."""
-    plan = make_plan(shop.project.id, task, tuple(planned))
-    found = look(shop, task, plan, shop.target_of(task.target, shop.engine.fresh()))
-    made = [slice_ for slice_, known in planned.items() if found.generations[slice_.label] > known.generation]
-    runs = {slice_.label: shop.ledger.run(task.name, slice_.label) for slice_ in made}
-    ends = [
-        SliceEnd(label, Outcome.ALREADY.value, run.rows if run else None, run.fingerprint if run else None)
-        for label, run in runs.items()
-    ]
+    say so or by somebody's run: a restatement is not done a second time. A plain run looks for itself, so that the
+    ledger's word is enough to leave a slice out of its batch."""
+    labels = [slice_.label for slice_ in planned]
+    if kind == "restate":
+        plan = make_plan(shop.project.id, task, tuple(planned))
+        look(shop, task, plan, shop.target_of(task.target, shop.engine.fresh()))
+    runs = shop.ledger.runs_of(task.name, labels)
+    made = {
+        slice_: runs[slice_.label]
+        for slice_, known in planned.items()
+        if slice_.label in runs and runs[slice_.label].generation > known.generation
+    }
+    ends = [SliceEnd(run.label, Outcome.ALREADY.value, run.rows, run.fingerprint) for run in made.values()]
     return tuple(slice_ for slice_ in planned if slice_ not in made), ends
 
 
 def _run(shop: Workshop, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
-    before = {slice_.label: shop.ledger.run(task.name, slice_.label) for slice_ in slices}
+    before = shop.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
     # A plain run of the same slice, or a dead worker's lease on it, is waited for.
     wait = shop.lease + timedelta(seconds=10)
     result = run_task(shop, task, slices, claim.kind, wait, claim.silent)
-    old = {label: run.fingerprint if run and run.generation else None for label, run in before.items()}
-    changed = [s for s in slices if old[s.label] not in (None, _fingerprint(result, s.label))]
-    compared = _sums(shop, task, changed, before, result) if claim.kind == "restate" else {}
+    old = {label: run.fingerprint for label, run in before.items() if run.generation and run.fingerprint}
+    made = {slice_.label: slice_.fingerprint for slice_ in result.slices}
+    changed = [s for s in slices if s.label in old and old[s.label] != made[s.label]]
+    compared = _sums(shop, task, changed, result) if claim.kind == "restate" else {}
     ends = []
-    for made in result.slices:
+    for end in result.slices:
         comparison = None
-        if claim.kind == "restate" and old[made.label] is not None and made.rows is not None:
-            known = before[made.label]
-            same = made.fingerprint == old[made.label]
-            comparison = Comparison(same, known.rows if known else None, made.rows, compared.get(made.label, {}))
-        ends.append(SliceEnd(made.label, result.outcome.value, made.rows, made.fingerprint, comparison))
+        if claim.kind == "restate" and end.label in old and end.rows is not None:
+            same = end.fingerprint == old[end.label]
+            comparison = Comparison(same, before[end.label].rows, end.rows, compared.get(end.label, {}))
+        ends.append(SliceEnd(end.label, result.outcome.value, end.rows, end.fingerprint, comparison))
     return ends
 
 
-def _fingerprint(result: RunResult, label: str) -> str | None:
-    return next(made.fingerprint for made in result.slices if made.label == label)
-
-
 def _sums(
-    shop: Workshop, task: Task, changed: list[Slice], before: Mapping[str, object], result: RunResult
+    shop: Workshop, task: Task, changed: list[Slice], result: RunResult
 ) -> Mapping[str, Mapping[str, tuple[str | None, str | None]]]:
     """The sums that differ, by reading both versions of the table: only what changed is read, and only after it is
     published."""
-    versions = {getattr(before[slice_.label], "version", None) for slice_ in changed}
-    if not changed or None in versions or result.version is None:
+    if not changed or result.version is None:
         return {}
     plan = make_plan(shop.project.id, task, tuple(changed))
     target = shop.target_of(task.target, shop.engine.fresh())
