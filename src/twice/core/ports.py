@@ -252,7 +252,8 @@ class Engine(Protocol):
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         """Count, fingerprint and measure the rows of each slice while they are written."""
 
-    def count(self, frame: Frame) -> int: ...
+    def estimate(self, frame: Frame) -> int:
+        """About how many rows a frame has, without a job over the data."""
 
     def totals(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, Mapping[str, str | None]]:
         """By slice label: the sum of each numeric column, as text (None: no value). A read, by a job of its own."""

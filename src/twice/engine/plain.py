@@ -83,7 +83,7 @@ class PlainEngine:
 
         return Observed(frame, read)
 
-    def count(self, frame: Frame) -> int:
+    def estimate(self, frame: Frame) -> int:
         return len(frame.rows)
 
     def totals(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, Mapping[str, str | None]]:

@@ -56,8 +56,8 @@ class SparkEngine:
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         return observe(frame, slices, measures)
 
-    def count(self, frame: Frame) -> int:
-        return int(frame.count())
+    def estimate(self, frame: Frame) -> int:
+        return frames.estimate(frame)
 
     def totals(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, Mapping[str, str | None]]:
         return totals(frame, slices)

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, ScalarSelect, Select, and_, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, ScalarSelect, Select, and_, bindparam, exists, func, insert, or_, select, update
 
 from twice.core.backfill import (
     OPEN,
@@ -174,17 +174,8 @@ class Backfills:
             values = {"state": BatchState.DONE.value, "holder": None, "until": None, "seconds": seconds, "error": None}
             if connection.execute(_of(claim).values(values)).rowcount != 1:
                 return False
-            for end in ends:
-                told = None if end.comparison is None else json.dumps(asdict(end.comparison), sort_keys=True)
-                connection.execute(
-                    update(planned)
-                    .where(
-                        planned.c.backfill == claim.backfill,
-                        planned.c.task == claim.task,
-                        planned.c.label == end.label,
-                    )
-                    .values(outcome=end.outcome, rows=end.rows, fingerprint=end.fingerprint, comparison=told)
-                )
+            if ends:
+                connection.execute(_ENDED, [_ended(claim, end) for end in ends])
             return True
 
     @outliving
@@ -214,6 +205,29 @@ class Backfills:
                 return False
             _insert_part(connection, claim, second, found)
             return True
+
+
+_ENDED = (
+    update(planned)
+    .where(
+        planned.c.backfill == bindparam("of_backfill"),
+        planned.c.task == bindparam("of_task"),
+        planned.c.label == bindparam("of_label"),
+    )
+    .values({name: bindparam(f"new_{name}") for name in ("outcome", "rows", "fingerprint", "comparison")})
+)
+
+
+def _ended(claim: BatchClaim, end: SliceEnd) -> dict[str, Any]:
+    return {
+        "of_backfill": claim.backfill,
+        "of_task": claim.task,
+        "of_label": end.label,
+        "new_outcome": end.outcome,
+        "new_rows": end.rows,
+        "new_fingerprint": end.fingerprint,
+        "new_comparison": None if end.comparison is None else json.dumps(asdict(end.comparison), sort_keys=True),
+    }
 
 
 def _of(claim: BatchClaim) -> Any:

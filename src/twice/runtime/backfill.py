@@ -179,7 +179,7 @@ def _rows_per_slice(shop: Workshop, task: Task, slices: tuple[Slice, ...], sessi
     """What a slice reads, else what it gave when it was last published. None where nobody can say."""
     pins = Pins(shop, session)
     cut = [source for source in task.inputs.values() if source.by is not None]
-    counts = [shop.engine.count(open_input(shop, task, source, slices, pins, None)) for source in cut]
+    counts = [shop.engine.estimate(open_input(shop, task, source, slices, pins, None)) for source in cut]
     if counts:
         return max(counts) / len(slices)
     known = [run.rows for run in shop.ledger.runs(task.name) if run.rows is not None]
