@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-from twice.ledgers.schema import UtcTime, metadata
+from twice.ledgers.schema import NAME, UtcTime, metadata
 
 # SQLite counts up by itself only in a column whose type is exactly INTEGER.
 _ID = BigInteger().with_variant(Integer, "sqlite")
@@ -33,8 +33,8 @@ effects = Table(
     metadata,
     Column("id", _ID, autoincrement=True),
     Column("key", Text, nullable=False),
-    Column("task", Text, nullable=False),
-    Column("label", Text, nullable=False),
+    Column("task", NAME, nullable=False),
+    Column("label", NAME, nullable=False),
     Column("name", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("occasion", Text, nullable=False),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import postgresql
 
 revision = "0006"
 down_revision = "0005"
 branch_labels = None
 depends_on = None
 
+_NAME = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _TIME = sa.DateTime(timezone=True).with_variant(sa.Text, "sqlite")
 _COUNTS = sa.text("state NOT IN ('prepared', 'cancelled')")
@@ -20,8 +22,8 @@ def upgrade() -> None:
         "twice_effects",
         sa.Column("id", _ID, autoincrement=True),
         sa.Column("key", sa.Text, nullable=False),
-        sa.Column("task", sa.Text, nullable=False),
-        sa.Column("label", sa.Text, nullable=False),
+        sa.Column("task", _NAME, nullable=False),
+        sa.Column("label", _NAME, nullable=False),
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("occasion", sa.Text, nullable=False),
