@@ -63,7 +63,8 @@ def reset(
     with open_project(project, profile) as opened:
         before = opened.mark(task)
         if not yes:
-            _ask(f"{task}: move the mark from {before.at} to {to or before.initial}?")
+            twice = "" if before.keyed else " Its rows have no key: those that are read again come twice."
+            _ask(f"{task}: move the mark from {before.at} to {to or before.initial}?{twice}")
         before, after = opened.reset_mark(task, to, getpass.getuser(), reason)
     if output is Format.json:
         print_json({"before": asdict(before), "after": asdict(after)})

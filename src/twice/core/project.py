@@ -61,6 +61,7 @@ def assemble(project_id: str, tasks: Iterable[Task], format_: str = "delta") -> 
                 fix="A table has one task; give one of them its own target.",
             )
         named[task.name] = writers[table] = task
+    _refuse_taken_names(named)
     project = Project(project_id, named, format_)
     try:
         project.in_order()
@@ -70,6 +71,18 @@ def assemble(project_id: str, tasks: Iterable[Task], format_: str = "delta") -> 
             fix="Break it: read an earlier table instead.",
         ) from error
     return project
+
+
+def _refuse_taken_names(tasks: Mapping[str, Task]) -> None:
+    """Tokens go by a task's first name: two tasks with one would take each other's slices for published."""
+    first: dict[str, Task] = {}
+    for task in tasks.values():
+        other = first.setdefault(task.first_name, task)
+        if other is not task:
+            raise DeclarationError(
+                f"{other.name} and {task.name} both were {task.first_name} first",
+                fix="formerly= belongs to the task that took the history over; give the other a new name.",
+            )
 
 
 def _place(task: Task) -> str:

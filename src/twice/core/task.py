@@ -138,6 +138,12 @@ class Task:
         return self.function(*args, **kwargs)
 
     @property
+    def first_name(self) -> str:
+        """The name it was first published under: its tokens and the keys of its effects keep it for ever, so that
+        a renamed task neither publishes again nor says again what it has said."""
+        return self.formerly[0] if self.formerly else self.name
+
+    @property
     def wants_run(self) -> bool:
         """Whether the function has a parameter `run` for the run itself."""
         return RUN_PARAMETER not in self.inputs and RUN_PARAMETER in inspect.signature(self.function).parameters

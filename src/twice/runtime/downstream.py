@@ -81,7 +81,7 @@ def _planned(
     session: Any,
 ) -> list[PlannedBatch]:
     ordered = sorted(affected)
-    apps = [app_id(shop.project.id, below.name, slice_.label) for slice_ in ordered]
+    apps = [app_id(shop.project.id, below.first_name, slice_.label) for slice_ in ordered]
     held = shop.target_of(below.target, session).published(below.target, apps).generations
     why = f"it reads {', '.join(up.name for up, _ in sources)}"
     return [

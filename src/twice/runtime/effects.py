@@ -28,7 +28,7 @@ def to_say(attempt: Attempt, ready: Ready) -> tuple[Prepared, ...]:
         return ()
     project, task = attempt.shop.project.id, attempt.task
     return tuple(
-        prepare(project, task.name, effect, label, generation, ready.measured[label].fingerprint)
+        prepare(project, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
         for label, generation in ready.found.aims.items()
         for effect in task.effects
     )

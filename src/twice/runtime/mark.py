@@ -23,7 +23,8 @@ from twice.runtime.workshop import Trace, Workshop
 
 @dataclass(frozen=True)
 class Mark:
-    """`at` is None before the first publish; `version` is the token's, `table_version` the table's."""
+    """`at` is None before the first publish; `version` is the token's, `table_version` the table's. Where it is not
+    `keyed`, rows that are read again come twice."""
 
     task: str
     cursor: str
@@ -31,6 +32,7 @@ class Mark:
     initial: str
     version: int
     table_version: int | None
+    keyed: bool
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,10 @@ def _story(scope: Since, before: Mark, aim: int, reset: Reset) -> str:
 
 
 def _mark(task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
-    return Mark(task.name, scope.cursor, _told(scope.mark_of(version)), told(scope.start), version, table_version)
+    keyed = not isinstance(task.write.compile(()), AppendRows)
+    return Mark(
+        task.name, scope.cursor, _told(scope.mark_of(version)), told(scope.start), version, table_version, keyed
+    )
 
 
 def _told(value: CursorValue | None) -> str | None:

@@ -11,7 +11,7 @@ from twice.core.write import Plan
 
 
 def make_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Plan:
-    app_ids = tuple(app_id(project, task.name, slice_.label) for slice_ in slices)
+    app_ids = tuple(app_id(project, task.first_name, slice_.label) for slice_ in slices)
     if task.write.layout(task.scope).slice_column is None:
         # The scope cuts the inputs alone: its slices own no rows of the table.
         slices = tuple(replace(slice_, bounds=None) for slice_ in slices)

@@ -45,7 +45,7 @@ def rebuild(shop: Workshop, session: Any) -> tuple[Rebuilt, ...]:
 
 def tokens_of(shop: Workshop, task: Task, session: Any) -> Mapping[str, Held]:
     """By label: what the task's target says was published."""
-    prefix = app_id(shop.project.id, task.name, "")
+    prefix = app_id(shop.project.id, task.first_name, "")
     tokens = shop.target_of(task.target, session).tokens(task.target, prefix)
     return {app.removeprefix(prefix): held for app, held in tokens.items()}
 
@@ -53,5 +53,5 @@ def tokens_of(shop: Workshop, task: Task, session: Any) -> Mapping[str, Held]:
 def _adopted(shop: Workshop, task: Task, label: str, held: Held) -> Adopted:
     if held.note is None:
         return Adopted(label, held.generation)
-    intention = held.note.intentions.get(app_id(shop.project.id, task.name, label))
+    intention = held.note.intentions.get(app_id(shop.project.id, task.first_name, label))
     return Adopted(label, held.generation, held.note.attempt, intention, held.version)

@@ -164,7 +164,7 @@ def forget_effects(shop: Workshop, task: Task, generations: Mapping[str, int]) -
     """What was said of slices whose publish this ledger did not see, nobody knows: it is not said again. Before they
     are adopted: dying in between leaves the rest to the next look."""
     unknown = [
-        prepare(shop.project.id, task.name, effect, label, generation, None)
+        prepare(shop.project.id, task.first_name, effect, label, generation, None)
         for label, generation in generations.items()
         for effect in task.effects
     ]

@@ -30,7 +30,7 @@ _INSTANT = timedelta(microseconds=1)
 
 def standings(shop: Workshop, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's standing and why, in the order given. Reads only."""
-    apps = [app_id(shop.project.id, task.name, slice_.label) for slice_ in slices]
+    apps = [app_id(shop.project.id, task.first_name, slice_.label) for slice_ in slices]
     generations = shop.target_of(task.target, session).published(task.target, apps).generations
     runs = {run.label: run for run in shop.ledger.runs(task.name)}
     held = shop.ledger.inputs(task.name)

@@ -227,3 +227,12 @@ def test_a_query_about_one_day_cannot_be_batched(tmp_path: Path) -> None:
             write=replace(),
             inputs={"orders": read("shop.orders", by="order_date")},
         )
+
+
+def test_a_new_task_may_not_take_the_first_name_of_a_renamed_one() -> None:
+    """Tokens go by the first name: both would take the other's slices for their own."""
+    scope = Daily("day", start="2026-01-01")
+    renamed = task("shop.a", scope=scope, write=replace(), name="sales", formerly=("revenue",))(lambda: None)
+    newcomer = task("shop.b", scope=scope, write=replace(), name="revenue")(lambda: None)
+    with pytest.raises(DeclarationError, match="both were revenue first"):
+        assemble("p", [renamed, newcomer])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -296,3 +296,16 @@ def test_numbers_and_dates_are_marks_too(bench: Bench, initial: Any, first: Any,
     declared = bench.declare(declare(lambda rows: rows))
     assert run(bench, declared).mark == str(second)
     assert copied(bench) == [(1, first)]
+
+
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+def test_a_renamed_task_goes_on_from_its_mark_and_appends_nothing_again(
+    bench: Bench, source: Source, write: Strategy
+) -> None:
+    declared = copy_task(bench, write)
+    run(bench, declared)
+    before = copied(bench)
+    renamed = bench.declare(replace(declared, name="copied", formerly=("copy",)))
+    bench.ledger.rename("copy", "copied")
+    assert run(bench, renamed).outcome is Outcome.NOTHING_NEW
+    assert copied(bench) == before
