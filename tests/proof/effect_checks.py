@@ -41,7 +41,7 @@ class Crashed:
     violations: list[str] = field(default_factory=list)
 
 
-def play(role: str, url: str, *arguments: str, timeout: float = 100) -> Any:
+def play(role: str, url: str, *arguments: str, timeout: float = 280) -> Any:
     """Run one role of the script to its end."""
     command = [sys.executable, str(SCRIPT), role, url, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
@@ -49,13 +49,13 @@ def play(role: str, url: str, *arguments: str, timeout: float = 100) -> Any:
     return json.loads(done.stdout)
 
 
-def crash_rounds(url: str, rounds: int, seed: int, timeout: float = 110) -> Crashed:
+def crash_rounds(url: str, kills: int, seed: int, timeout: float = 280) -> Crashed:
     receiver = HttpReceiver()
     receiver.plans = Moody(random.Random(seed))  # type: ignore[assignment]
     Ledger.open(url).close()
     with receiver.running():
-        kills = play("crash_at_random", url, receiver.url(""), str(rounds), str(seed), timeout=timeout)
-    return judge(url, receiver, Crashed(kills))
+        killed = play("crash_at_random", url, receiver.url(""), str(kills), str(seed), timeout=timeout)
+    return judge(url, receiver, Crashed(killed))
 
 
 def judge(url: str, receiver: HttpReceiver, found: Crashed) -> Crashed:

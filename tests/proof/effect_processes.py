@@ -133,10 +133,12 @@ def walk(url: str, hook: str) -> None:
     tell(killed)
 
 
-def crash_at_random(url: str, hook: str, rounds: str, seed: str) -> None:
-    """Each round: four slices are published, senders are killed at a random moment, the last one lives."""
-    declared, choice, kills = project(hook), random.Random(int(seed)), 0
-    for number in range(int(rounds)):
+def crash_at_random(url: str, hook: str, wanted: str, seed: str) -> None:
+    """Round after round until so many were killed: four slices are published, senders are killed at a random moment,
+    the last one lives."""
+    declared, choice, kills, number = project(hook), random.Random(int(seed)), 0, 0
+    while kills < int(wanted):
+        number += 1
         ledger = Ledger.open(url)
         publish(ledger, declared, *(f"{number:04d}-{slice_}" for slice_ in range(4)))
         ledger.close()

@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT))
 from tests.proof.effect_checks import crash_rounds
 
 RESULT = ROOT / "docs" / "proof" / "effects.json"
-ROUNDS = 50
-"""In one ledger; then a fresh one."""
+EACH = 60
+"""Kills in one ledger; then a fresh one."""
 
 
 def soak(kills: int, seed: int) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def soak(kills: int, seed: int) -> dict[str, Any]:
     while done < kills:
         with tempfile.TemporaryDirectory(prefix="twice-soak-") as folder:
             url = f"sqlite:///{folder}/ledger.db"
-            found = crash_rounds(url, ROUNDS, seed + counts["ledgers"], timeout=1800)
+            found = crash_rounds(url, EACH, seed + counts["ledgers"], timeout=1800)
         done += found.kills
         counts.update(found.counts)
         counts["ledgers"] += 1

@@ -19,6 +19,8 @@ from twice.core.outbox import EffectState
 from twice.ledgers.store import Ledger
 from twice.runtime.post import IN_FLIGHT, drain, render_released
 
+pytestmark = pytest.mark.timeout(300)  # real processes, on whatever machine there is
+
 S = EffectState
 P = SendPoint
 
@@ -55,7 +57,7 @@ def test_killed_before_and_after_each_step_the_receiver_acts_once_or_it_is_in_do
 
 @pytest.mark.kill
 def test_sixty_random_crashes_break_nothing_and_really_hit(memory: Path) -> None:
-    found = crash_rounds(f"sqlite:///{memory}/ledger.db", rounds=45, seed=8)
+    found = crash_rounds(f"sqlite:///{memory}/ledger.db", kills=60, seed=8)
     assert found.violations == []
     assert found.kills >= 60
     assert found.counts["plain in_doubt"] > 0, "the fault was hit"
