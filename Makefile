@@ -41,7 +41,7 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 
 # Every test has its own time limit; the session limit is the bound for all of them together.
 test: check ## check, then every other test: contracts, Spark, crashes, double fires (under 25 minutes)
-	@echo "all other tests" && $(BIN)/python -m pytest -q --ignore=tests/unit --session-timeout=4200 --durations=10 tests
+	@echo "all other tests" && $(BIN)/python -m pytest -q --ignore=tests/unit --session-timeout=4700 --durations=10 tests
 
 bench: $(READY) ## measure against hand-written Spark; results in bench/results
 	@mkdir -p bench/results
