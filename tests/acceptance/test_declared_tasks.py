@@ -140,7 +140,7 @@ def test_the_run_parameter_reads_tables_that_are_not_declared_and_they_are_recor
     )
     assert stocked.call("run", "loose", "--date", "2026-06-09").code == 0
     (attempt,) = stocked.call("history", "loose", "--output", "json").data["attempts"]
-    assert [leaf["kind"] for leaf in attempt["inputs"]] == ["delta"]
+    assert [leaf["kind"] for leaf in attempt["inputs"]] == ["delta", "table"]
 
 
 def test_a_task_that_reads_its_own_target_sees_what_it_published_before(stocked: Shop, spark: Any) -> None:
