@@ -210,6 +210,11 @@ class ModelLedger:
         intention = None if run.intention is None else Intention(*run.intention)
         return RunRecord(task, label, run.generation, run.attempt, intention, 1, "f", None, NOON, None, None)
 
+    def runs_of(self, task: str, labels: Sequence[str]) -> dict[str, RunRecord]:
+        """There is one slice, and one look at it."""
+        run = self.run(task, *labels)
+        return {} if run is None else {run.label: run}
+
 
 def _record(seen: Seen, state: AttemptState) -> AttemptRecord:
     until = NOON + HOUR if seen.held else None
