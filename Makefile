@@ -17,7 +17,7 @@ KILLS ?= 500
 SEED ?= 1
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s%s\n", $$1, $$2 }'
 
 setup: $(READY) ## virtual environment from the lock file, jars; instant when nothing changed
 
@@ -40,7 +40,7 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 	@echo "unit tests" && $(BIN)/python -m pytest -q tests/unit
 
 # Every test has its own time limit; the session limit is the bound for all of them together.
-test: check ## check, then every other test: contracts, Spark, crashes, double fires (under 25 minutes)
+test: check ## check, then every other test: contracts, Spark, crashes, double fires (under an hour)
 	@echo "all other tests" && $(BIN)/python -m pytest -q --ignore=tests/unit --session-timeout=4700 --durations=10 tests
 
 bench: $(READY) ## measure against hand-written Spark; results in bench/results
