@@ -86,6 +86,7 @@ def test_a_jvm_that_outlives_its_python_and_commits_late_neither_loses_nor_doubl
     zombie, rerun = two_workers
     zombie.tell(do="run", task="revenue", dates=["2026-06-09"], stop_jvm=True)
     told = zombie.hear()
+    assert "jvm" in told, told
     until(lambda: unread_bytes(told["port"]) >= told["size"], "the commit to be sent to the stopped JVM")
     os.kill(zombie.process.pid, signal.SIGKILL)
     zombie.process.wait(30)

@@ -34,8 +34,8 @@ def stopping_jvm(opened: OpenProject) -> Iterator[None]:
     gateway = opened.spark.sparkContext._gateway
     operation = Transaction._operation
 
-    def stopped(self: Transaction, predicate: str | None, note: str) -> Any:
-        made = operation(self, predicate, note)  # the last thing that needs an answer before the commit itself
+    def stopped(self: Transaction, *described: Any) -> Any:
+        made = operation(self, *described)  # the last thing that needs an answer before the commit itself
         child = os.fork()
         if child == 0:
             time.sleep(300)  # holds the pipe whose end would tell the JVM to leave
