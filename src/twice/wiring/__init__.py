@@ -34,6 +34,7 @@ from twice.wiring.targets import Targets
 if TYPE_CHECKING:
     from twice.core.outbox import EffectEvent, EffectRecord, EffectState
     from twice.core.ports import Frame, Sender
+    from twice.core.proof import Proof
     from twice.engine.doctor import Check
     from twice.engine.session import SessionSettings
     from twice.runtime.check import Difference
@@ -86,13 +87,17 @@ class OpenProject:
         return base(_session_settings(self.settings))
 
     @cached_property
+    def targets(self) -> Targets:
+        return Targets(self.settings)
+
+    @cached_property
     def shop(self) -> Workshop:
         from twice.engine.code import code_hash
         from twice.engine.spark import SparkEngine
         from twice.runtime.holder import this_process
         from twice.runtime.workshop import Workshop
 
-        targets = Targets(self.settings)
+        targets = self.targets
         return Workshop(
             project=self.project,
             ledger=self.ledger,
@@ -185,6 +190,16 @@ class OpenProject:
 
         slice_ = slice_named(task.scope, date)
         return result_frame(self.shop, task, (slice_,), Pins(self.shop, self.shop.engine.fresh()))
+
+    def prove(self, task: str, date: str | None, scenarios: Sequence[str] = ()) -> Proof:
+        """Play the scenarios with one slice, in a scratch copy: nothing of the project is written."""
+        from twice.proof.prove import prove_task
+        from twice.proof.scratch import Laboratory
+        from twice.wiring.delta import delta_target
+
+        declared = self.project.task(task)
+        slice_named(declared.scope, date)  # before a session is started for nothing
+        return prove_task(Laboratory(self.shop, delta_target, self.targets.folder), declared, date, scenarios)
 
     def mark(self, task: str) -> Mark:
         from twice.runtime.mark import incremental, show_mark

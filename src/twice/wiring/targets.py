@@ -40,6 +40,10 @@ class Targets:
             )
         return self._postgres(system, session)
 
+    def folder(self, table: TableName) -> str | None:
+        """Where a Delta table lies; None for a table of another system."""
+        return self._locate(table) if (table.format or self._settings.format) == DELTA else None
+
     def let_go(self, session: Any) -> None:
         """Close what was held open for a run's session. A second call finds nothing."""
         for held in self._snapshots.pop(session, {}).values():

@@ -1,0 +1,117 @@
+"""What a proof says: which scenarios were played with a task, and whether its table was the same after each. Pure.
+
+`proof.json` is `document()` of one or more proofs. Its fields only ever grow within one SCHEMA_VERSION.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+SCHEMA_VERSION = 1
+SHOWN = 3
+"""So many rows of a difference are shown side by side."""
+
+
+class Verdict(str, Enum):
+    SAME = "same"
+    CHANGED = "CHANGED"
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`name` is what --scenario takes; `what` is one line for people. Not by `default`: only on request."""
+
+    name: str
+    what: str
+    default: bool = True
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What probably makes the difference, the columns it reaches (none: whole rows), and the shortest remedy."""
+
+    name: str
+    columns: tuple[str, ...]
+    why: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One row side by side: after one clean run, and after the scenario. None: there is no such row there."""
+
+    clean: Mapping[str, Any] | None
+    other: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`columns` that differ (none: rows are there or not, as a whole); `rows` of the clean table that are not to be
+    found after the scenario (`missing`) and the other way round (`added`, of which `doubled` are copies)."""
+
+    columns: tuple[str, ...]
+    missing: int
+    added: int
+    doubled: int = 0
+    pairs: tuple[Pair, ...] = ()
+    causes: tuple[Cause, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows differ: a row with another value is one row, not two."""
+        return max(self.missing, self.added)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One scenario, played. `reason` says what was done and seen, or why it could not be."""
+
+    scenario: str
+    verdict: Verdict
+    reason: str
+    difference: Difference | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Proof:
+    """`label` is the slice's; `code_hash` the code that was proved; `notes` what a person should know."""
+
+    task: str
+    label: str
+    code_hash: str
+    at: datetime
+    trials: tuple[Trial, ...]
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> tuple[Trial, ...]:
+        return tuple(trial for trial in self.trials if trial.verdict is Verdict.CHANGED)
+
+    @property
+    def holds(self) -> bool:
+        """Nothing differed, and at least one scenario was really played."""
+        return not self.changed and any(trial.verdict is Verdict.SAME for trial in self.trials)
+
+
+def document(proofs: Sequence[Proof]) -> dict[str, Any]:
+    """`proof.json`: plain data, but for times."""
+    return {"schema_version": SCHEMA_VERSION, "proofs": [_proof(proof) for proof in proofs]}
+
+
+def _proof(proof: Proof) -> dict[str, Any]:
+    trials = [{**_trial(trial), "verdict": trial.verdict.value} for trial in proof.trials]
+    return {**asdict(proof), "at": proof.at.isoformat(), "holds": proof.holds, "trials": trials}
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    body = asdict(trial)
+    if trial.difference is not None:
+        body["difference"]["rows"] = trial.difference.rows
+    return body

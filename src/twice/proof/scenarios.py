@@ -1,0 +1,165 @@
+"""The scenarios: each disturbs a world in one way and asks whether its table is that of one clean run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from twice.core.failpoints import Action, Crash, Point, SendPoint, armed, crash_at
+from twice.core.proof import Difference, Scenario
+from twice.core.since import Since
+from twice.engine.fingerprint import row_hashes
+from twice.errors import TwiceError
+from twice.proof.bench import Bench, Clean
+from twice.proof.said import more_said, said
+from twice.proof.scratch import Disturbance, World
+
+Play = Callable[[Bench, Clean], "Seen"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was done, in words, and the first difference that showed."""
+
+    reason: str
+    difference: Difference | None = None
+
+
+class NotApplicable(Exception):
+    """This scenario says nothing about this task. Its message is the reason."""
+
+
+def twice(bench: Bench, clean: Clean) -> Seen:
+    """In the clean run's own world: run it again, then compute it again on purpose. What the second run says is
+    compared, too; a restated slice may speak again if its effects say so."""
+    world = clean.world
+    again = world.run(bench.slices)[-1]
+    spoken = more_said(clean.said, said(world))
+    if spoken is not None:
+        return Seen("run again", spoken)
+    told = f"the second run: {again.outcome.value}"
+    if world.task.write.restatable and not isinstance(world.task.scope, Since):
+        for slice_ in bench.slices:
+            world.run((slice_,), "restate")
+        told += "; computed again on purpose"
+    return Seen(told, bench.rows_differ(clean, world))
+
+
+_BEFORE_WRITING = (Point.AFTER_PLAN, Point.AFTER_CLAIM, Point.AFTER_LOOK, Point.AFTER_COMPUTE)
+
+
+def crash(bench: Bench, clean: Clean) -> Seen:
+    """Before a run writes anything, crashes differ only in the ledger: they are met one after the other in one world.
+    From then on each has a world of its own."""
+    steps: list[Sequence[Point | SendPoint]] = [_BEFORE_WRITING]
+    steps += [(point,) for point in Point if point not in _BEFORE_WRITING]
+    steps += [(point,) for point in SendPoint] if bench.task.effects else []
+    met: list[str] = []
+    for points in steps:
+        with bench.world() as world:
+            died = [point.value for point in points if _dies(bench, world, crash_at(point))]
+            met += died
+            world.run(bench.slices)
+            found = bench.difference(clean, world)
+            if found is not None:
+                return Seen(f"died at {', '.join(died)}, then run again", found)
+    return Seen(f"died at each of {len(met)} steps, then run again")
+
+
+def double_fire(bench: Bench, clean: Clean) -> Seen:
+    """The second fires while the first stands before its publish, with the first's lease run out: both get through to
+    the table, and one commit may land."""
+    with bench.world() as world:
+        ends: list[str] = []
+
+        def fire(passed: Point | SendPoint) -> None:
+            if passed is Point.PUBLISHING and not ends:
+                world.clock.pass_an_hour()
+                with armed(lambda _: None):
+                    ends.append(_end_of(bench, world))
+
+        with armed(fire):
+            first = _end_of(bench, world)
+        if not ends:
+            raise NotApplicable("the run had nothing to publish")
+        return Seen(f"two at once: the one {ends[0]}, the other {first}", bench.difference(clean, world))
+
+
+def parallelism(bench: Bench, clean: Clean) -> Seen:
+    for parts, adaptive in ((1, "false"), (8, "true")):
+        told = f"{parts} partitions, adaptive execution {'on' if adaptive == 'true' else 'off'}"
+        seen = _disturbed(bench, clean, told, Disturbance(_settings(parts, adaptive), _spread(parts)))
+        if seen.difference is not None:
+            return seen
+    return Seen("1 partition and 8, adaptive execution off and on")
+
+
+def row_order(bench: Bench, clean: Clean) -> Seen:
+    for descending in (False, True):
+        told = f"inputs in the order of a hash of their rows, {'descending' if descending else 'ascending'}"
+        seen = _disturbed(bench, clean, told, Disturbance(_settings(1, "false"), _ordered(descending)))
+        if seen.difference is not None:
+            return seen
+    return Seen("inputs in the order of a hash of their rows, and in the opposite one")
+
+
+def _disturbed(bench: Bench, clean: Clean, told: str, disturbance: Disturbance) -> Seen:
+    with bench.world(disturbance) as world:
+        world.run(bench.slices)
+        return Seen(told, bench.difference(clean, world))
+
+
+def _settings(parts: int, adaptive: str) -> dict[str, str]:
+    return {
+        "spark.sql.shuffle.partitions": str(parts),
+        "spark.sql.adaptive.enabled": adaptive,
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    }
+
+
+def _spread(parts: int) -> Callable[[DataFrame], DataFrame]:
+    def spread(frame: DataFrame) -> DataFrame:
+        return frame.coalesce(1) if parts == 1 else frame.repartition(parts, row_hashes(frame)[0])
+
+    return spread
+
+
+def _ordered(descending: bool) -> Callable[[DataFrame], DataFrame]:
+    def ordered(frame: DataFrame) -> DataFrame:
+        hashed = row_hashes(frame)[1]
+        return frame.coalesce(1).sortWithinPartitions(hashed.desc() if descending else hashed.asc())
+
+    return ordered
+
+
+def _end_of(bench: Bench, world: World) -> str:
+    """How a run ended, in a word: of two at once, one may be told that it lost."""
+    try:
+        return world.run(bench.slices)[-1].outcome.value
+    except TwiceError as error:
+        return error.code
+
+
+def _dies(bench: Bench, world: World, action: Action) -> bool:
+    """Whether the run met that step. An hour later, so that its lease is over."""
+    try:
+        with armed(action):
+            world.run(bench.slices)
+    except Crash:
+        world.clock.pass_an_hour()
+        return True
+    return False
+
+
+PLAYS: dict[str, tuple[Scenario, Play]] = {
+    scenario.name: (scenario, play)
+    for scenario, play in (
+        (Scenario("twice", "run again, and computed again on purpose"), twice),
+        (Scenario("crash", "died at every step, then run again"), crash),
+        (Scenario("double-fire", "two runs of one slice at once"), double_fire),
+        (Scenario("parallelism", "1 and 8 partitions, adaptive execution off and on"), parallelism),
+        (Scenario("row-order", "inputs in another order"), row_order),
+    )
+}

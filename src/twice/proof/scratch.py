@@ -1,0 +1,308 @@
+"""A world apart: a copy of the task's table, a ledger of its own, senders that only write down.
+
+Inputs are read from the user's tables, each pinned to the version it had when the proof began. Nothing of the user's
+is written: the copy is a shallow clone, whose log is in a temporary folder and refers to the user's data files.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.effect import Effect, Message, Result
+from twice.core.outbox import Answer, Delivered
+from twice.core.ports import Foreign, Held, Landed, Letter, Lost, Published, Sender, Shape, Staged, Target, Touched
+from twice.core.project import Project
+from twice.core.retry import Retry
+from twice.core.run import RunResult
+from twice.core.since import Since
+from twice.core.slice import Slice
+from twice.core.task import TableName, Task
+from twice.core.token import Kind, Note
+from twice.core.write import AppendRows, UpsertRows
+from twice.engine.spark import SparkEngine
+from twice.engine.suspects import REASONS
+from twice.errors import EnvironmentProblem, UsageError
+from twice.ledgers.store import Ledger
+from twice.proof.outside import watched
+from twice.runtime.plan import make_plan
+from twice.runtime.run_many import run_slices
+from twice.runtime.workshop import Workshop
+
+Frames = Callable[[DataFrame], DataFrame]
+"""What a scenario does to each input, as it reaches the task's function."""
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """The user's workshop, and what is needed to build another. `delta` binds a session to tables found by a
+    function; `folder` says where a table of the user's lies, None if that is no Delta table of a folder."""
+
+    shop: Workshop
+    delta: Callable[[Any, Callable[[TableName], str]], Target]
+    folder: Callable[[TableName], str | None]
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """How a world differs from an undisturbed one: Spark's settings, and what is done to the inputs."""
+
+    conf: Mapping[str, str] = field(default_factory=dict)
+    inputs: Frames | None = None
+
+
+UNDISTURBED = Disturbance()
+
+
+@dataclass
+class Ahead:
+    """The ledger's clock in a world: it can be put forward, so that no lease is waited for."""
+
+    by: timedelta = timedelta(0)
+
+    def now(self) -> datetime:
+        return SYSTEM_CLOCK.now() + self.by
+
+    def monotonic(self) -> float:
+        return SYSTEM_CLOCK.monotonic()
+
+    def pass_an_hour(self) -> None:
+        self.by += timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A sender that writes down what would have left."""
+
+    inner: Sender
+    sent: list[Letter]
+
+    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:
+        return self.inner.compose(effect, result, key, at)
+
+    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
+        leaving()
+        self.sent.append(letter)
+        return Delivered("written down, not sent: this is a proof")
+
+
+@dataclass(frozen=True)
+class Template:
+    """What every world is copied from: an empty ledger, and the table as it was (`version` None: there was none)."""
+
+    folder: Path
+    version: int | None
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger.db"
+
+    @property
+    def table(self) -> Path:
+        return self.folder / "table"
+
+
+@dataclass(frozen=True)
+class World:
+    """One scratch copy. `calls`: where the task's own code tried to call, beside its effects."""
+
+    folder: Path
+    shop: Workshop
+    task: Task
+    clock: Ahead
+    sent: list[Letter]
+    calls: list[str]
+
+    def run(self, slices: tuple[Slice, ...], kind: Kind = "run") -> tuple[RunResult, ...]:
+        return run_slices(self.shop, self.task, slices, kind, None)
+
+    def rows(self, session: SparkSession, version: int | None = None) -> DataFrame:
+        reader = session.read.format("delta")
+        return (reader if version is None else reader.option("versionAsOf", version)).load(str(self.folder / "table"))
+
+    def version(self, session: SparkSession) -> int | None:
+        return self.shop.target_of(self.task.target, session).published(self.task.target, ()).version
+
+    def close(self) -> None:
+        self.shop.ledger.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def make_template(lab: Laboratory, task: Task, slices: tuple[Slice, ...], folder: Path) -> Template:
+    """Clone the task's table. Reads the user's log; writes into `folder` alone."""
+    source = lab.folder(task.target)
+    if source is None:
+        raise UsageError(
+            f"{task.target} is not a Delta table, and only those can be copied for a proof",
+            where=task.name,
+            now="Nothing was run.",
+            fix="Prove a copy of the task that writes a Delta table.",
+        )
+    made = Template(folder, None)
+    folder.mkdir(parents=True)
+    Ledger.open(f"sqlite:///{made.ledger}").close()
+    # What was appended before cannot change what is appended now, and without its mark a task begins anew.
+    if isinstance(task.scope, Since) or isinstance(task.write.compile(()), AppendRows):
+        return made
+    with lab.shop.session() as session:
+        for version in _versions(lab, task, slices, session):
+            if _cloned(session, made.table, source, version):
+                return replace(made, version=version)
+    return made
+
+
+def _versions(lab: Laboratory, task: Task, slices: tuple[Slice, ...], session: SparkSession) -> Iterator[int]:
+    """From which version to copy: the one before the slice was published, so that publishing it is seen; or, where
+    the log does not know any more, the newest."""
+    target = lab.shop.target_of(task.target, session)
+    newest = target.published(task.target, ()).version
+    if newest is None:
+        return
+    if isinstance(task.write.compile(()), UpsertRows):
+        apps = make_plan(lab.shop.project.id, task, slices).app_ids
+        held = [found.version for app in apps for name, found in target.tokens(task.target, app).items() if name == app]
+        yield from (version - 1 for version in sorted(v for v in held if v)[:1])
+    yield newest
+
+
+def _cloned(session: SparkSession, to: Path, source: str, version: int) -> bool:
+    """Whether that version could still be copied."""
+    try:
+        session.sql(f"CREATE TABLE delta.`{to}` SHALLOW CLONE delta.`{source}` VERSION AS OF {version}").collect()
+    except AnalysisException:
+        return False
+    return True
+
+
+def make_world(
+    lab: Laboratory,
+    task: Task,
+    template: Template,
+    folder: Path,
+    pins: dict[TableName, int],
+    disturbance: Disturbance = UNDISTURBED,
+) -> World:
+    """A world as the template was. `pins` grows by the inputs that are met first."""
+    shutil.copytree(template.folder, folder)
+    clock, sent, calls = Ahead(), list[Letter](), list[str]()
+    played = _played(task, disturbance.inputs, calls)
+    base = lab.shop.engine
+    if not isinstance(base, SparkEngine):
+        raise EnvironmentProblem("a proof needs Spark: it compares tables")
+    project = lab.shop.project
+    own = project.located(task.target)
+
+    def target_of(table: TableName, session: Any) -> Target:
+        if project.located(table) == own:
+            return lab.delta(session, lambda _: str(folder / "table"))
+        return Pinned(lab.shop.target_of(table, session), pins)
+
+    code = lab.shop.code_hash(task)
+    shop = replace(
+        lab.shop,
+        # Tokens of another project: to this world the slice was never published, whatever the copy's log says.
+        project=Project(f"{project.id}_proof", {**project.tasks, task.name: played}, project.format),
+        ledger=Ledger.open(f"sqlite:///{folder / 'ledger.db'}", clock),
+        engine=Disturbed(base.base, disturbance.conf),
+        target_of=target_of,
+        code_hash=lambda _: code,
+        clock=clock,
+        senders={kind: Recorder(sender, sent) for kind, sender in lab.shop.senders.items()},
+        sends=True,
+    )
+    return World(folder, shop, played, clock, sent, calls)
+
+
+@dataclass(frozen=True)
+class Disturbed(SparkEngine):
+    """The engine with some settings in every session it makes."""
+
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    def fresh(self) -> SparkSession:
+        session = super().fresh()
+        for name, value in self.conf.items():
+            session.conf.set(name, value)
+        return session
+
+
+def _played(task: Task, inputs: Frames | None, calls: list[str]) -> Task:
+    """The task as it is played: past the guard, so that what it would refuse is seen; tried once; its code watched."""
+    disturb = inputs or (lambda frame: frame)
+
+    @functools.wraps(task.function)
+    def function(**given: Any) -> Any:
+        arguments = {name: _disturbed(value, disturb) for name, value in given.items()}
+        with watched() as heard:
+            try:
+                return task.function(**arguments)
+            finally:
+                calls.extend(heard)
+
+    policy = replace(task.policy, allow=tuple(REASONS), retry=Retry(attempts=1))
+    return replace(task, function=function, policy=policy)
+
+
+def _disturbed(value: Any, disturb: Frames) -> Any:
+    if isinstance(value, DataFrame):
+        return disturb(value)
+    if hasattr(value, "read") and hasattr(value, "slices"):  # the run itself: what it reads is an input too
+        return replace(value, read=lambda table: disturb(value.read(table)))
+    return value
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A table of the user's, for reading at one version in every world. What would write it is refused."""
+
+    inner: Target
+    pins: dict[TableName, int]
+
+    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
+        found = self.inner.published(table, app_ids)
+        if found.version is None:
+            return found
+        return replace(found, version=self.pins.setdefault(table, found.version))
+
+    def read(self, table: TableName, at: int | Staged | None = None) -> Any:
+        return self.inner.read(table, self.pins.get(table) if at is None else at)
+
+    def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
+        return self.inner.tokens(table, prefix)
+
+    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
+        return self.inner.provenance(table, app_id, generation)
+
+    def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
+        return self.inner.foreign(table, since, slices)
+
+    def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
+        return self.inner.touched(table, since, column)
+
+    def one_slice_only(self, table: TableName) -> str | None:
+        return self.inner.one_slice_only(table)
+
+    def prepare(self, table: TableName, *_: Any) -> Shape:
+        raise _not_ours(table)
+
+    def stage(self, table: TableName, *_: Any, **__: Any) -> Staged:
+        raise _not_ours(table)
+
+    def commit(self, staged: Staged, *_: Any) -> Landed | Lost:
+        raise _not_ours(staged.table)
+
+    def discard(self, table: TableName, *_: Any) -> int:
+        raise _not_ours(table)
+
+
+def _not_ours(table: TableName) -> AssertionError:
+    return AssertionError(f"a proof was about to write {table}, which is the user's")
