@@ -142,6 +142,28 @@ def test_a_lost_reply_is_settled_by_asking_the_target(bench: Bench, monkeypatch:
     assert bench.version == 1
 
 
+def test_a_lost_reply_that_may_still_land_keeps_its_staged_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = bench.declare(revenue_task(policy=Policy(retry=Retry(attempts=1))))
+
+    def breaks(*args: Any) -> Landed:
+        raise OutcomeUnknown("the commit's reply was lost", now="The table may hold the rows.")
+
+    monkeypatch.setattr(bench.target, "commit", breaks)
+    with pytest.raises(OutcomeUnknown):
+        bench.run(declared)
+    assert bench.leftovers, "a commit that is still on its way would publish files that are gone"
+
+
+def test_an_attempt_that_others_have_passed_is_not_recorded_as_published(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    crash(bench, declared, Point.AFTER_AUDIT)
+    wake_later(bench)
+    winner = bench.run(declared)
+    ends = {attempt.id: attempt.state for attempt in bench.ledger.attempts("revenue")}
+    assert ends.pop(winner.attempt) is AttemptState.PUBLISHED
+    assert list(ends.values()) == [AttemptState.SUPERSEDED]
+
+
 def test_a_lost_ledger_is_learnt_again_from_the_table(bench: Bench, tmp_path: Any) -> None:
     declared = bench.declare(revenue_task())
     bench.run(declared)

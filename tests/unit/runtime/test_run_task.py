@@ -5,14 +5,16 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from twice import Outcome, Policy, audit
+from twice import Outcome, Policy, Retry, audit
 from twice.core.failpoints import Point, armed
+from twice.core.ports import Leaf
 from twice.core.run import AttemptState
 from twice.errors import (
     AuditFailed,
@@ -24,11 +26,12 @@ from twice.errors import (
     RunError,
     SchemaDrift,
     SliceBusy,
+    StageMismatch,
     UserCodeError,
 )
 from twice.targets.memory import Rows
 
-from .conftest import DAY, NEXT, Bench, revenue_task, summed
+from .conftest import DAY, NEXT, Bench, ShiftedClock, revenue_task, summed
 
 
 def states(bench: Bench) -> list[str]:
@@ -254,6 +257,54 @@ def test_a_lease_taken_over_stops_the_slow_attempt_before_it_publishes(bench: Be
     with pytest.raises(LeaseLost):
         bench.run(bench.declare(revenue_task(slow)))
     assert bench.revenue == []
+
+
+class SleepingClock(ShiftedClock):
+    """The process itself sleeps: its own clock moves on with the others."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead.total_seconds()
+
+
+def test_an_attempt_that_slept_past_its_lease_lets_go_though_nobody_has_closed_it(bench: Bench) -> None:
+    clock = SleepingClock()
+    bench.shop = replace(bench.shop, clock=clock)
+
+    def slow(orders: Rows) -> Rows:
+        bench.clock.ahead = clock.ahead = timedelta(hours=1)
+        bench.ledger.claim(
+            "revenue", ["2026-06-09"], attempt="other", kind="run", holder="host:1", lease=timedelta(hours=3)
+        )
+        return summed(orders)
+
+    with pytest.raises(LeaseLost, match="silent for too long"):
+        bench.run(bench.declare(revenue_task(slow)))
+    assert bench.revenue == []
+
+
+def test_rows_that_got_lost_between_the_count_and_the_stage_stop_the_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = bench.target.stage
+
+    def lossy(table: Any, frame: Rows, *rest: Any, **named: Any) -> Any:
+        return stage(table, replace(frame, rows=frame.rows[1:]), *rest, **named)
+
+    monkeypatch.setattr(bench.target, "stage", lossy)
+    with pytest.raises(StageMismatch, match="0 rows were staged, but 1 rows of the slice were computed"):
+        bench.run(bench.declare(revenue_task(policy=Policy(retry=Retry(attempts=1)))))
+    assert bench.revenue == []
+    assert not bench.leftovers
+
+
+def test_inputs_without_a_version_are_computed_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        type(bench.shop.engine), "leaves", lambda self, frame, before: (Leaf("view", "somewhere", None),)
+    )
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    again = bench.run(declared)
+    assert (again.outcome, again.why) == (Outcome.PUBLISHED, "an input has no version to compare")
 
 
 def test_an_unexpected_error_is_a_run_error_with_its_cause(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,65 @@
+"""Every mutant of the list, also those that need PostgreSQL or a JVM, with a result file.
+
+    python tests/proof/soak_mutants.py
+
+First every named test runs on the source as it is: one that is red by itself would kill anything. The result goes to
+docs/proof/mutants.json. `make soak` runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.proof import mutants
+
+RESULT = ROOT / "docs" / "proof" / "mutants.json"
+
+
+def soak() -> dict[str, Any]:
+    started, listed = time.monotonic(), mutants.all_mutants()
+    tests = list(dict.fromkeys(test for mutant in listed for test in mutant.tests))
+    whole = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], cwd=ROOT)
+    command = [sys.executable, mutants.__file__, "--needs", "server", "--needs", "jvm"]
+    verdicts = []
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout or ():
+            verdicts.append(json.loads(line))
+            print(f"{len(verdicts)} of {len(listed)}: {line.strip()}", flush=True)
+    killed = {told["name"] for told in verdicts if told["killed"]}
+    return {
+        "what": "one protection of twice taken away at a time; the named tests must go red",
+        "commit": _git("rev-parse", "HEAD"),
+        "clean": not _git("status", "--porcelain", "--untracked-files=no"),
+        "mutants": len(listed),
+        "needs": dict(sorted(Counter(mutant.needs or "nothing" for mutant in listed).items())),
+        "tests": len(tests),
+        "green_without_a_mutant": whole.returncode == 0,
+        "killed": len(killed),
+        "survivors": [mutant.name for mutant in listed if mutant.name not in killed],
+        "minutes": round((time.monotonic() - started) / 60, 1),
+    }
+
+
+def _git(*args: str) -> str:
+    return subprocess.run(["git", *args], capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
+
+
+def main() -> int:
+    result = soak()
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+    return 1 if result["survivors"] or not result["green_without_a_mutant"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
