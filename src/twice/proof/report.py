@@ -1,0 +1,159 @@
+"""What a proof found, for people and for machines that collect results: a page, JUnit's XML, `proof.json`.
+
+The page needs nothing but itself: no script, no font, no picture from elsewhere. Everything that comes from a table or
+from a task's code is escaped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+from jinja2 import Environment, StrictUndefined
+
+from twice.core.proof import Pair, Proof, Trial, Verdict, document
+
+NAMES = ("proof.json", "proof.html", "junit.xml")
+
+_MARKS = {Verdict.SAME: ("same", "✓"), Verdict.CHANGED: ("changed", "✕"), Verdict.NOT_APPLICABLE: ("none", "–")}
+"""Each verdict's style and sign: it is told by the shape as well as by the colour."""
+
+_LONGEST = 300
+
+
+@dataclass(frozen=True)
+class Line:
+    """One column of two rows side by side."""
+
+    name: str
+    clean: str | None
+    other: str | None
+
+    @property
+    def differs(self) -> bool:
+        return self.clean != self.other
+
+
+def write_report(proofs: Sequence[Proof], folder: Path) -> tuple[Path, ...]:
+    """The three files. Written over those of an earlier proof; dying here leaves some of them old."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = (json.dumps(document(proofs), indent=2, default=str) + "\n", html(proofs), junit(proofs))
+    paths = tuple(folder / name for name in NAMES)
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8")
+    return paths
+
+
+def html(proofs: Sequence[Proof]) -> str:
+    """One page: every task and scenario, and below it each difference."""
+    scenarios = list(dict.fromkeys(trial.scenario for proof in proofs for trial in proof.trials))
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(
+        (files("twice.proof") / "templates" / "proof.html.jinja").read_text(encoding="utf-8")
+    )
+    return template.render(
+        proofs=proofs,
+        scenarios=scenarios,
+        trial_of=_trial_of,
+        mark=lambda verdict: _MARKS[verdict],
+        lines=_lines,
+        headline=headline,
+        counts=_counts(proofs),
+        changed=[(proof, trial) for proof in proofs for trial in proof.changed],
+        skipped=[(proof, trial) for proof in proofs for trial in proof.trials if trial.verdict is _SKIPPED],
+    )
+
+
+def junit(proofs: Sequence[Proof]) -> str:
+    """One suite for each proof, one case for each scenario; what was not applicable is skipped."""
+    root = Xml.Element("testsuites", _totals([trial for proof in proofs for trial in proof.trials]))
+    for proof in proofs:
+        name = f"{proof.task}[{proof.label}]"
+        suite = Xml.SubElement(
+            root, "testsuite", {"name": name, "timestamp": proof.at.isoformat()} | _totals(proof.trials)
+        )
+        for trial in proof.trials:
+            case = Xml.SubElement(
+                suite, "testcase", {"classname": name, "name": trial.scenario, "time": f"{trial.seconds:.3f}"}
+            )
+            if trial.verdict is _SKIPPED:
+                Xml.SubElement(case, "skipped", {"message": _printable(trial.reason)})
+            elif trial.verdict is Verdict.CHANGED:
+                Xml.SubElement(case, "failure", {"message": _printable(headline(trial))}).text = _printable(told(trial))
+    return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def headline(trial: Trial) -> str:
+    """What differed, in one line."""
+    found = trial.difference
+    if found is None or not (found.rows or found.columns):
+        return trial.reason
+    rows = f"{found.rows:,} row{'s' if found.rows != 1 else ''}"
+    if found.columns:
+        differ = "differs" if found.rows == 1 else "differ"
+        return (
+            f"{rows} {differ} in {', '.join(found.columns)}" if found.rows else f"differs in {', '.join(found.columns)}"
+        )
+    parts = [
+        f"{found.missing:,} missing" if found.missing else "",
+        f"{found.added:,} more than after one clean run" if found.added else "",
+        f"{found.doubled:,} of them copies" if found.doubled else "",
+    ]
+    return "rows: " + ", ".join(part for part in parts if part)
+
+
+def told(trial: Trial) -> str:
+    """The whole difference as plain text."""
+    found, lines = trial.difference, [f"{trial.scenario}: {trial.reason}", headline(trial)]
+    if found is None:
+        return "\n".join(lines)
+    for pair in found.pairs:
+        sides = [f"{line.name}: {line.clean} | {line.other}" for line in _lines(pair, found.columns) if line.differs]
+        lines.append("  " + "; ".join(sides))
+    lines += [f"likely: {cause.why}\nfix: {cause.fix}" for cause in found.causes]
+    return "\n".join(lines)
+
+
+_SKIPPED = Verdict.NOT_APPLICABLE
+
+
+def _trial_of(proof: Proof, scenario: str) -> Trial | None:
+    return next((trial for trial in proof.trials if trial.scenario == scenario), None)
+
+
+def _counts(proofs: Sequence[Proof]) -> Mapping[Verdict, int]:
+    trials = [trial.verdict for proof in proofs for trial in proof.trials]
+    return {verdict: trials.count(verdict) for verdict in Verdict}
+
+
+def _totals(trials: Sequence[Trial]) -> dict[str, str]:
+    return {
+        "tests": str(len(trials)),
+        "failures": str(sum(trial.verdict is Verdict.CHANGED for trial in trials)),
+        "skipped": str(sum(trial.verdict is _SKIPPED for trial in trials)),
+        "errors": "0",
+        "time": f"{sum(trial.seconds for trial in trials):.3f}",
+    }
+
+
+def _lines(pair: Pair, first: Sequence[str]) -> list[Line]:
+    """The columns that are said to differ come first. A side without the row has no values."""
+    names = list(dict.fromkeys([*first, *(pair.clean or ()), *(pair.other or ())]))
+    return [Line(name, _value(pair.clean, name), _value(pair.other, name)) for name in names]
+
+
+def _value(row: Mapping[str, Any] | None, name: str) -> str | None:
+    if row is None or name not in row:
+        return None
+    text = "NULL" if row[name] is None else str(row[name])
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _printable(text: str) -> str:
+    """XML cannot carry most control characters."""
+    return "".join(each if each in "\t\n" or each >= " " else "�" for each in text)
