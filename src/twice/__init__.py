@@ -16,6 +16,7 @@ from twice.core.since import Since
 from twice.core.task import Policy, read
 from twice.engine.keys import stable_row_hash, surrogate_key
 from twice.errors import EffectRefused, TwiceError
+from twice.identical import assert_identical
 from twice.strategies.append_once import append_once
 from twice.strategies.insert_new import insert_new
 from twice.strategies.merge import merge
@@ -45,6 +46,7 @@ __all__ = [
     "Whole",
     "WorkQueue",
     "append_once",
+    "assert_identical",
     "audit",
     "backfill",
     "call",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -177,11 +178,21 @@ def test_the_new_projects_own_tests_are_green(tmp_path: Path) -> None:
     root = tmp_path / "myshop"
     assert CliRunner().invoke(app, ["init", str(root)]).exit_code == 0
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--twice-scenario=twice",
+            "--twice-report=proof",
+            "-p",
+            "no:cacheprovider",
+        ],
         cwd=root,
         capture_output=True,
         text=True,
         timeout=110,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    assert "2 passed" in done.stdout
+    assert json.loads((root / "proof" / "proof.json").read_text())["proofs"][0]["holds"]

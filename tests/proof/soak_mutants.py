@@ -20,8 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.proof import mutants
-
-RESULT = ROOT / "docs" / "proof" / "mutants.json"
+from tests.proof.result_file import keep, of_this_source
 
 
 def soak() -> dict[str, Any]:
@@ -37,8 +36,7 @@ def soak() -> dict[str, Any]:
     killed = {told["name"] for told in verdicts if told["killed"]}
     return {
         "what": "one protection of twice taken away at a time; the named tests must go red",
-        "commit": _git("rev-parse", "HEAD"),
-        "clean": not _git("status", "--porcelain", "--untracked-files=no"),
+        **of_this_source(),
         "mutants": len(listed),
         "needs": dict(sorted(Counter(mutant.needs or "nothing" for mutant in listed).items())),
         "tests": len(tests),
@@ -49,15 +47,9 @@ def soak() -> dict[str, Any]:
     }
 
 
-def _git(*args: str) -> str:
-    return subprocess.run(["git", *args], capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
-
-
 def main() -> int:
     result = soak()
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    keep("mutants.json", result)
     return 1 if result["survivors"] or not result["green_without_a_mutant"] else 0
 
 

@@ -10,7 +10,8 @@ import twice
 def test_the_public_names_are_exactly_these() -> None:
     assert twice.__all__ == [
         *("BackfillResult", "Daily", "EffectRefused", "Every", "Hourly", "Inbox", "Monthly", "Outcome", "Policy"),
-        *("Result", "Retry", "RunResult", "Since", "TwiceError", "Whole", "WorkQueue", "append_once", "audit"),
+        *("Result", "Retry", "RunResult", "Since", "TwiceError", "Whole", "WorkQueue", "append_once"),
+        *("assert_identical", "audit"),
         *("backfill", "call", "days", "email", "hours", "insert_new", "merge", "read", "replace", "session"),
         *("slack", "sql_task", "stable_row_hash"),
         *("surrogate_key", "task", "webhook"),

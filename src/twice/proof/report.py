@@ -16,7 +16,7 @@ from xml.etree import ElementTree as Xml
 
 from jinja2 import Environment, StrictUndefined
 
-from twice.core.proof import Pair, Proof, Trial, Verdict, document
+from twice.core.proof import Difference, Pair, Proof, Trial, Verdict, document
 
 NAMES = ("proof.json", "proof.html", "junit.xml")
 
@@ -90,33 +90,47 @@ def junit(proofs: Sequence[Proof]) -> str:
 
 def headline(trial: Trial) -> str:
     """What differed, in one line."""
-    found = trial.difference
-    if found is None or not (found.rows or found.columns):
-        return trial.reason
-    rows = f"{found.rows:,} row{'s' if found.rows != 1 else ''}"
+    return (trial.difference and summary(trial.difference)) or trial.reason
+
+
+def summary(found: Difference) -> str:
+    """How much of two tables differs, in one line; empty where it is not the rows that do."""
     if found.columns:
-        differ = "differs" if found.rows == 1 else "differ"
-        return (
-            f"{rows} {differ} in {', '.join(found.columns)}" if found.rows else f"differs in {', '.join(found.columns)}"
-        )
+        names = ", ".join(found.columns)
+        rows = f"{found.rows:,} row{'' if found.rows == 1 else 's'} "
+        return f"{rows if found.rows else ''}differ{'s' if found.rows <= 1 else ''} in {names}"
     parts = [
         f"{found.missing:,} missing" if found.missing else "",
         f"{found.added:,} more than after one clean run" if found.added else "",
         f"{found.doubled:,} of them copies" if found.doubled else "",
     ]
-    return "rows: " + ", ".join(part for part in parts if part)
+    told = ", ".join(part for part in parts if part)
+    return f"rows: {told}" if told else ""
 
 
 def told(trial: Trial) -> str:
     """The whole difference as plain text."""
-    found, lines = trial.difference, [f"{trial.scenario}: {trial.reason}", headline(trial)]
-    if found is None:
-        return "\n".join(lines)
+    lines = [f"{trial.scenario}: {trial.reason}", headline(trial)]
+    if trial.difference is not None:
+        lines += side_by_side(trial.difference, ("clean", trial.scenario))
+        lines += [f"likely: {cause.why}\nfix: {cause.fix}" for cause in trial.difference.causes]
+    return "\n".join(dict.fromkeys(lines))
+
+
+def side_by_side(found: Difference, sides: tuple[str, str]) -> list[str]:
+    """The rows that are shown, a line for each: the values that differ, then those that tell which row it is."""
+    lines = []
     for pair in found.pairs:
-        sides = [f"{line.name}: {line.clean} | {line.other}" for line in _lines(pair, found.columns) if line.differs]
-        lines.append("  " + "; ".join(sides))
-    lines += [f"likely: {cause.why}\nfix: {cause.fix}" for cause in found.causes]
-    return "\n".join(lines)
+        there = _lines(pair, found.columns)
+        if pair.clean is None or pair.other is None:
+            only = sides[0] if pair.other is None else sides[1]
+            values = (f"{line.name}={line.clean if pair.other is None else line.other}" for line in there)
+            lines.append(f"  only {only}: {', '.join(values)}")
+            continue
+        odd = [f"{line.name}: {sides[0]} {line.clean}, {sides[1]} {line.other}" for line in there if line.differs]
+        same = [f"{line.name}={line.clean}" for line in there if not line.differs]
+        lines.append(f"  {'; '.join(odd)}" + (f"  where {', '.join(same)}" if same else ""))
+    return lines
 
 
 _SKIPPED = Verdict.NOT_APPLICABLE

@@ -150,7 +150,7 @@ def test_junit_stays_xml_whatever_stands_in_the_rows() -> None:
     odd = Difference(("name",), 1, 1, pairs=(Pair({"name": "a\x00b"}, {"name": "]]><c>"}),))
     text = junit([Proof("t", "x", "h", AT, (Trial("twice", Verdict.CHANGED, "run again", odd),), 1.0)])
     (failure,) = Xml.fromstring(text).iter("failure")
-    assert "name: a�b | ]]><c>" in (failure.text or "")
+    assert "name: clean a�b, twice ]]><c>" in (failure.text or "")
 
 
 def test_a_headline_counts_one_row_as_one() -> None:
