@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twice.api import backfill, session, sql_task, task
 from twice.core import audit
-from twice.core.backfill import BackfillResult
+from twice.core.backfill_result import BackfillResult
 from twice.core.effect import Result, call, email, slack, webhook
 from twice.core.retry import Retry
 from twice.core.run import Outcome, RunResult

@@ -8,17 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from twice.core.audit import Audit
-from twice.core.backfill import (
-    CHOICES,
-    DEFAULT,
-    BackfillResult,
-    BatchSize,
-    Request,
-    Standing,
-    as_result,
-    parse_batch,
-    parse_only,
-)
+from twice.core.backfill import CHOICES, DEFAULT, BatchSize, Request, Standing, parse_batch, parse_only
+from twice.core.backfill_result import BackfillResult, as_result
 from twice.core.effect import Effect, tidy_effects
 from twice.core.ports import Frame
 from twice.core.scope import Scope

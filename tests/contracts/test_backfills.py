@@ -12,17 +12,8 @@ import pytest
 from tests.contracts.ledger_processes import MINUTE
 from tests.postgres_server import PostgresServer
 
-from twice.core.backfill import (
-    BackfillPlan,
-    BackfillState,
-    BatchClaim,
-    BatchState,
-    Comparison,
-    PlannedBatch,
-    PlannedSlice,
-    Request,
-    SliceEnd,
-)
+from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.backfill_result import BackfillState, BatchClaim, BatchState, Comparison, SliceEnd
 from twice.ledgers.store import Ledger
 
 REQUEST = Request("revenue", "2026-01-01", "2026-01-06", batch=3)

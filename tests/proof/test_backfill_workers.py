@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from twice.config import load
-from twice.core.backfill import BackfillState, Request
+from twice.core.backfill import Request
+from twice.core.backfill_result import BackfillState
 from twice.wiring import OpenProject
 
 from .conftest import until

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
 from enum import Enum
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from twice.cli.backfill_text import print_end, print_plan, print_whole, record_data, record_line, result_data
 from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
-from twice.core.backfill import (
-    BackfillRecord,
-    BackfillResult,
-    BackfillState,
-    BatchState,
-    Request,
-    SliceReport,
-    as_result,
-    parse_batch,
-    parse_only,
-)
+from twice.core.backfill import Request, parse_batch, parse_only
+from twice.core.backfill_result import BackfillRecord, BackfillResult, as_result
 
 if TYPE_CHECKING:
     from twice.wiring import OpenProject
@@ -101,7 +90,7 @@ def start(
             if plan is None:
                 print(f"backfill {record.name}: resumed, {record.done} of {record.total} slices are done")
             else:
-                _print_plan(as_result(plan), stored=True)
+                print_plan(as_result(plan), stored=True)
         return _work(opened, record, parallel, output)
 
 
@@ -120,14 +109,9 @@ def show(
         result = opened.backfills.show(name)
         holders = opened.backfills.holders(name)
     if output is Format.json:
-        print_json({"backfill": _data(result), "workers": list(holders)})
+        print_json({"backfill": result_data(result), "workers": list(holders)})
         return 0
-    print(f"backfill {result.name}: {result.state.value}" + (f", workers: {', '.join(holders)}" if holders else ""))
-    for note in result.notes:
-        print(f"  note: {note}")
-    for slice_ in result.slices:
-        print(f"  {_line(slice_)}")
-    _print_end(result)
+    print_whole(result, holders)
     return 0
 
 
@@ -139,13 +123,12 @@ def list_(output: Output = Format.text, project: Folder = Path(), profile: Profi
     with open_project(project, profile) as opened:
         records = opened.backfills.all()
     if output is Format.json:
-        print_json({"backfills": [_record_data(record) for record in records]})
+        print_json({"backfills": [record_data(record) for record in records]})
     elif not records:
         print("no backfill yet\nnext: twice backfill TASK --from DATE --to DATE --dry-run")
     else:
         for record in records:
-            failed = f", {record.failed} failed" if record.failed else ""
-            print(f"{record.name}  {record.state.value}  {record.done}/{record.total} slices{failed}")
+            print(record_line(record))
     return 0
 
 
@@ -217,11 +200,11 @@ def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: St
             after = opened.backfills.work(record.name, tell, stop, parallel)
     result = opened.backfills.show(record.name)
     if output is Stream.json:
-        print_json({"backfill": _data(result)})
+        print_json({"backfill": result_data(result)})
     elif output is Stream.jsonl:
-        print_line({"event": "end", **_record_data(after)})
+        print_line({"event": "end", **record_data(after)})
     else:
-        _print_end(result)
+        print_end(result)
     if stop() and not result.complete:
         return 130
     return 1 if result.failed else 0
@@ -243,88 +226,7 @@ def _stop(name: str, verb: str, project: Path, profile: str | None) -> int:
 
 def _show_plan(plan: BackfillResult, output: Stream) -> int:
     if output is Stream.text:
-        _print_plan(plan, stored=False)
+        print_plan(plan, stored=False)
     else:
-        print_json({"plan": {**_data(plan), "left_out": dict(plan.left_out)}})
+        print_json({"plan": {**result_data(plan), "left_out": dict(plan.left_out)}})
     return 0
-
-
-def _print_plan(plan: BackfillResult, *, stored: bool) -> None:
-    print(f"backfill {plan.name}: {len(plan.slices)} slices" + ("" if stored else " (nothing is stored)"))
-    for key, group in groupby(plan.slices, lambda slice_: (slice_.task, slice_.standing, slice_.why)):
-        print(f"  {_range(list(group))}  {key[1]}: {key[2]}")
-    left = ", ".join(f"{count} {standing}" for standing, count in plan.left_out.items())
-    if left:
-        print(f"  left out: {left}")
-    again = sum(slice_.standing in ("published", "stale") for slice_ in plan.slices)
-    if plan.request.restate:
-        print(f"  {again} published slices will be computed again")
-    for note in plan.notes:
-        print(f"  note: {note}")
-    if not stored:
-        print("next: the same command without --dry-run" if plan.slices else "next: nothing is to do")
-
-
-def _range(slices: Sequence[SliceReport]) -> str:
-    first, last = slices[0], slices[-1]
-    if len(slices) == 1:
-        return f"{first.task}[{first.label}]"
-    return f"{first.task}[{first.label}..{last.label}]  {len(slices)} slices"
-
-
-def _print_end(result: BackfillResult) -> None:
-    print(f"{len(result.done)} of {len(result.slices)} slices are done" + _failed(result))
-    compared = [slice_ for slice_ in result.slices if slice_.comparison is not None]
-    changed = [slice_ for slice_ in compared if slice_.comparison is not None and not slice_.comparison.identical]
-    if compared:
-        print(f"restated: {len(compared) - len(changed)} IDENTICAL, {len(changed)} CHANGED")
-    for slice_ in changed:
-        print(f"  {slice_.task}[{slice_.label}] {slice_.comparison}")
-    for slice_ in result.failed:
-        told = (slice_.error or {}).get("what", "")
-        print(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {told}")
-    if not result.complete:
-        retries = "retries only what failed" if _only_failures(result) else "goes on with what is left"
-        print(f"next: twice backfill resume {result.name}   ({retries})")
-
-
-def _failed(result: BackfillResult) -> str:
-    return f", {len(result.failed)} failed" if result.failed else ""
-
-
-def _only_failures(result: BackfillResult) -> bool:
-    return result.state is BackfillState.FINISHED and bool(result.failed)
-
-
-def _line(slice_: SliceReport) -> str:
-    parts = [f"{slice_.task}[{slice_.label}]", f"{slice_.standing}: {slice_.why}", f"-> {slice_.state.value}"]
-    if slice_.state is BatchState.DONE:
-        rows = f", {slice_.rows:,} rows" if slice_.rows is not None else ""
-        parts.append(f"({slice_.outcome}{rows})")
-    return "  ".join(parts)
-
-
-def _data(result: BackfillResult) -> dict[str, Any]:
-    return {
-        "name": result.name,
-        "state": result.state.value,
-        "request": result.request.to_data(),
-        "done": len(result.done),
-        "failed": len(result.failed),
-        "notes": list(result.notes),
-        "slices": [{**asdict(slice_), "state": slice_.state.value} for slice_ in result.slices],
-    }
-
-
-def _record_data(record: BackfillRecord) -> dict[str, Any]:
-    return {
-        "name": record.name,
-        "state": record.state.value,
-        "request": record.request.to_data(),
-        "created": record.created,
-        "total": record.total,
-        "done": record.done,
-        "failed": record.failed,
-        "open": record.open,
-        "rows": record.rows,
-    }

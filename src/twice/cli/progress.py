@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twice.cli.options import SCHEMA_VERSION, plain
-from twice.core.backfill import BackfillRecord
+from twice.core.backfill_result import BackfillRecord
 
 if TYPE_CHECKING:
     from twice.runtime.worker import Event, Stop

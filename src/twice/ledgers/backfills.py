@@ -7,31 +7,26 @@ slices and, in the end, by the target.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, ScalarSelect, Select, and_, bindparam, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, ScalarSelect, Select, and_, exists, or_, select, update
 
-from twice.core.backfill import (
+from twice.core.backfill import BackfillPlan, Request, halves
+from twice.core.backfill_result import (
     OPEN,
-    BackfillPlan,
     BackfillRecord,
     BackfillState,
     BatchClaim,
     BatchRecord,
     BatchState,
-    Comparison,
-    PlannedSlice,
-    Request,
     SliceEnd,
-    halves,
 )
+from twice.ledgers.backfill_plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
 from twice.ledgers.outage import Outage, outliving
-from twice.ledgers.schema import backfills, batches, insert_or, needs, planned
+from twice.ledgers.schema import backfills, batches, insert_or, needs
 
 _OPEN = [state.value for state in OPEN]
 
@@ -65,25 +60,25 @@ class Backfills:
             stored = put.on_conflict_do_nothing().returning(backfills.c.name)
             if connection.execute(stored).one_or_none() is None:
                 return False
-            _insert_batches(connection, plan)
+            insert_plan(connection, plan)
             return True
 
     @outliving
     def record(self, name: str) -> BackfillRecord | None:
         with self._reading() as connection:
-            return next(iter(_records(connection, name)), None)
+            return next(iter(records_of(connection, name)), None)
 
     @outliving
     def records(self) -> tuple[BackfillRecord, ...]:
         """Oldest first."""
         with self._reading() as connection:
-            return _records(connection, None)
+            return records_of(connection, None)
 
     @outliving
     def batches(self, name: str) -> tuple[BatchRecord, ...]:
         """In the order they are taken."""
         with self._reading() as connection:
-            return _batch_records(connection, name)
+            return batches_of(connection, name)
 
     @outliving
     def move(self, name: str, before: Sequence[BackfillState], after: BackfillState) -> bool:
@@ -142,7 +137,7 @@ class Backfills:
                 return None
             request = connection.execute(select(backfills.c.request).where(backfills.c.name == name)).scalar_one()
             silent = Request.from_data(json.loads(request)).silent
-            slices = _slices_of(connection, name, number)
+            slices = slices_of(connection, name, number)
             return BatchClaim(name, number, taken.tries, taken.task, slices, taken.kind, silent)
 
     @outliving
@@ -174,8 +169,7 @@ class Backfills:
             values = {"state": BatchState.DONE.value, "holder": None, "until": None, "seconds": seconds, "error": None}
             if connection.execute(_of(claim).values(values)).rowcount != 1:
                 return False
-            if ends:
-                connection.execute(_ENDED, [_ended(claim, end) for end in ends])
+            write_ends(connection, claim, ends)
             return True
 
     @outliving
@@ -203,31 +197,8 @@ class Backfills:
             found = connection.execute(_of(claim).values(values).returning(batches.c.position)).scalar_one_or_none()
             if found is None:
                 return False
-            _insert_part(connection, claim, second, found)
+            insert_part(connection, claim, second, found)
             return True
-
-
-_ENDED = (
-    update(planned)
-    .where(
-        planned.c.backfill == bindparam("of_backfill"),
-        planned.c.task == bindparam("of_task"),
-        planned.c.label == bindparam("of_label"),
-    )
-    .values({name: bindparam(f"new_{name}") for name in ("outcome", "rows", "fingerprint", "comparison")})
-)
-
-
-def _ended(claim: BatchClaim, end: SliceEnd) -> dict[str, Any]:
-    return {
-        "of_backfill": claim.backfill,
-        "of_task": claim.task,
-        "of_label": end.label,
-        "new_outcome": end.outcome,
-        "new_rows": end.rows,
-        "new_fingerprint": end.fingerprint,
-        "new_comparison": None if end.comparison is None else json.dumps(asdict(end.comparison), sort_keys=True),
-    }
 
 
 def _of(claim: BatchClaim) -> Any:
@@ -271,75 +242,6 @@ def _claimable(name: str, now: datetime) -> Select[int]:
     )
 
 
-def _insert_batches(connection: Connection, plan: BackfillPlan) -> None:
-    if not plan.batches:
-        return
-    connection.execute(
-        insert(batches),
-        [
-            {
-                "backfill": plan.name,
-                "number": batch.number,
-                "task": batch.task,
-                "kind": batch.kind,
-                "position": at,
-                "state": BatchState.PENDING.value,
-                "tries": 0,
-            }
-            for at, batch in enumerate(plan.batches)
-        ],
-    )
-    connection.execute(
-        insert(planned),
-        [
-            {**asdict(slice_), "backfill": plan.name, "task": batch.task, "number": batch.number}
-            for batch in plan.batches
-            for slice_ in batch.slices
-        ],
-    )
-    wanted = [
-        {"backfill": plan.name, "number": batch.number, "needed": needed}
-        for batch in plan.batches
-        for needed in batch.needs
-    ]
-    if wanted:
-        connection.execute(insert(needs), wanted)
-
-
-def _insert_part(connection: Connection, claim: BatchClaim, part: Sequence[PlannedSlice], position: int) -> None:
-    of_backfill = batches.c.backfill == claim.backfill
-    number = connection.execute(select(func.max(batches.c.number)).where(of_backfill)).scalar_one() + 1
-    connection.execute(
-        insert(batches).values(
-            backfill=claim.backfill,
-            number=number,
-            task=claim.task,
-            kind=claim.kind,
-            position=position,
-            state=BatchState.PENDING.value,
-            tries=0,
-        )
-    )
-    connection.execute(
-        update(planned)
-        .where(
-            planned.c.backfill == claim.backfill,
-            planned.c.task == claim.task,
-            planned.c.label.in_([slice_.label for slice_ in part]),
-        )
-        .values(number=number)
-    )
-    known = connection.execute(select(needs).where(needs.c.backfill == claim.backfill)).all()
-    rows = [
-        {"backfill": claim.backfill, "number": number, "needed": n.needed} for n in known if n.number == claim.number
-    ]
-    rows += [
-        {"backfill": claim.backfill, "number": n.number, "needed": number} for n in known if n.needed == claim.number
-    ]
-    if rows:
-        connection.execute(insert(needs), rows)
-
-
 def _skip_what_needs(connection: Connection, name: str, number: int, error: Mapping[str, str]) -> None:
     """What needs a failed batch, and what needs that in turn: its input would be wrong."""
     told = json.dumps({"code": "skipped", "what": f"it needs {error.get('where') or 'a slice that failed'}"})
@@ -354,80 +256,3 @@ def _skip_what_needs(connection: Connection, name: str, number: int, error: Mapp
         connection.execute(
             update(batches).where(*pending, batches.c.number == one).values(state=BatchState.SKIPPED.value, error=told)
         )
-
-
-def _slices_of(connection: Connection, name: str, number: int) -> tuple[PlannedSlice, ...]:
-    chosen = select(planned).where(planned.c.backfill == name, planned.c.number == number).order_by(planned.c.label)
-    return tuple(_planned(row) for row in connection.execute(chosen))
-
-
-def _planned(row: Any) -> PlannedSlice:
-    return PlannedSlice(row.label, row.standing, row.why, row.generation)
-
-
-def _records(connection: Connection, name: str | None) -> tuple[BackfillRecord, ...]:
-    chosen = select(backfills).order_by(backfills.c.created, backfills.c.name)
-    counted = (
-        select(
-            batches.c.backfill, batches.c.state, func.count().label("slices"), func.sum(planned.c.rows).label("rows")
-        )
-        .join(planned, and_(planned.c.backfill == batches.c.backfill, planned.c.number == batches.c.number))
-        .group_by(batches.c.backfill, batches.c.state)
-    )
-    if name is not None:
-        chosen, counted = chosen.where(backfills.c.name == name), counted.where(batches.c.backfill == name)
-    slices: dict[str, dict[BatchState, int]] = defaultdict(dict)
-    rows: dict[str, int] = defaultdict(int)
-    for row in connection.execute(counted):
-        slices[row.backfill][BatchState(row.state)] = row.slices
-        rows[row.backfill] += int(row.rows or 0)
-    return tuple(
-        BackfillRecord(
-            row.name,
-            Request.from_data(json.loads(row.request)),
-            BackfillState(row.state),
-            row.created,
-            slices[row.name],
-            rows[row.name],
-            tuple(json.loads(row.notes)),
-        )
-        for row in connection.execute(chosen)
-    )
-
-
-def _batch_records(connection: Connection, name: str) -> tuple[BatchRecord, ...]:
-    slices: dict[int, list[PlannedSlice]] = defaultdict(list)
-    ends: dict[int, list[SliceEnd]] = defaultdict(list)
-    for row in connection.execute(select(planned).where(planned.c.backfill == name).order_by(planned.c.label)):
-        slices[row.number].append(_planned(row))
-        if row.outcome is not None:
-            ends[row.number].append(_end(row))
-    needed: dict[int, list[int]] = defaultdict(list)
-    for row in connection.execute(select(needs).where(needs.c.backfill == name).order_by(needs.c.needed)):
-        needed[row.number].append(row.needed)
-    chosen = select(batches).where(batches.c.backfill == name).order_by(batches.c.position, batches.c.number)
-    return tuple(
-        BatchRecord(
-            row.number,
-            row.task,
-            BatchState(row.state),
-            tuple(slices[row.number]),
-            tuple(ends[row.number]),
-            tuple(needed[row.number]),
-            row.holder,
-            row.until,
-            row.tries,
-            None if row.error is None else json.loads(row.error),
-            row.seconds,
-        )
-        for row in connection.execute(chosen)
-    )
-
-
-def _end(row: Any) -> SliceEnd:
-    comparison = None
-    if row.comparison is not None:
-        told = json.loads(row.comparison)
-        sums = {name: (old, new) for name, (old, new) in told["sums"].items()}
-        comparison = Comparison(told["identical"], told["rows_before"], told["rows"], sums)
-    return SliceEnd(row.label, row.outcome, row.rows, row.fingerprint, comparison)

@@ -6,18 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from twice.core.backfill import (
-    BackfillPlan,
-    BackfillRecord,
-    BackfillState,
-    BatchState,
-    PlannedBatch,
-    PlannedSlice,
-    Request,
-    Standing,
-    batch_size,
-    neighbours,
-)
+from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request, Standing, batch_size, neighbours
+from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope

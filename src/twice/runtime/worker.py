@@ -11,15 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from twice.core.backfill import (
-    BackfillRecord,
-    BackfillState,
-    BatchClaim,
-    Comparison,
-    PlannedSlice,
-    SliceEnd,
-    neighbours,
-)
+from twice.core.backfill import PlannedSlice, neighbours
+from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
 from twice.core.run import Outcome, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice

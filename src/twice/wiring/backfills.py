@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twice.core.backfill import BackfillPlan, BackfillRecord, BackfillResult, BackfillState, Request, report
+from twice.core.backfill import BackfillPlan, Request
+from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, report
 
 if TYPE_CHECKING:
     from twice.runtime.worker import Stop, Tell

@@ -13,7 +13,8 @@ import pytest
 from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, read, task
 from twice import replace as replace_rows
 from twice.core.audit import Audit
-from twice.core.backfill import BackfillPlan, BackfillRecord, BackfillState, BatchState, Request, Standing
+from twice.core.backfill import BackfillPlan, Request, Standing
+from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column
 from twice.core.project import assemble

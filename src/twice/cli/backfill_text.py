@@ -1,0 +1,106 @@
+"""What the commands about backfills say: a plan, a backfill as it is now, how it ended; as text and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, BatchState, SliceReport
+
+
+def print_plan(plan: BackfillResult, *, stored: bool) -> None:
+    print(f"backfill {plan.name}: {len(plan.slices)} slices" + ("" if stored else " (nothing is stored)"))
+    for key, group in groupby(plan.slices, lambda slice_: (slice_.task, slice_.standing, slice_.why)):
+        print(f"  {_range(list(group))}  {key[1]}: {key[2]}")
+    left = ", ".join(f"{count} {standing}" for standing, count in plan.left_out.items())
+    if left:
+        print(f"  left out: {left}")
+    again = sum(slice_.standing in ("published", "stale") for slice_ in plan.slices)
+    if plan.request.restate:
+        print(f"  {again} published slices will be computed again")
+    for note in plan.notes:
+        print(f"  note: {note}")
+    if not stored:
+        print("next: the same command without --dry-run" if plan.slices else "next: nothing is to do")
+
+
+def print_whole(result: BackfillResult, holders: Sequence[str]) -> None:
+    """Every slice, why it is in it and what became of it."""
+    print(f"backfill {result.name}: {result.state.value}" + (f", workers: {', '.join(holders)}" if holders else ""))
+    for note in result.notes:
+        print(f"  note: {note}")
+    for slice_ in result.slices:
+        print(f"  {_line(slice_)}")
+    print_end(result)
+
+
+def record_line(record: BackfillRecord) -> str:
+    failed = f", {record.failed} failed" if record.failed else ""
+    return f"{record.name}  {record.state.value}  {record.done}/{record.total} slices{failed}"
+
+
+def print_end(result: BackfillResult) -> None:
+    print(f"{len(result.done)} of {len(result.slices)} slices are done" + _failed(result))
+    compared = [slice_ for slice_ in result.slices if slice_.comparison is not None]
+    changed = [slice_ for slice_ in compared if slice_.comparison is not None and not slice_.comparison.identical]
+    if compared:
+        print(f"restated: {len(compared) - len(changed)} IDENTICAL, {len(changed)} CHANGED")
+    for slice_ in changed:
+        print(f"  {slice_.task}[{slice_.label}] {slice_.comparison}")
+    for slice_ in result.failed:
+        told = (slice_.error or {}).get("what", "")
+        print(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {told}")
+    if not result.complete:
+        retries = "retries only what failed" if _only_failures(result) else "goes on with what is left"
+        print(f"next: twice backfill resume {result.name}   ({retries})")
+
+
+def result_data(result: BackfillResult) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "state": result.state.value,
+        "request": result.request.to_data(),
+        "done": len(result.done),
+        "failed": len(result.failed),
+        "notes": list(result.notes),
+        "slices": [{**asdict(slice_), "state": slice_.state.value} for slice_ in result.slices],
+    }
+
+
+def record_data(record: BackfillRecord) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "state": record.state.value,
+        "request": record.request.to_data(),
+        "created": record.created,
+        "total": record.total,
+        "done": record.done,
+        "failed": record.failed,
+        "open": record.open,
+        "rows": record.rows,
+    }
+
+
+def _range(slices: Sequence[SliceReport]) -> str:
+    first, last = slices[0], slices[-1]
+    if len(slices) == 1:
+        return f"{first.task}[{first.label}]"
+    return f"{first.task}[{first.label}..{last.label}]  {len(slices)} slices"
+
+
+def _failed(result: BackfillResult) -> str:
+    return f", {len(result.failed)} failed" if result.failed else ""
+
+
+def _only_failures(result: BackfillResult) -> bool:
+    return result.state is BackfillState.FINISHED and bool(result.failed)
+
+
+def _line(slice_: SliceReport) -> str:
+    parts = [f"{slice_.task}[{slice_.label}]", f"{slice_.standing}: {slice_.why}", f"-> {slice_.state.value}"]
+    if slice_.state is BatchState.DONE:
+        rows = f", {slice_.rows:,} rows" if slice_.rows is not None else ""
+        parts.append(f"({slice_.outcome}{rows})")
+    return "  ".join(parts)

@@ -1,0 +1,191 @@
+"""What becomes of a backfill: its batches in the hands of workers, how each slice ended, and the report of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from twice.core.backfill import BackfillPlan, PlannedSlice, Request, Standing
+from twice.core.token import Kind
+
+
+class BackfillState(str, Enum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+
+
+class BatchState(str, Enum):
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # a batch it needs failed
+
+
+OPEN = (BatchState.PENDING, BatchState.CLAIMED)
+"""What is still to do, or being done."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a restated slice holds now, beside what it held. `sums` are those of the numeric columns that differ."""
+
+    identical: bool
+    rows_before: int | None
+    rows: int
+    sums: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.identical:
+            return "IDENTICAL"
+        rows = f"{self.rows - self.rows_before:+,} rows" if self.rows_before is not None else f"{self.rows:,} rows"
+        return ", ".join([f"CHANGED: {rows}", *(f"{name} {old} -> {new}" for name, (old, new) in self.sums.items())])
+
+
+@dataclass(frozen=True)
+class SliceEnd:
+    """How one slice of a batch ended well."""
+
+    label: str
+    outcome: str
+    rows: int | None = None
+    fingerprint: str | None = None
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True)
+class BatchClaim:
+    """A batch in one worker's hands. `tries` tells a slow worker from the one that followed."""
+
+    backfill: str
+    number: int
+    tries: int
+    task: str
+    slices: tuple[PlannedSlice, ...]
+    kind: Kind
+    silent: bool
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(slice_.label for slice_ in self.slices)
+
+
+@dataclass(frozen=True)
+class BatchRecord:
+    """A batch as the ledger knows it. `ends` has the slices that ended well."""
+
+    number: int
+    task: str
+    state: BatchState
+    slices: tuple[PlannedSlice, ...]
+    ends: tuple[SliceEnd, ...] = ()
+    needs: tuple[int, ...] = ()
+    holder: str | None = None
+    until: datetime | None = None
+    tries: int = 0
+    error: Mapping[str, str] | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class BackfillRecord:
+    name: str
+    request: Request
+    state: BackfillState
+    created: datetime
+    slices: Mapping[BatchState, int]
+    rows: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(self.slices.values())
+
+    @property
+    def done(self) -> int:
+        return self.slices.get(BatchState.DONE, 0)
+
+    @property
+    def failed(self) -> int:
+        return self.slices.get(BatchState.FAILED, 0) + self.slices.get(BatchState.SKIPPED, 0)
+
+    @property
+    def open(self) -> int:
+        return sum(self.slices.get(state, 0) for state in OPEN)
+
+    @property
+    def complete(self) -> bool:
+        return self.done == self.total
+
+
+@dataclass(frozen=True)
+class SliceReport:
+    """One slice of a backfill: why it is in it, and what became of it."""
+
+    task: str
+    label: str
+    standing: Standing
+    why: str
+    state: BatchState
+    outcome: str | None = None
+    rows: int | None = None
+    comparison: Comparison | None = None
+    error: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class BackfillResult:
+    """A backfill as it is now. `left_out` is known only of one that was planned just now."""
+
+    name: str
+    request: Request
+    state: BackfillState
+    slices: tuple[SliceReport, ...]
+    notes: tuple[str, ...] = ()
+    left_out: Mapping[Standing, int] = field(default_factory=dict)
+
+    @property
+    def done(self) -> tuple[SliceReport, ...]:
+        return tuple(slice_ for slice_ in self.slices if slice_.state is BatchState.DONE)
+
+    @property
+    def failed(self) -> tuple[SliceReport, ...]:
+        """What failed, and what was skipped because of it."""
+        return tuple(s for s in self.slices if s.state in (BatchState.FAILED, BatchState.SKIPPED))
+
+    @property
+    def complete(self) -> bool:
+        return len(self.done) == len(self.slices)
+
+
+def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillResult:
+    """What the ledger knows of a backfill, slice by slice."""
+    slices = []
+    for batch in batches:
+        ends = {end.label: end for end in batch.ends}
+        for slice_ in batch.slices:
+            end = ends.get(slice_.label, SliceEnd(slice_.label, ""))
+            slices.append(
+                SliceReport(
+                    batch.task,
+                    slice_.label,
+                    slice_.standing,
+                    slice_.why,
+                    batch.state,
+                    end.outcome or None,
+                    end.rows,
+                    end.comparison,
+                    batch.error,
+                )
+            )
+    return BackfillResult(record.name, record.request, record.state, tuple(slices), record.notes)
+
+
+def as_result(plan: BackfillPlan) -> BackfillResult:
+    """A plan that nobody has begun to carry out."""
+    slices = tuple(SliceReport(t, s.label, s.standing, s.why, BatchState.PENDING) for t, s in plan.slices)
+    return BackfillResult(plan.name, plan.request, BackfillState.RUNNING, slices, plan.notes, plan.left_out)
