@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from twice.cli.backfill_text import print_end, print_plan, print_whole, record_data, record_line, result_data
+from twice.cli.backfill_text import (
+    print_end,
+    print_plan,
+    print_whole,
+    record_data,
+    record_line,
+    result_data,
+    resumed_line,
+)
 from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
 from twice.core.backfill import Request, parse_batch, parse_only
 from twice.core.backfill_result import BackfillRecord, BackfillResult, as_result
@@ -88,7 +96,7 @@ def start(
         record, plan = opened.backfills.start(request, name)
         if output is Stream.text:
             if plan is None:
-                print(f"backfill {record.name}: resumed, {record.done} of {record.total} slices are done")
+                print(resumed_line(record))
             else:
                 print_plan(as_result(plan), stored=True)
         return _work(opened, record, parallel, output)
@@ -158,6 +166,8 @@ def resume(
 
     with open_project(project, profile) as opened:
         record = opened.backfills.resume(name)
+        if output is Stream.text:
+            print(resumed_line(record))
         return _work(opened, record, parallel, output)
 
 
@@ -191,9 +201,10 @@ def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: St
     from twice.runtime.worker import Stop
 
     stop = Stop.never()
+    opened.backfills.ready()
     with interruptible(stop):
         if output is Stream.text and sys.stdout.isatty():
-            with Live(opened.backfills, record) as live:
+            with Live(lambda: opened.backfills.progress(record.name)) as live:
                 after = opened.backfills.work(record.name, live, stop, parallel)
         else:
             tell = Lines(record) if output is Stream.text else JsonLines() if output is Stream.jsonl else _quiet

@@ -41,6 +41,10 @@ def record_line(record: BackfillRecord) -> str:
     return f"{record.name}  {record.state.value}  {record.done}/{record.total} slices{failed}"
 
 
+def resumed_line(record: BackfillRecord) -> str:
+    return f"backfill {record.name}: resumed, {record.done} of {record.total} slices are done"
+
+
 def print_end(result: BackfillResult) -> None:
     print(f"{len(result.done)} of {len(result.slices)} slices are done" + _failed(result))
     compared = [slice_ for slice_ in result.slices if slice_.comparison is not None]

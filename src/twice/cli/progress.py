@@ -6,7 +6,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import FrameType
@@ -16,8 +16,9 @@ from twice.cli.options import SCHEMA_VERSION, plain
 from twice.core.backfill_result import BackfillRecord
 
 if TYPE_CHECKING:
+    from rich.console import Console, Group
+
     from twice.runtime.worker import Event, Stop
-    from twice.wiring.backfills import ProjectBackfills
 
 
 class Teller(Protocol):
@@ -58,15 +59,22 @@ class JsonLines:
 
 
 class Live:
-    """A table that is drawn again as batches end: done, rows per second, time left, workers, failures."""
+    """A table that is drawn again every second: done, rows per second, time left, workers, failures. All of it is
+    read from the ledger, so other workers' slices show too. `look` gives the backfill as it is, and its workers."""
 
-    def __init__(self, backfills: ProjectBackfills, record: BackfillRecord) -> None:
+    def __init__(
+        self,
+        look: Callable[[], tuple[BackfillRecord, int]],
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         from rich.live import Live as RichLive
 
-        self._backfills, self._name = backfills, record.name
-        self._began, self._done, self._rows = time.monotonic(), record.done, record.rows
+        self._look, self._clock = look, clock
+        before, _ = look()
+        self._began, self._done, self._rows = clock(), before.done, before.rows
         self._last = ""
-        self._live = RichLive(self._table(record), refresh_per_second=4, redirect_stderr=False)
+        self._live = RichLive(get_renderable=self._drawn, console=console, refresh_per_second=1, redirect_stderr=False)
 
     def __enter__(self) -> Live:
         self._live.__enter__()
@@ -77,24 +85,28 @@ class Live:
 
     def __call__(self, event: Event) -> None:
         self._last = told(event)
-        self._live.update(self._table(self._backfills.record(self._name)))
+        self._live.refresh()
 
-    def _table(self, record: BackfillRecord) -> Any:
+    def _drawn(self) -> Group:
+        from rich.console import Group
         from rich.table import Table
+        from rich.text import Text
 
-        took = time.monotonic() - self._began
+        record, workers = self._look()
+        took = self._clock() - self._began
         made = record.done - self._done
-        table = Table(title=f"backfill {record.name}", caption=self._last)
+        # As text: in markup `revenue[all]` would be a tag.
+        table = Table(title=Text(f"backfill {record.name}: {record.state.value}"))
         for head in ("slices", "rows/s", "time left", "workers", "failed"):
             table.add_column(head, justify="right")
         table.add_row(
             f"{record.done:,}/{record.total:,}",
             f"{(record.rows - self._rows) / took:,.0f}" if made and took else "-",
             duration(took / made * record.open) if made else "-",
-            str(len(self._backfills.holders(record.name))),
+            str(workers),
             str(record.failed),
         )
-        return table
+        return Group(table, Text(self._last))
 
 
 def told(event: Event) -> str:

@@ -196,11 +196,12 @@ class TimeScope:
         return local
 
     def _walk(self, first: Slice, end: datetime) -> Iterator[Slice]:
-        at = first
+        at, local = first, self._local_start(first)
         while at.start < end:
             if at.start < at.end:  # a day that a zone skipped has no instants and no slice
                 yield at
-            at = self._slice(self._following(self._local_start(at)))
+            local = self._following(local)
+            at = self._slice(local)
 
     def _begun(self, slice_: Slice) -> Slice:
         if slice_.start < self.first.start:

@@ -29,6 +29,10 @@ class ProjectBackfills:
         self._check(request)
         return start(self._opened.shop, request, name)
 
+    def ready(self) -> None:
+        """Start what work needs. A session that starts takes Ctrl-C for itself: who wants to hear it comes after."""
+        assert self._opened.shop is not None
+
     def work(self, name: str, tell: Tell, stop: Stop, parallel: int) -> BackfillRecord:
         from twice.runtime.worker import work
 
@@ -53,6 +57,10 @@ class ProjectBackfills:
         """The workers that have a batch of it now."""
         held = self._opened.ledger.backfills.held(name)
         return tuple(sorted({batch.holder for batch in held if batch.holder is not None}))
+
+    def progress(self, name: str) -> tuple[BackfillRecord, int]:
+        """As it is now, and how many workers have a batch of it."""
+        return self.record(name), len(self.holders(name))
 
     def pause(self, name: str) -> BackfillRecord:
         from twice.runtime.backfill import pause

@@ -93,13 +93,16 @@ class Bench:
         return run_task(self.shop, declared, (declared.scope.slice_of(day),), kind, wait)  # type: ignore[union-attr]
 
     def put_orders(self, *rows: tuple[int, date, int | None]) -> None:
-        """The whole table of orders, as another system would write it."""
-        self.target.prepare(ORDERS, Shape(COLUMNS), Layout(), False)
-        app = "other/orders"
-        expected = self.target.published(ORDERS, [app]).generations
+        self.put(ORDERS, Rows(COLUMNS, tuple(rows)))
+
+    def put(self, table: TableName, rows: Rows) -> None:
+        """The whole table, as another system would write it."""
+        self.target.prepare(table, Shape(rows.columns), Layout(), False)
+        app = f"other/{table.name}"
+        expected = self.target.published(table, [app]).generations
         plan = Plan(ReplaceRows((WHOLE,)), (WHOLE,), (app,))
-        staged = self.target.stage(ORDERS, Rows(COLUMNS, tuple(rows)), plan, f"orders-{expected[app]}")
-        self.target.commit(staged, expected, Note("orders", "run", {app: expected[app] + 1}))
+        staged = self.target.stage(table, rows, plan, f"other-{expected[app]}")
+        self.target.commit(staged, expected, Note("other", "run", {app: expected[app] + 1}))
 
     @property
     def revenue(self) -> list[tuple[Any, ...]]:

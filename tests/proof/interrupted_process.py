@@ -1,0 +1,66 @@
+"""A backfill of three slices on plain rows, by the command line's own code. `python interrupted_process.py LEDGER`."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from twice import Daily, replace, task
+from twice.cli import backfill
+from twice.core.backfill import Request
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.ports import Column
+from twice.core.project import assemble
+from twice.engine.plain import PlainEngine
+from twice.ledgers.store import Ledger
+from twice.runtime.holder import this_process
+from twice.runtime.workshop import Workshop
+from twice.targets.memory import MemoryTarget, Rows
+from twice.wiring.backfills import ProjectBackfills
+
+
+@task("shop.revenue", scope=Daily("day", start="2026-01-01"), inputs={}, write=replace(), name="revenue")
+def revenue(run: Any) -> Rows:
+    if run.slice.label == "2026-01-02":
+        sys.stderr.write("in hand\n")
+        sys.stderr.flush()
+        sys.stdin.readline()
+    return Rows((Column("day", "date"),), ((date.fromisoformat(run.slice.label),),))
+
+
+class Opened:
+    """As much of an open project as backfills need, without Spark."""
+
+    def __init__(self, url: str) -> None:
+        target = MemoryTarget()
+        self.project = assemble("p", [revenue])
+        self.ledger = Ledger.open(url)
+        self.shop = Workshop(
+            project=self.project,
+            ledger=self.ledger,
+            engine=PlainEngine(),
+            target_of=lambda table, session: target,
+            code_hash=lambda declared: "v1",
+            clock=SYSTEM_CLOCK,
+            holder=this_process(),
+            root=Path(),
+            lease=timedelta(seconds=30),
+        )
+        self.backfills = ProjectBackfills(self)  # type: ignore[arg-type]
+
+
+def main() -> int:
+    opened = Opened(sys.argv[1])
+    record, _ = opened.backfills.start(Request("revenue", "2026-01-01", "2026-01-03", batch="off"), "three")
+    try:
+        return backfill._work(opened, record, 1, backfill.Stream.text)  # type: ignore[arg-type]
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        opened.ledger.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""Ctrl-C while a backfill is at work, pressed on a real process; and the table it draws on a real terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from twice.core.backfill_result import BatchState
+from twice.ledgers.store import Ledger
+
+PROCESS = Path(__file__).parent / "interrupted_process.py"
+
+
+def start(ledger: str, terminal: int | None = None) -> subprocess.Popen[str]:
+    """A backfill of three slices in a process of its own. It says `in hand` when the second is computed, and is then
+    computing until it reads a line."""
+    return subprocess.Popen(
+        [sys.executable, str(PROCESS), ledger],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE if terminal is None else terminal,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def until(stream: Iterable[str], words: str) -> None:
+    for line in stream:
+        if words in line:
+            return
+    raise AssertionError(f"the process ended without saying {words!r}")
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_the_first_ctrl_c_finishes_the_slice_in_hand_and_the_second_gives_it_back(tmp_path: Path, presses: int) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    with start(url) as process:
+        assert process.stderr is not None
+        until(process.stderr, "in hand")
+        os.kill(process.pid, signal.SIGINT)
+        until(process.stderr, "press Ctrl-C again")
+        if presses == 2:
+            os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate("go on\n", timeout=30)
+    assert process.returncode == 130, err
+    ledger = Ledger.open(url)
+    record = ledger.backfills.record("three")
+    assert record is not None
+    assert record.slices == {BatchState.DONE: 3 - presses, BatchState.PENDING: presses}, out
+    assert not ledger.open_attempts()
+    ledger.close()
+
+
+def test_on_a_real_terminal_the_table_is_drawn(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with start(f"sqlite:///{tmp_path}/ledger.db", theirs) as process:
+        os.close(theirs)
+        _, err = process.communicate("go on\n", timeout=30)
+    drawn = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert process.returncode == 0, err
+    assert "backfill three: finished" in drawn or "3/3" in drawn
+    assert "time left" in drawn
