@@ -1,18 +1,22 @@
 """PostgreSQL against what people do by hand: Spark's JDBC, in two ways, and dlt; and reading against Spark's JDBC.
 
 All sides share the session, the source rows (a Parquet file), the server and the shape of the table. dlt runs in an
-environment of its own (`--dlt PYTHON`), work only: neither its start nor Spark's session counts.
+environment of its own, work only: neither its start nor Spark's session counts.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import psycopg
 from tests.postgres_server import PASSWORD, PostgresServer
 
-from measuring import Row, arguments, interleaved, report
+from measuring import Row, arguments, report
 from twice.config import load
 from twice.wiring import OpenProject
 
@@ -65,6 +69,7 @@ class Bench:
     opened: OpenProject
     server: PostgresServer
     url: str
+    steps: dict[str, float] = field(default_factory=dict)
 
     @property
     def spark(self) -> Any:
@@ -106,10 +111,11 @@ class Bench:
         """Each side writes into an empty table: deleting the round before is nobody's work."""
         self.execute(f"TRUNCATE shop.{name}")
 
-    def ours(self, _: int) -> None:
-        self.opened.run("ours", self.opened.slices("ours", DAY), "restate", None)
+    def ours(self) -> None:
+        (result,) = self.opened.run("ours", self.opened.slices("ours", DAY), "restate", None)
+        self.steps.update(result.seconds)
 
-    def jdbc_staged(self, _: int) -> None:
+    def jdbc_staged(self) -> None:
         """Rewritten batches into a stage, then the publish transaction that we do too."""
         self.execute("DROP TABLE IF EXISTS shop.aside", f"CREATE UNLOGGED TABLE shop.aside ({COLUMNS})")
         writer = self.orders().write.format("jdbc").options(**self.jdbc).option("dbtable", "shop.aside")
@@ -124,11 +130,22 @@ class Bench:
             connection.execute(f"DELETE FROM shop.staged WHERE order_date = '{DAY}'")
             connection.execute("INSERT INTO shop.staged SELECT * FROM shop.aside")
 
-    def jdbc_straight(self, _: int) -> None:
+    def jdbc_straight(self) -> None:
         writer = self.orders().write.format("jdbc").options(**self.jdbc).option("dbtable", "shop.straight")
         writer.mode("append").save()
 
-    def read_ours(self, _: int) -> None:
+    def forget_dlt(self) -> None:
+        self.execute("DROP SCHEMA IF EXISTS dlt_bench CASCADE", "DROP SCHEMA IF EXISTS dlt_bench_staging CASCADE")
+
+    def dlt(self, python: str) -> float:
+        """One merge into an empty table, in a process of its own; only the pipeline's run is counted."""
+        file = next((self.root / "whole.parquet").glob("*.parquet"))
+        done = subprocess.run([python, "-c", DLT, self.url, str(file)], capture_output=True, text=True, cwd=self.root)
+        if done.returncode:
+            raise SystemExit(done.stderr[-2000:])
+        return float(json.loads(done.stdout.strip().splitlines()[-1]))
+
+    def read_ours(self) -> None:
         from twice.core.task import TableName
 
         with self.opened.shop.session() as session:
@@ -142,35 +159,46 @@ class Bench:
         reader.options(**bounds, fetchsize=10_000).load().write.format("noop").mode("overwrite").save()
 
 
-def against(bench: Bench, other: Any, table: str, rounds: int) -> tuple[float, float]:
-    took: tuple[list[float], list[float]] = ([], [])
+@dataclass(frozen=True)
+class Side:
+    """One way to do the work. `ready` is not counted; what measures itself tells its seconds."""
+
+    act: Callable[[], float | None]
+    ready: Callable[[], object] = lambda: None
+
+
+def medians(sides: Mapping[str, Side], rounds: int) -> dict[str, float]:
+    """Of each side, all interleaved, after one unmeasured round."""
+    took: dict[str, list[float]] = {name: [] for name in sides}
     for index in range(rounds + 1):
-        for side, (name, act) in enumerate((("ours", bench.ours), (table, other))):
-            bench.empty(name)
+        for name, side in sides.items():
+            side.ready()
             started = time.perf_counter()
-            act(index)
+            told = side.act()
             if index:
-                took[side].append(time.perf_counter() - started)
-    return sorted(took[0])[len(took[0]) // 2], sorted(took[1])[len(took[1]) // 2]
+                took[name].append(time.perf_counter() - started if told is None else told)
+    return {name: statistics.median(each) for name, each in took.items()}
 
 
-def dlt_seconds(python: str, bench: Bench) -> float:
-    """One merge into an empty table, in a process of its own; only the pipeline's run is counted."""
-    bench.execute("DROP SCHEMA IF EXISTS dlt_bench CASCADE", "DROP SCHEMA IF EXISTS dlt_bench_staging CASCADE")
-    file = next((bench.root / "whole.parquet").glob("*.parquet"))
-    done = subprocess.run([python, "-c", DLT, bench.url, str(file)], capture_output=True, text=True, cwd=bench.root)
-    if done.returncode:
-        raise SystemExit(done.stderr[-2000:])
-    return float(json.loads(done.stdout.strip().splitlines()[-1]))
+def dlt_python(given: str | None, folder: Path) -> str | None:
+    """A Python of its own for dlt, made by uv unless one is given; None where that fails."""
+    if given:
+        return given
+    tools = Path(__file__).resolve().parents[1] / ".tools" / "bin"
+    uv = shutil.which("uv", path=os.pathsep.join([str(tools), os.environ.get("PATH", "")]))
+    python = folder / "dlt" / "bin" / "python"
+    wanted = ["dlt[postgres]", "adbc-driver-postgresql", "adbc-driver-manager", "pyarrow"]
+    steps = [["venv", "--python", sys.executable, folder / "dlt"], ["pip", "install", "--python", python, *wanted]]
+    if uv is None or any(subprocess.run([uv, "--quiet", *step]).returncode for step in steps):
+        return None
+    return str(python)
 
 
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--jar", type=Path, help="PostgreSQL's JDBC driver; without it, fetched once by Spark")
-    parser.add_argument(
-        "--dlt", help="a Python with dlt[postgres] and adbc-driver-postgresql; without it, not measured"
-    )
+    parser.add_argument("--dlt", help="a Python with dlt[postgres] and adbc-driver-postgresql; without it, made by uv")
     options = parser.parse_args()
     server = PostgresServer.start({"fsync": "on", "shared_buffers": "256MB", "max_wal_size": "4GB"})
     try:
@@ -189,37 +217,36 @@ def measure(root: Path, server: PostgresServer, options: Any) -> None:
     bench = Bench(root, OpenProject(load(root, None)), server, url)
     bench.make_orders(options.rows)
     bench.orders().coalesce(1).write.parquet(str(root / "whole.parquet"))
-    size = f"{options.rows / 1e6:g} M rows"
-    rounds = options.rounds
-    rows = [
-        Row(
-            f"load {size}, vs JDBC batches + the same publish",
-            *against(bench, bench.jdbc_staged, "staged", rounds),
-            1 / 1.4,
-        ),
-        Row(
-            f"load {size}, vs JDBC straight into the table",
-            *against(bench, bench.jdbc_straight, "straight", rounds),
-            0.5,
-        ),
-    ]
-    if options.dlt:
-        ours = []
-        theirs = []
-        for _ in range(rounds):
-            bench.empty("ours")
-            started = time.perf_counter()
-            bench.ours(0)
-            ours.append(time.perf_counter() - started)
-            theirs.append(dlt_seconds(options.dlt, bench))
-        rows.append(
-            Row(f"load {size}, vs dlt merging by ADBC", sorted(ours)[rounds // 2], sorted(theirs)[rounds // 2], 1.2)
-        )
-    bench.execute("CREATE TABLE shop.source AS TABLE shop.staged")
-    reading = interleaved(bench.read_ours, lambda _: bench.read_jdbc(options.rows), rounds)
-    rows.append(Row(f"read {size} in {TASKS} parts, vs JDBC", *reading, 1 / 1.5))
+    rows = [*loads(bench, dlt_python(options.dlt, root), options), *reads(bench, options)]
     bench.opened.close()
     report(rows, options.json)
+
+
+def loads(bench: Bench, python: str | None, options: Any) -> list[Row]:
+    sides = {
+        "ours": Side(bench.ours, partial(bench.empty, "ours")),
+        "staged": Side(bench.jdbc_staged, partial(bench.empty, "staged")),
+        "straight": Side(bench.jdbc_straight, partial(bench.empty, "straight")),
+    }
+    if python is not None:
+        sides["dlt"] = Side(partial(bench.dlt, python), bench.forget_dlt)
+    took, what = medians(sides, options.rounds), f"load {options.rows / 1e6:g} M rows"
+    print("ours, the last time, by step:", ", ".join(f"{step} {s:.1f} s" for step, s in bench.steps.items()))
+    rows = [
+        Row(f"{what}, vs JDBC batches + the same publish", took["ours"], took["staged"], 1 / 1.4),
+        Row(f"{what}, vs JDBC straight into the table", took["ours"], took["straight"], 0.5),
+    ]
+    if python is not None:
+        rows.append(Row(f"{what}, vs dlt merging by ADBC", took["ours"], took["dlt"], 1.2))
+    return rows
+
+
+def reads(bench: Bench, options: Any) -> list[Row]:
+    bench.execute("CREATE TABLE shop.source AS TABLE shop.staged", "ANALYZE shop.source")
+    sides = {"ours": Side(bench.read_ours), "jdbc": Side(partial(bench.read_jdbc, options.rows))}
+    took = medians(sides, options.rounds)
+    what = f"read {options.rows / 1e6:g} M rows in {TASKS} parts, vs JDBC"
+    return [Row(what, took["ours"], took["jdbc"], 1 / 1.5)]
 
 
 if __name__ == "__main__":

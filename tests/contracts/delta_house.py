@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from tests.contracts.target_suite import Row, ordered
+from tests.contracts.spark_frames import collected, frame_of
+from tests.contracts.target_suite import Row
 
 from twice.core.ports import Column, Target
 from twice.core.task import TableName
@@ -38,12 +38,10 @@ class DeltaHouse:
         return str(self._root / table.name.replace(".", "/"))
 
     def frame(self, target: Any, columns: Sequence[Column], rows: Sequence[Row], parts: int = 0) -> Any:
-        schema = ", ".join(f"`{column.name}` {column.type}" for column in columns)
-        frame = target._session.createDataFrame([tuple(row) for row in rows], schema)
-        return frame.repartition(parts) if parts else frame
+        return frame_of(target._session, columns, rows, parts)
 
     def rows(self, frame: Any) -> list[Row]:
-        return ordered(tuple(_plain(value) for value in row) for row in frame.collect())
+        return collected(frame)
 
     def files(self, table: TableName) -> Mapping[str, str]:
         paths = self._spark.read.format("delta").load(self.locate(table)).inputFiles()
@@ -55,7 +53,3 @@ class DeltaHouse:
         named = {str(path) for path in root.rglob(f"twice-{attempt}-*")}
         copied = {str(path) for path in (root / STAGE / attempt).rglob("*") if path.is_file()}
         return sorted((named | copied) - set(self.files(table)))
-
-
-def _plain(value: Any) -> Any:
-    return value.astimezone(timezone.utc) if hasattr(value, "tzinfo") else value

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
-from tests.contracts.target_suite import Row, ordered
+from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, Row, ordered, plan_of, prepare, sale
 
-from twice.core.ports import Column, Target
+from twice.core.ports import Column, Staged, Target
 from twice.core.task import TableName
 from twice.targets.memory import Rows
 from twice.targets.postgres.frames import PlainFrames
 from twice.targets.postgres.names import stage_of
 from twice.targets.postgres.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
+
+ROWS = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")]
 
 
 class PostgresHouse:
@@ -42,7 +44,7 @@ class PostgresHouse:
 
     def leftovers(self, table: TableName, attempt: str) -> Sequence[str]:
         found = self.ask(
-            "SELECT relname FROM pg_class WHERE relname = %s UNION ALL SELECT part::text FROM twice.parts"
+            "SELECT relname FROM pg_class WHERE relname = %s UNION ALL SELECT take::text FROM twice.takes"
             " WHERE attempt = %s UNION ALL SELECT attempt FROM twice.stages WHERE attempt = %s",
             stage_of(attempt).name,
             attempt,
@@ -55,3 +57,13 @@ class PostgresHouse:
         with psycopg.connect(self.url, autocommit=True) as connection:
             cursor = connection.execute(statement, parameters or None)
             return [] if cursor.description is None else cursor.fetchall()
+
+
+def staged(house: PostgresHouse, attempt: str, rows: list[Any] = ROWS) -> tuple[Any, Staged]:
+    target = house.target()
+    prepare(target)
+    return target, target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), attempt)
+
+
+def table(house: PostgresHouse) -> list[Any]:
+    return house.rows(house.target().read(REVENUE))

@@ -12,15 +12,14 @@ from decimal import Decimal
 from typing import Any
 
 import psycopg
-import pyarrow as pa
 import pytest
-from tests.contracts.postgres_house import PostgresHouse
+from tests.contracts.postgres_house import ROWS, PostgresHouse, staged, table
 from tests.contracts.target_suite import COLUMNS, DAY, NEXT, REVENUE, commit, generations, plan_of, prepare, sale
 from tests.contracts.target_suite import publish as publish_rows
 from tests.cutting_proxy import CommitProxy
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
 
-from twice.core.ports import Column, Landed, Lost, Shape, Staged
+from twice.core.ports import Column, Landed, Lost, Shape
 from twice.core.task import TableName
 from twice.core.write import Layout
 from twice.errors import (
@@ -34,28 +33,12 @@ from twice.errors import (
 )
 from twice.targets.memory import Rows
 from twice.targets.postgres import publish as publishing
-from twice.targets.postgres.arrow import arrow_type
-from twice.targets.postgres.names import relation_of
 from twice.targets.postgres.server import Limits, Server
-from twice.targets.postgres.stage import copy_part, loading_of, open_stage, seal
-from twice.targets.postgres.table import find
-
-ROWS = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")]
 
 
 @pytest.fixture
 def house(database: str) -> PostgresHouse:
     return PostgresHouse(database)
-
-
-def staged(house: PostgresHouse, attempt: str, rows: list[Any] = ROWS) -> tuple[Any, Staged]:
-    target = house.target()
-    prepare(target)
-    return target, target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), attempt)
-
-
-def table(house: PostgresHouse) -> list[Any]:
-    return house.rows(house.target().read(REVENUE))
 
 
 @contextmanager
@@ -329,90 +312,6 @@ def test_a_database_copied_whole_keeps_its_tokens(house: PostgresHouse, postgres
     copy = PostgresHouse(postgres.fresh_database(template=house.url))
     assert list(generations(copy.target(), plan_of(DAY)).values()) == [1]
     assert table(copy) == ROWS
-
-
-# parts
-
-
-def _batches(rows: list[Any]) -> Iterator[Any]:
-    schema = pa.schema([(column.name, arrow_type(column.type)) for column in COLUMNS])
-    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
-    return iter(pa.Table.from_pylist(named, schema).to_batches())
-
-
-def opened(house: PostgresHouse, attempt: str) -> Any:
-    """A stage that waits for its parts."""
-    target = house.target()
-    prepare(target)
-    server = Server("postgres", house.url, house.limits)
-    with server.transaction() as connection:
-        held = find(connection, relation_of(REVENUE))
-        assert held is not None
-        return loading_of(server, open_stage(connection, held, attempt, plan_of(DAY).app_ids))
-
-
-def test_a_part_copied_again_takes_the_place_of_its_earlier_take(house: PostgresHouse) -> None:
-    loading = opened(house, "a")
-    copy_part(loading, 0, _batches(ROWS))
-    other = copy_part(loading, 1, _batches(ROWS[:1]))
-    again = copy_part(loading, 0, _batches(ROWS[1:]))
-    assert seal(loading, [again, other]) == 2
-    assert house.ask("SELECT region FROM twice.stage_a ORDER BY region") == [("eu",), ("us",)]
-
-
-def test_a_part_that_fails_in_its_copy_leaves_nothing_and_may_be_copied_again(house: PostgresHouse) -> None:
-    loading = opened(house, "a")
-
-    def failing() -> Iterator[Any]:
-        yield from _batches(ROWS)
-        raise RuntimeError("the executor is gone")
-
-    with pytest.raises(Exception, match="executor is gone"):
-        copy_part(loading, 0, failing())
-    assert house.ask("SELECT count(*) FROM twice.stage_a") == [(0,)]
-    assert seal(loading, [copy_part(loading, 0, _batches(ROWS))]) == 2
-
-
-def test_twins_of_a_part_at_once_leave_one_take(house: PostgresHouse) -> None:
-    loading = opened(house, "a")
-    in_the_middle, go_on, takes = threading.Event(), threading.Event(), []
-
-    def slowly() -> Iterator[Any]:
-        yield from _batches(ROWS[:1])
-        in_the_middle.set()
-        assert go_on.wait(30)
-        yield from _batches(ROWS[1:])
-
-    slow = threading.Thread(target=lambda: takes.append(copy_part(loading, 0, slowly())))
-    twin = threading.Thread(target=lambda: takes.append(copy_part(loading, 0, _batches(ROWS))))
-    slow.start()
-    assert in_the_middle.wait(30)
-    twin.start()
-    go_on.set()
-    for thread in (slow, twin):
-        thread.join(30)
-    assert len(takes) == 2
-    assert house.ask("SELECT count(*) FROM twice.stage_a") == [(2,)]
-    with pytest.raises(StageMismatch, match="has written after the one that counts"):
-        seal(loading, takes[:1])
-    assert seal(loading, takes[1:]) == 2
-
-
-def test_a_part_that_comes_after_the_seal_gives_up(house: PostgresHouse) -> None:
-    loading = opened(house, "a")
-    first = copy_part(loading, 0, _batches(ROWS))
-    sealing = threading.Event()
-
-    def late() -> Iterator[Any]:
-        seal(loading, [first])  # the seal falls while this twin is copying
-        sealing.set()
-        yield from _batches(ROWS)
-
-    for batches in (late(), _batches(ROWS)):
-        with pytest.raises(StageMismatch, match="sealed or gone"):
-            copy_part(loading, 1, batches)
-    assert sealing.is_set()
-    assert house.ask("SELECT count(*) FROM twice.stage_a") == [(2,)]
 
 
 # rights

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from twice import Daily, Since, append_once, merge, read, replace, task
+from twice import Daily, Since, append_once, audit, merge, read, replace, task
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Column, Shape
 from twice.core.project import assemble
@@ -31,12 +31,12 @@ from twice.targets.postgres.target import PostgresTarget
 COLUMNS = (Column("order_id", "bigint"), Column("order_date", "date"), Column("amount", "bigint"))
 ORDERS = TableName("shop.orders")
 FIRST, DAYS, PER_DAY = date(2026, 1, 1), 400, 6
-DAILY = Daily("order_date", start="2026-01-01")
+DAILY = Daily("order_date", start="2026-01-01", batch=True)
 CUT = {"orders": read("shop.orders", by="order_date")}
 NEW = {"orders": read("shop.orders", by="order_id")}
 
 
-@task("postgres:shop.replaced", scope=DAILY, inputs=CUT, write=replace())
+@task("postgres:shop.replaced", scope=DAILY, inputs=CUT, write=replace(), audits=[audit.unique("order_id")])
 def replaced(orders: Rows) -> Rows:
     return orders
 
@@ -116,5 +116,5 @@ def wrong(url: str, published: dict[str, int]) -> list[str]:
         if commits != [(days,)]:
             found.append(f"{name}: {commits[0][0]} commits for {days} generations")
     left = ask(url, "SELECT relname FROM pg_class WHERE relname LIKE 'stage\\_%'")
-    left += ask(url, "SELECT attempt FROM twice.stages UNION ALL SELECT attempt FROM twice.parts")
+    left += ask(url, "SELECT attempt FROM twice.stages UNION ALL SELECT attempt FROM twice.takes")
     return found + [f"left behind: {left[:3]}"] * bool(left)

@@ -152,6 +152,10 @@ class Target(Protocol):
         refuses rows that are out of date.
         Dying here leaves invisible files that `discard` finds by the attempt's name."""
 
+    def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:
+        """How many staged rows share their values in these columns with an earlier one (NULL equals NULL), counted
+        where they lie; None where the engine must read them for that."""
+
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
         token to the note's generation, in one commit, then read back. Else Lost. A keyed write that changes no row

@@ -35,6 +35,11 @@ def run_audits(
         if len(known) == len(judged):
             results.append(_together(audit, known))
             continue
+        if audit.kind == "unique":
+            counted = target.duplicates(staged, _unique(audit, staged))
+            if counted is not None:
+                results.append(_told_unique(audit, counted, measured))
+                continue
         stage = target.read(task.target, at=staged) if stage is None else stage
         results.append(_read_stage(shop, audit, task, stage, staged, measured))
     return tuple(results)
@@ -55,10 +60,7 @@ def _read_stage(
 ) -> AuditResult:
     slices = staged.plan.slices
     if audit.kind == "unique":
-        held = [slice_.bounds.column for slice_ in slices[:1] if slice_.bounds is not None and len(slices) > 1]
-        count = shop.engine.duplicates(stage, (*audit.columns, *(c for c in held if c not in audit.columns)))
-        rows = sum(of.rows for of in measured.values())
-        return result(audit, count == 0, f"{count} of {rows} rows repeat another's {', '.join(audit.columns)}")
+        return _told_unique(audit, shop.engine.duplicates(stage, _unique(audit, staged)), measured)
     if len(slices) == 1:
         return _ask(audit, stage)
     scope = task.scope
@@ -69,6 +71,18 @@ def _read_stage(
         part = shop.engine.cut(stage, slice_.bounds.column, slice_.start, slice_.end, scope.zone)
         judged[slice_.label] = _ask(audit, part)
     return _together(audit, judged)
+
+
+def _unique(audit: Audit, staged: Staged) -> tuple[str, ...]:
+    """The columns that must not repeat: within a slice, so several slices are told apart too."""
+    slices = staged.plan.slices
+    held = [slice_.bounds.column for slice_ in slices[:1] if slice_.bounds is not None and len(slices) > 1]
+    return (*audit.columns, *(name for name in held if name not in audit.columns))
+
+
+def _told_unique(audit: Audit, count: int, measured: Mapping[str, Measured]) -> AuditResult:
+    rows = sum(of.rows for of in measured.values())
+    return result(audit, count == 0, f"{count} of {rows} rows repeat another's {', '.join(audit.columns)}")
 
 
 def _ask(audit: Audit, stage: Frame) -> AuditResult:

@@ -183,6 +183,9 @@ class MemoryTarget:
             (files, read_at),
         )
 
+    def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - nothing counts here
+        return None
+
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Dying before the new version is appended publishes nothing; after it, everything."""
         plan = staged.plan

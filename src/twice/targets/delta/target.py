@@ -136,6 +136,9 @@ class DeltaTarget:
             staged = self._stage(self._site(table), held, frame, plan, attempt)
             return with_changes(staged, handle=with_changes(staged.handle, read_at=read_at))
 
+    def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - Spark counts files
+        return None
+
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Dying here has published all or nothing."""
         if set(expected) != set(staged.plan.app_ids):

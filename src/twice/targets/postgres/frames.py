@@ -51,7 +51,7 @@ class PlainFrames:
         for part in range(self.parts):
             mine = [dict(zip(schema.names, row, strict=True)) for row in rows[part :: self.parts]]
             batches = pa.Table.from_pylist(mine, schema).to_batches()
-            taken.append(copy_part(loading, part, iter(batches)))
+            taken.append(copy_part(loading, iter(batches)))
         seal(loading, taken)
 
     def read(self, server: Server, query: Query) -> Rows:

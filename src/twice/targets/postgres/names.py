@@ -57,9 +57,9 @@ def stage_of(attempt: str) -> Relation:
     return ours(f"stage_{hashlib.sha256(attempt.encode()).hexdigest()[:32]}")
 
 
-def part_column(columns: list[str]) -> str:
+def take_column(columns: list[str]) -> str:
     """The stage's own column, which no column of the table is named as."""
-    name = "__twice_part"
+    name = "__twice_take"
     while name in {column.lower() for column in columns}:
         name += "_"
     return name

@@ -1,12 +1,13 @@
-"""Spark's frames in and out of PostgreSQL, through Spark's Python data sources: Arrow batches, never row by row.
+"""Spark's frames in and out of PostgreSQL: Arrow batches between a task and its Python, never row by row.
 
-Each task speaks to the server itself. How to connect travels inside the pickled source, not among Spark's options:
-options are shown in plans and logs.
+Each task speaks to the server itself. Rows go out by a function over a partition's batches: a data source of Python's
+would begin two more processes for each write. Rows come in by a data source: only it is told what is filtered. How to
+connect travels inside the pickled code, not among Spark's options: options are shown in plans and logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -14,18 +15,17 @@ from uuid import uuid4
 import adbc_driver_postgresql.dbapi as adbc
 import psycopg
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceArrowWriter,
     DataSourceReader,
     Filter,
     InputPartition,
-    WriterCommitMessage,
 )
 from pyspark.sql.functions import col
 from pyspark.sql.types import StructType
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 from twice.core.ports import Column
 from twice.errors import StageMismatch
@@ -41,6 +41,8 @@ from twice.targets.postgres.stage import Loading, Taken, copy_part, seal
 INPUT = "twice_input"
 """Under this option a plan says what is read, for the record of a run's inputs."""
 
+_Function = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_TAKEN = "take bigint, rows bigint"
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -58,15 +60,16 @@ class SparkFrames:
         return tuple(Column(each.name, each.dataType.simpleString()) for each in frame.schema.fields)
 
     def copy(self, frame: DataFrame, wanted: Sequence[Column], loading: Loading) -> None:
-        name = self._register(_writing(loading))
+        """Spark tells the takes of those tasks that count, however often it tried."""
         rows = _fitted(frame, wanted).coalesce(self._tasks)
         try:
             with acting(self._session):
-                rows.write.format(name).mode("append").save()
+                taken = [Taken(*row) for row in _over_batches(rows, _copying(loading), _TAKEN).collect()]
         except Exception as error:
             if f"{StageMismatch.__module__}.{StageMismatch.__qualname__}" in str(error):
                 raise StageMismatch(_last_line(str(error)), fix="Run the task again.") from error
             raise
+        seal(loading, taken)
 
     def read(self, server: Server, query: Query) -> DataFrame:
         parts = min(self._tasks, self._session.sparkContext.defaultParallelism)
@@ -95,28 +98,6 @@ class _Reading:
 @dataclass
 class _Range(InputPartition):
     condition: str
-
-
-@dataclass
-class _Message(WriterCommitMessage):
-    taken: Taken
-
-
-class _Writer(DataSourceArrowWriter):
-    def __init__(self, loading: Loading) -> None:
-        self._loading = loading
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Message:
-        context = TaskContext.get()
-        assert context is not None
-        return _Message(copy_part(self._loading, context.partitionId(), iterator))
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Called once, with the message of each task that counts."""
-        seal(self._loading, [each.taken for each in messages if isinstance(each, _Message)])
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """The stage stays unsealed; the run that failed discards it."""
 
 
 class _Reader(DataSourceReader):
@@ -151,18 +132,19 @@ class _Reader(DataSourceReader):
                 yield converted(batch, reading.query.columns)
 
 
-def _writing(loading: Loading) -> type[DataSource]:
-    name = f"twice_postgres_{uuid4().hex}"
+def _copying(loading: Loading) -> _Function:
+    def copying(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        taken = copy_part(loading, iter(batches))
+        yield pa.RecordBatch.from_pydict({"take": [taken.take], "rows": [taken.rows]})
 
-    class Writing(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return name
+    return copying
 
-        def writer(self, schema: StructType, overwrite: bool) -> _Writer:  # noqa: ARG002 - Spark's signature
-            return _Writer(loading)
 
-    return Writing
+def _over_batches(frame: DataFrame, function: _Function, schema: str) -> DataFrame:
+    """`frame.mapInArrow`, without the pandas that PySpark 4.1 asks for there and nowhere uses."""
+    made = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = made(*(_quoted(name) for name in frame.columns))
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
 def _source(reading: _Reading) -> type[DataSource]:

@@ -1,19 +1,19 @@
-"""Staging: rows copied into an unlogged table of the attempt's own, in parts, each with its row in a logged manifest.
+"""Staging: rows copied into an unlogged table of the attempt's own, in takes, each with its row in a logged manifest.
 
-A part is copied in one transaction that **begins** with its row in the manifest: a twin of the same part (a retried
-or speculated Spark task) waits there for the first, and then puts its own rows in the place of the other's. Each try
-is a *take*. The seal compares the takes that the manifest names with those that were reported as successful; a part
-that finds the stage sealed gives up. A crash of the server empties unlogged tables: what the manifest counts and the
-stage does not hold is `StageLost`, never an empty result.
+A *take* is one try to copy one part of the rows, in one transaction: its rows, marked with its number, and its line in
+the manifest. Spark may try a part twice (a task that is retried or speculated); neither twin waits for the other. The
+seal is told which takes count, removes the rows of all others, and a take that finds the stage sealed gives up. A crash
+of the server empties unlogged tables: what the manifest counts and the stage does not hold is `StageLost`, never an
+empty result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from secrets import randbits
 from typing import Any
-from uuid import uuid4
 
 import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
@@ -21,7 +21,7 @@ from psycopg import sql
 
 from twice.errors import StageLost, StageMismatch
 from twice.targets.postgres import state
-from twice.targets.postgres.names import Relation, column, ours, part_column, stage_of
+from twice.targets.postgres.names import Relation, column, ours, stage_of, take_column
 from twice.targets.postgres.server import Connection, Server
 from twice.targets.postgres.table import Table
 from twice.targets.postgres.types import TableColumn
@@ -35,7 +35,7 @@ class Stage:
 
     attempt: str
     relation: Relation
-    part_column: str
+    take_column: str
     table: Table
     read_at: int | None = None
 
@@ -53,15 +53,14 @@ class Loading:
     settings: str
     attempt: str
     relation: Relation
-    part_column: str
+    take_column: str
 
 
 @dataclass(frozen=True)
 class Taken:
     """One successful try to copy one part."""
 
-    part: int
-    take: str
+    take: int
     rows: int
 
 
@@ -74,11 +73,11 @@ def open_stage(connection: Connection, table: Table, attempt: str, app_ids: Sequ
         " ON CONFLICT (attempt) DO UPDATE SET table_id = excluded.table_id, rows = NULL",
         [attempt, table.entry.id],
     )
-    connection.execute("DELETE FROM twice.parts WHERE attempt = %s", [attempt])
-    relation, mine = stage_of(attempt), part_column(list(table.names))
+    connection.execute("DELETE FROM twice.takes WHERE attempt = %s", [attempt])
+    relation, mine = stage_of(attempt), take_column(list(table.names))
     columns = [
         sql.SQL("{} {}").format(column(name), sql.SQL(type_))
-        for name, type_ in ((mine, "integer"), *((each.name, each.transport) for each in table.columns))
+        for name, type_ in ((mine, "bigint"), *((each.name, each.transport) for each in table.columns))
     ]
     connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(relation.sql))
     connection.execute(
@@ -91,54 +90,41 @@ def open_stage(connection: Connection, table: Table, attempt: str, app_ids: Sequ
 
 
 def loading_of(server: Server, stage: Stage) -> Loading:
-    return Loading(server.secret, server.settings().as_string(None), stage.attempt, stage.relation, stage.part_column)
+    return Loading(server.secret, server.settings().as_string(None), stage.attempt, stage.relation, stage.take_column)
 
 
-def copy_part(loading: Loading, part: int, batches: Iterator[pa.RecordBatch]) -> Taken:
-    """Copy one part's rows, in one transaction. Dying here leaves the part as it was before: absent, or an earlier
-    take of it."""
-    take = uuid4().hex
+def copy_part(loading: Loading, batches: Iterator[pa.RecordBatch]) -> Taken:
+    """Copy one part's rows, in one transaction. Dying here leaves nothing of them, or a take that nobody reported,
+    whose rows the seal removes."""
+    take = randbits(63)
     with adbc.connect(loading.conninfo) as connection, connection.cursor() as cursor:
         _ask(cursor, loading.settings)
-        again = _ask(
-            cursor,
-            "INSERT INTO twice.parts (attempt, part, take, rows) VALUES ($1, $2, $3, 0)"
-            " ON CONFLICT (attempt, part) DO UPDATE SET take = excluded.take, rows = 0 RETURNING xmax <> 0",
-            (loading.attempt, part, take),
-        )
         _refuse_sealed(cursor, loading, "")
-        if again and again[0][0]:
-            place = sql.SQL("DELETE FROM {} WHERE {} = {}").format(
-                loading.relation.sql, column(loading.part_column), sql.Literal(part)
-            )
-            cursor.execute(place.as_string(None))
-        rows = _ingest(cursor, loading, part, batches)
+        rows = _ingest(cursor, loading, take, batches)
         cursor.execute(
-            "UPDATE twice.parts SET rows = $1 WHERE attempt = $2 AND part = $3", (rows, loading.attempt, part)
+            "INSERT INTO twice.takes (attempt, take, rows) VALUES ($1, $2, $3)", (loading.attempt, take, rows)
         )
-        # TableColumn until the commit: from here on the seal waits for this part, or this part has seen the seal.
+        # Held until the commit: from here on the seal waits for this take, or this take has seen the seal.
         _refuse_sealed(cursor, loading, " FOR SHARE")
         connection.commit()
-    return Taken(part, take, rows)
+    return Taken(take, rows)
 
 
 def seal(loading: Loading, taken: Iterable[Taken]) -> int:
-    """No part changes from here on. Raises StageMismatch unless the stage is made of exactly these takes.
+    """The stage's rows are those of these takes, and no other comes from here on. How many rows.
 
     Dying here leaves an unsealed stage, which is never published.
     """
-    wanted = sorted((each.part, each.take, each.rows) for each in taken)
+    wanted = {each.take: each.rows for each in taken}
     with adbc.connect(loading.conninfo) as connection, connection.cursor() as cursor:
         _ask(cursor, loading.settings)
         _ask(cursor, "SELECT 1 FROM twice.stages WHERE attempt = $1 FOR UPDATE", (loading.attempt,))
-        held = _ask(cursor, "SELECT part, take, rows FROM twice.parts WHERE attempt = $1", (loading.attempt,))
-        if sorted(held) != wanted:
-            raise StageMismatch(
-                f"the stage holds {_told(held)}, and the job reported {_told(wanted)}: a task that was given up "
-                "has written after the one that counts",
-                fix=_FIX,
-            )
-        rows = sum(each[2] for each in wanted)
+        held = dict(_ask(cursor, "SELECT take, rows FROM twice.takes WHERE attempt = $1", (loading.attempt,)))
+        if {take: rows for take, rows in held.items() if take in wanted} != wanted:
+            raise StageMismatch(f"the stage holds {_told(held)}, and the job reported {_told(wanted)}", fix=_FIX)
+        if given_up := sorted(held.keys() - wanted.keys()):
+            _remove(cursor, loading, given_up)
+        rows = sum(wanted.values())
         cursor.execute("UPDATE twice.stages SET rows = $1 WHERE attempt = $2", (rows, loading.attempt))
         connection.commit()
     return rows
@@ -163,14 +149,14 @@ def lost(sealed: int, found: int) -> StageLost:
 
 
 def drop(connection: Connection, attempt: str) -> int:
-    """Take a stage and its manifest away; how many parts there were."""
+    """Take a stage and its manifest away; how many takes there were."""
     connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(stage_of(attempt).sql))
-    parts = connection.execute("DELETE FROM twice.parts WHERE attempt = %s", [attempt]).rowcount
+    takes = connection.execute("DELETE FROM twice.takes WHERE attempt = %s", [attempt]).rowcount
     stages = connection.execute("DELETE FROM twice.stages WHERE attempt = %s", [attempt]).rowcount
-    return max(parts, stages)
+    return max(takes, stages)
 
 
-def _ingest(cursor: Any, loading: Loading, part: int, batches: Iterator[pa.RecordBatch]) -> int:
+def _ingest(cursor: Any, loading: Loading, take: int, batches: Iterator[pa.RecordBatch]) -> int:
     first = next(batches, None)
     if first is None:
         return 0
@@ -179,7 +165,7 @@ def _ingest(cursor: Any, loading: Loading, part: int, batches: Iterator[pa.Recor
     def numbered(batch: pa.RecordBatch) -> pa.RecordBatch:
         nonlocal counted
         counted += batch.num_rows
-        return batch.append_column(loading.part_column, pa.array([part], pa.int32()).take(_zeros(batch.num_rows)))
+        return batch.append_column(loading.take_column, pa.repeat(pa.scalar(take, pa.int64()), batch.num_rows))
 
     head = numbered(first)
     stream = pa.RecordBatchReader.from_batches(head.schema, chain([head], map(numbered, batches)))
@@ -189,14 +175,18 @@ def _ingest(cursor: Any, loading: Loading, part: int, batches: Iterator[pa.Recor
     return counted
 
 
-def _zeros(rows: int) -> pa.Array:
-    return pa.nulls(rows, pa.int32()).fill_null(0)
+def _remove(cursor: Any, loading: Loading, takes: Sequence[int]) -> None:
+    """Rows of tasks that were given up: a twin of theirs counts."""
+    numbers = sql.SQL(", ").join(sql.Literal(take) for take in takes)
+    for relation, mine in ((loading.relation, loading.take_column), (ours("takes"), "take")):
+        gone = sql.SQL("DELETE FROM {} WHERE {} IN ({})").format(relation.sql, column(mine), numbers)
+        cursor.execute(gone.as_string(None))
 
 
 def _refuse_sealed(cursor: Any, loading: Loading, waiting: str) -> None:
     found = _ask(cursor, f"SELECT rows FROM {ours('stages')} WHERE attempt = $1{waiting}", (loading.attempt,))
     if not found or found[0][0] is not None:
-        raise StageMismatch("the stage is sealed or gone: another task has done this part", fix=_FIX)
+        raise StageMismatch("the stage is sealed or gone: this task was given up", fix=_FIX)
 
 
 def _ask(cursor: Any, statement: str, parameters: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
@@ -204,5 +194,5 @@ def _ask(cursor: Any, statement: str, parameters: tuple[Any, ...] | None = None)
     return list(cursor.fetchall()) if cursor.description else []
 
 
-def _told(takes: Sequence[tuple[int, str, int]]) -> str:
-    return f"{sum(rows for _, _, rows in takes)} rows in {len(takes)} parts"
+def _told(takes: Mapping[int, int]) -> str:
+    return f"{sum(takes.values())} rows in {len(takes)} takes"

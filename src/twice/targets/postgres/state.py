@@ -26,8 +26,7 @@ _TABLES = {
     "stages": """attempt text PRIMARY KEY, table_id bigint NOT NULL, rows bigint,
         staged_at timestamptz NOT NULL DEFAULT now()""",
     # Logged, as all of these are, while a stage is not: what a stage must hold is known after a crash that emptied it.
-    "parts": """attempt text NOT NULL, part integer NOT NULL, take text NOT NULL, rows bigint NOT NULL,
-        PRIMARY KEY (attempt, part)""",
+    "takes": """attempt text NOT NULL, take bigint NOT NULL, rows bigint NOT NULL, PRIMARY KEY (attempt, take)""",
 }
 _PLACE = """SELECT concat_ws('/', (pg_control_system()).system_identifier, d.oid) FROM pg_database d
     WHERE d.datname = current_database()"""

@@ -47,7 +47,10 @@ class Table:
 
     def spelled(self, name: str) -> TableColumn:
         """The column of this name, as the table spells it (case does not count)."""
-        return next(each for each in self.columns if each.name.lower() == name.lower())
+        for each in self.columns:
+            if each.name.lower() == name.lower():
+                return each
+        raise DeclarationError(f"{self.relation} has no column {name}", fix="Name a column of the result.")
 
 
 def find(connection: Connection, relation: Relation) -> Table | None:

@@ -14,7 +14,7 @@ from twice.core.write import Layout, Plan, UpsertRows
 from twice.errors import InputMissing, StageMismatch, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.frames import Frames
-from twice.targets.postgres.measure import count, deduplicate
+from twice.targets.postgres.measure import analyse, count, deduplicate, duplicates
 from twice.targets.postgres.names import check_columns, relation_of
 from twice.targets.postgres.publish import publish
 from twice.targets.postgres.query import Query
@@ -95,11 +95,17 @@ class PostgresTarget:
         hit(Point.IN_STAGE)
         with self._server.transaction(doing=f"checking the stage of {table}") as connection:
             sealed = check_whole(connection, stage)
+            analyse(connection, stage)
             rows = count(connection, stage, sealed, plan)
-            gone = deduplicate(connection, stage, plan.write) if isinstance(plan.write, UpsertRows) else 0
+            gone = deduplicate(connection, stage, sealed, plan.write) if isinstance(plan.write, UpsertRows) else 0
             if gone:
                 rows = count(connection, stage, sealed - gone, plan)
         return Staged(table, plan, attempt, sealed - gone, rows, (str(stage.relation),), gone, stage)
+
+    def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:
+        """By the server: it takes longer to carry the rows to Spark than to count them."""
+        with self._server.transaction(doing=f"checking the stage of {staged.table}") as connection:
+            return duplicates(connection, staged.handle, staged.rows, columns)
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Dying here has published all or nothing."""

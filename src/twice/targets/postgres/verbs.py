@@ -67,7 +67,7 @@ def _upsert(connection: Connection, stage: Stage, sealed: int, verb: UpsertRows)
 
 
 def _classified(connection: Connection, stage: Stage, verb: UpsertRows) -> Changes:
-    first = column(stage.part_column, "s")
+    first = column(stage.take_column, "s")
     there = sql.SQL("t.tableoid IS NOT NULL")
     differs, older = _differs(stage), _older(stage, verb)
     counts: list[sql.Composable] = [sql.SQL("t.tableoid IS NULL")]
