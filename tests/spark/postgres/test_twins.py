@@ -35,9 +35,11 @@ def published(url: str, master: str, folder: Path) -> tuple[dict[str, Any], dict
 
 
 def check(url: str, said: dict[str, Any], takes: dict[tuple[int, int], int]) -> None:
-    assert sorted(takes) == [(0, 0), (0, 1), *((part, 0) for part in range(1, PARTS))]  # both twins committed
+    """Spark may have tried other parts twice too; of each, one take counts."""
+    assert {(0, 0), (0, 1)} <= takes.keys()  # both twins committed
     assert said["landed"] and said["staged"] == ROWS
-    assert sorted(said["manifest"]) == sorted(take for twin, take in takes.items() if twin != (0, 0))
+    parts = {take: part for (part, attempt), take in takes.items() if (part, attempt) != (0, 0)}
+    assert sorted(parts[take] for take in said["manifest"]) == list(range(PARTS))
     with psycopg.connect(url) as connection:
         found = connection.execute("SELECT count(*), count(DISTINCT id), min(id), max(id) FROM shop.twins").fetchone()
         assert found == (ROWS, ROWS, 0, ROWS - 1)

@@ -25,6 +25,12 @@ _COLUMNS = """
     WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum
 """
 
+_KEY = """
+    SELECT a.attname FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY k (attnum, place)
+    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+    WHERE i.indrelid = %s AND i.indisprimary ORDER BY k.place
+"""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -34,6 +40,7 @@ class Table:
     oid: int
     kind: str
     columns: tuple[TableColumn, ...]
+    primary_key: tuple[str, ...]
     entry: state.Entry | None
 
     @property
@@ -63,7 +70,8 @@ def find(connection: Connection, relation: Relation) -> Table | None:
         return None
     oid, kind = row
     columns = tuple(table_column(*each) for each in connection.execute(_COLUMNS, [oid]).fetchall())
-    return Table(relation, oid, kind, columns, state.entry(connection, relation, oid))
+    key = tuple(name for (name,) in connection.execute(_KEY, [oid]).fetchall())
+    return Table(relation, oid, kind, columns, key, state.entry(connection, relation, oid))
 
 
 def prepare(connection: Connection, relation: Relation, shape: Shape, layout: Layout, evolve: bool) -> Table:
