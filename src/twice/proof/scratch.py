@@ -297,6 +297,9 @@ class Pinned:
     def stage(self, table: TableName, *_: Any, **__: Any) -> Staged:
         raise _not_ours(table)
 
+    def duplicates(self, staged: Staged, *_: Any) -> int | None:
+        raise _not_ours(staged.table)
+
     def commit(self, staged: Staged, *_: Any) -> Landed | Lost:
         raise _not_ours(staged.table)
 
