@@ -5,7 +5,7 @@ Everything public is here. Importing it loads no engine: pyspark comes in with t
 
 from typing import TYPE_CHECKING, Any
 
-from twice.api import backfill, session, sql_task, task
+from twice.api import backfill, prove, session, sql_task, task
 from twice.core import audit
 from twice.core.backfill_result import BackfillResult
 from twice.core.effect import Result, call, email, slack, webhook
@@ -55,6 +55,7 @@ __all__ = [
     "hours",
     "insert_new",
     "merge",
+    "prove",
     "read",
     "replace",
     "session",

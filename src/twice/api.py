@@ -12,6 +12,7 @@ from twice.core.backfill import CHOICES, DEFAULT, BatchSize, Request, Standing, 
 from twice.core.backfill_result import BackfillResult, as_result
 from twice.core.effect import Effect, tidy_effects
 from twice.core.ports import Frame
+from twice.core.proof import Proof
 from twice.core.scope import Scope
 from twice.core.task import Policy, Read, Strategy, TableName, Task, check_task, tidy_audits
 from twice.errors import DeclarationError
@@ -151,6 +152,20 @@ def backfill(
         record, _ = opened.backfills.start(request, name)
         opened.backfills.work(record.name, lambda _: None, Stop.never(), parallel)
         return opened.backfills.show(record.name)
+
+
+def prove(
+    job: Callable[[Any, Path], object],
+    *,
+    tables: Sequence[str],
+    warehouse: str | Path = "warehouse",
+    scenarios: Sequence[str] = (),
+) -> Proof:
+    """Prove a PySpark job that does not use twice. `job` is called several times with a session and the folder of a
+    copy of `warehouse`: it must read and write there. `tables` are what it writes, compared after each time."""
+    from twice.wiring.jobs import prove_callable  # here: importing twice starts no engine
+
+    return prove_callable(job, tables, Path(warehouse), scenarios)
 
 
 def _query(bound: str, views: Mapping[str, str], parameters: Sequence[str]) -> Callable[..., Frame]:

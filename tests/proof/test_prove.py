@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
-from twice import Daily, read, replace, task
+from twice import Daily, Policy, append_once, read, replace, task, webhook
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.project import assemble
 from twice.core.proof import Proof, Verdict
 from twice.core.task import Task
 from twice.engine.code import code_hash
 from twice.engine.spark import SparkEngine
+from twice.errors import UsageError
 from twice.ledgers.store import Ledger
 from twice.proof.prove import prove_task
 from twice.proof.scratch import Laboratory
 from twice.runtime.workshop import Workshop
+from twice.senders.address import Allowed
+from twice.senders.http import Http
+from twice.senders.webhook import WebhookSender
 from twice.wiring.delta import delta_target
 
 pytestmark = pytest.mark.timeout(400)
@@ -40,7 +47,12 @@ class Lab:
     def place(self, table: str) -> str:
         return str(self.folder.joinpath("warehouse", *table.split(".")))
 
-    def prove(self, declared: Task, *scenarios: str) -> Proof:
+    def files(self) -> dict[str, int]:
+        """Every file of the user's warehouse and ledger, with its size and the moment it was written."""
+        found = (path for path in self.folder.rglob("*") if path.is_file())
+        return {str(path): path.stat().st_mtime_ns for path in found if path.name != "ledger.db-shm"}
+
+    def prove(self, declared: Task, *scenarios: str, copied: bool = True) -> Proof:
         ledger = Ledger.open(f"sqlite:///{self.folder}/ledger.db")
         shop = Workshop(
             project=assemble("p", [declared]),
@@ -51,9 +63,10 @@ class Lab:
             clock=SYSTEM_CLOCK,
             holder="test",
             root=self.folder,
+            senders={"webhook": WebhookSender(Http(Allowed(())))},
         )
         try:
-            lab = Laboratory(shop, delta_target, lambda table: self.place(table.name))
+            lab = Laboratory(shop, delta_target, lambda table: self.place(table.name) if copied else None)
             return prove_task(lab, declared, DAY, scenarios)
         finally:
             ledger.close()
@@ -69,12 +82,20 @@ def totals(sales: Any) -> Any:
     return sales.groupBy("day", "shop").count()
 
 
-def test_a_sound_task_is_the_same_in_every_scenario(lab: Lab) -> None:
+def test_a_sound_task_is_the_same_in_every_scenario_and_nothing_of_the_users_is_written(lab: Lab) -> None:
+    """The task has published before: its table is there, and the copies refer to its files."""
+    session = SparkEngine(lab.spark).fresh()
+    earlier = session.createDataFrame([(date(2026, 6, 8), 1, 5)], "day date, shop bigint, count bigint")
+    earlier.write.format("delta").partitionBy("day").save(lab.place("shop.totals"))
+    Ledger.open(f"sqlite:///{lab.folder}/ledger.db").close()
+    before = lab.files()
     proof = lab.prove(totals)
     assert [(trial.scenario, trial.verdict, trial.difference) for trial in proof.trials] == [
         (name, Verdict.SAME, None) for name in ("twice", "crash", "double-fire", "parallelism", "row-order")
     ]
     assert proof.holds
+    assert "12 steps" in proof.trials[1].reason
+    assert lab.files() == before
 
 
 @task("shop.stamped", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=replace())
@@ -93,3 +114,118 @@ def test_a_clock_in_the_data_is_named_with_its_column_its_rows_and_the_fix(lab: 
         assert pair.clean is not None and pair.other is not None
         assert pair.clean["id"] == pair.other["id"] and pair.clean["loaded_at"] != pair.other["loaded_at"]
     assert len(trial.difference.pairs) == 3
+
+
+@task(
+    "shop.told",
+    scope=Daily("day", start="2026-01-01"),
+    inputs=SALES,
+    write=replace(),
+    effects=[webhook("https://example.com/a", body=lambda result: {"rows": result.rows}, name="told")],
+)
+def told(sales: Any) -> Any:
+    return sales.groupBy("day").count()
+
+
+def test_a_declared_effect_is_written_down_not_sent_and_said_once_whatever_crashes(lab: Lab) -> None:
+    proof = lab.prove(told, "twice", "crash")
+    assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.SAME], proof
+    assert "19 steps" in proof.trials[1].reason
+
+
+@task("shop.calling", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=replace())
+def calling(sales: Any) -> Any:
+    urllib.request.urlopen("http://127.0.0.1:9/paid", timeout=1)
+    return sales.groupBy("day").count()
+
+
+def test_a_call_from_inside_the_code_does_not_leave_and_is_named(lab: Lab) -> None:
+    proof = lab.prove(calling, "twice", "row-order")
+    assert [trial.verdict for trial in proof.trials] == [Verdict.CHANGED, Verdict.NOT_APPLICABLE]
+    assert proof.trials[0].difference is not None
+    (cause,) = proof.trials[0].difference.causes
+    assert cause.name == "effect in the code"
+    assert "127.0.0.1:9" in cause.why
+
+
+@task("shop.ranked", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=replace())
+def ranked(sales: Any) -> Any:
+    """Sums of doubles in the order they come, and numbers among equals."""
+    numbered = sf.row_number().over(Window.partitionBy("day").orderBy("shop"))
+    return sales.withColumn("place", numbered).withColumn("total", sf.sum("amount").over(Window.partitionBy("shop")))
+
+
+def test_what_only_another_order_of_rows_shows_is_named_by_its_column(lab: Lab) -> None:
+    proof = lab.prove(ranked, "row-order")
+    difference = proof.trials[0].difference
+    assert difference is not None
+    assert set(difference.columns) == {"place", "total"}
+    assert [(cause.name, cause.columns) for cause in difference.causes] == [
+        ("sum of doubles", ("total",)),
+        ("ties", ("place",)),
+    ]
+
+
+@task(
+    "shop.allowed",
+    scope=Daily("day", start="2026-01-01"),
+    inputs=SALES,
+    write=replace(),
+    policy=Policy(allow=("current_timestamp",)),
+)
+def allowed(sales: Any) -> Any:
+    return sales.select("id", "day", sf.current_timestamp().alias("loaded_at"))
+
+
+def test_a_column_that_the_policy_lets_differ_is_not_compared_and_said_to_be_so(lab: Lab) -> None:
+    proof = lab.prove(allowed, "twice")
+    assert proof.holds
+    assert proof.notes == ("not compared, since the policy allows it to differ: loaded_at",)
+
+
+def test_an_unknown_scenario_is_refused_with_those_there_are(lab: Lab) -> None:
+    with pytest.raises(UsageError, match="there is no scenario 'thrise'. Known: twice, crash"):
+        lab.prove(totals, "thrise")
+
+
+@task("shop.batched", scope=Daily("day", start="2026-01-01", batch=True), inputs=SALES, write=replace())
+def batched(sales: Any) -> Any:
+    return sales.groupBy("day", "shop").count()
+
+
+def test_what_is_played_on_request_proves_a_sound_task(lab: Lab) -> None:
+    asked = ("thrice", "partial", "batch", "out-of-order", "late-rows", "later")
+    proof = lab.prove(batched, *asked)
+    assert [(trial.scenario, trial.verdict) for trial in proof.trials] == [(name, Verdict.SAME) for name in asked]
+    assert proof.trials[1].reason.startswith("died after half of the rows (")
+
+
+@task("shop.recent", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=replace())
+def recent(sales: Any) -> Any:
+    return sales.where(sf.col("id") % 31 < date.today().day).groupBy("day").count()
+
+
+def test_a_python_clock_that_decides_on_rows_shows_when_it_is_moved(lab: Lab) -> None:
+    proof = lab.prove(recent, "twice", "later")
+    assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.CHANGED]
+
+
+@task("shop.appended", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=append_once())
+def appended(sales: Any) -> Any:
+    return sales
+
+
+def test_what_says_nothing_of_a_task_is_not_applicable_with_the_reason(lab: Lab) -> None:
+    proof = lab.prove(appended, "thrice", "batch")
+    assert [(trial.verdict, trial.reason) for trial in proof.trials] == [
+        (Verdict.NOT_APPLICABLE, "append_once() is never computed again: what is published stays"),
+        (Verdict.NOT_APPLICABLE, "the scope does not say batch=True: its slices are always computed one by one"),
+    ]
+    assert not proof.holds
+
+
+def test_a_target_that_cannot_be_copied_is_not_applicable_and_says_so(lab: Lab) -> None:
+    proof = lab.prove(totals, "twice", copied=False)
+    assert [(trial.verdict, trial.reason) for trial in proof.trials] == [
+        (Verdict.NOT_APPLICABLE, "shop.totals is not a Delta table, and no other is copied for a proof yet")
+    ]

@@ -12,8 +12,8 @@ def test_the_public_names_are_exactly_these() -> None:
         *("BackfillResult", "Daily", "EffectRefused", "Every", "Hourly", "Inbox", "Monthly", "Outcome", "Policy"),
         *("Result", "Retry", "RunResult", "Since", "TwiceError", "Whole", "WorkQueue", "append_once"),
         *("assert_identical", "audit"),
-        *("backfill", "call", "days", "email", "hours", "insert_new", "merge", "read", "replace", "session"),
-        *("slack", "sql_task", "stable_row_hash"),
+        *("backfill", "call", "days", "email", "hours", "insert_new", "merge", "prove", "read", "replace"),
+        *("session", "slack", "sql_task", "stable_row_hash"),
         *("surrogate_key", "task", "webhook"),
     ]
     assert all(hasattr(twice, name) for name in twice.__all__)

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from twice.cli import backfill, care, configuration, create, effects, graph, ledger, lint, marks, records, runs
+from twice.cli import backfill, care, configuration, create, effects, graph, ledger, lint, marks, prove, records, runs
 
 app = typer.Typer(
     name="twice",
@@ -41,6 +41,7 @@ backfill_app.command("resume")(backfill.resume)
 backfill_app.command("cancel")(backfill.cancel)
 app.command("worker")(backfill.worker)
 app.command("plan")(runs.plan)
+app.command("prove")(prove.prove)
 app.command("graph")(graph.graph)
 app.command("status")(records.status)
 app.command("history")(records.history)

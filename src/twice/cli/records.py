@@ -14,6 +14,7 @@ from twice.core.record import TABLE
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
+    from twice.core.proof import ProofRecord
     from twice.core.record import AttemptRecord, Overview, RunRecord
 
 SomeLimit = Annotated[int | None, typer.Option("--limit", help="How many at most: 50, or all as JSON.", min=1)]
@@ -45,15 +46,20 @@ def status(
         found = opened.status(task, wanted)
         marks = opened.marks(found.runs)
         effects = opened.ledger.outbox.counts(task)
+        proofs = [each for name, each in opened.proofs().items() if task is None or name == task]
     waiting = {state.value: count for state, count in effects.items() if state.waits_for_a_person}
     if output is Format.json:
         runs = [_run_data(run) for run in found.runs]
         told = {state.value: count for state, count in effects.items()}
-        print_json({"runs": runs, "total": found.total, "failed": found.failed, "effects": told})
+        proved = [{**asdict(proof), "current": current} for proof, current in proofs]
+        print_json({"runs": runs, "total": found.total, "failed": found.failed, "effects": told, "proofs": proved})
     elif not found.runs:
         print("nothing has run yet\nnext: twice run TASK --date DATE")
     else:
         _print_overview(found, marks)
+    if output is Format.text:
+        for proof, current in proofs:
+            print(_proved(proof, current))
     if waiting and output is Format.text:
         print(f"effects wait for a person: {', '.join(f'{count} {state}' for state, count in waiting.items())}")
         print("next: twice effects list")
@@ -153,6 +159,14 @@ def _reasons(attempt: AttemptRecord) -> list[str]:
     if attempt.error:
         lines.append(f"error[{attempt.error.get('code')}]: {attempt.error.get('what')}")
     return lines
+
+
+def _proved(proof: ProofRecord, current: bool) -> str:
+    code = "at this code version" if current else "at another code version"
+    if proof.holds:
+        return f"{proof.task}: proved {code} ({proof.label}, {moment(proof.at)})"
+    why = f"CHANGED after {', '.join(proof.changed)}" if proof.changed else "nothing could be shown"
+    return f"{proof.task}: NOT proved {code}: {why} ({proof.label}, {moment(proof.at)})"
 
 
 def _last(run: RunRecord) -> str:

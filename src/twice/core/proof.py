@@ -100,6 +100,18 @@ class Proof:
         return not self.changed and any(trial.verdict is Verdict.SAME for trial in self.trials)
 
 
+@dataclass(frozen=True)
+class ProofRecord:
+    """What the ledger keeps of a proof. `changed`: the scenarios after which the table was another."""
+
+    task: str
+    label: str
+    code_hash: str
+    at: datetime
+    holds: bool
+    changed: tuple[str, ...] = ()
+
+
 def document(proofs: Sequence[Proof]) -> dict[str, Any]:
     """`proof.json`: plain data, but for times."""
     return {"schema_version": SCHEMA_VERSION, "proofs": [_proof(proof) for proof in proofs]}

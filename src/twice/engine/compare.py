@@ -7,7 +7,6 @@ which cannot be compared (maps, variants) can be.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column as SparkColumn
@@ -46,14 +45,6 @@ def compare(clean: DataFrame, other: DataFrame, ignored: Sequence[str] = ()) -> 
         rows.unpersist()
 
 
-@dataclass(frozen=True)
-class _Explained:
-    """`own`: columns whose values, taken alone, differ. `alone`: without this one column the rows are the same."""
-
-    own: tuple[str, ...]
-    alone: tuple[str, ...]
-
-
 def _described(rows: DataFrame, names: Sequence[str]) -> Difference | None:
     surplus = sf.col(_SURPLUS)
     row = rows.agg(
@@ -88,26 +79,33 @@ def _differing(one: DataFrame, two: DataFrame) -> DataFrame:
 
 
 def _columns(flat: DataFrame, names: Sequence[str]) -> tuple[str, ...]:
-    """The fewest columns that explain the difference: one without which the rows agree, else all that differ."""
-    explained = _explained(flat, names)
-    both = tuple(name for name in explained.alone if name in explained.own)
-    if both or explained.alone:
-        return both or explained.alone
-    return explained.own or tuple(names)
+    """The fewest columns without which the rows agree: one; else all whose values differ even taken alone; else these
+    and one more, whose values only moved from row to row."""
+    groups = [[name] for name in names] + [[other for other in names if other != name] for name in names]
+    equal = _equal(flat, groups)
+    own = [name for name, same in zip(names, equal[: len(names)], strict=True) if not same]
+    alone = [name for name, same in zip(names, equal[len(names) :], strict=True) if same]
+    if alone:
+        return tuple(name for name in alone if name in own) or tuple(alone)
+    moved = [name for name in names if name not in own]
+    rests = [[other for other in moved if other != name] for name in moved]
+    agree, *without = _equal(flat, [moved, *rests])
+    more = [] if agree else [name for name, same in zip(moved, without, strict=True) if same]
+    if not agree and not more:
+        return tuple(names) if not own else tuple(own)
+    return tuple(name for name in names if name in own or name in more)
 
 
-def _explained(flat: DataFrame, names: Sequence[str]) -> _Explained:
-    """One job, whose sums are all zero for what both sides agree on."""
+def _equal(flat: DataFrame, groups: Sequence[Sequence[str]]) -> list[bool]:
+    """Whether both sides hold the same values, as often, in each of these groups of columns. One job: its sums are
+    all zero where they do. No columns at all are equal."""
     sums: list[SparkColumn] = []
-    for name in names:
-        sums += _sums(row_hashes(flat.select(quoted(name))), sf.col(_SURPLUS))
-        rest = [quoted(other) for other in names if other != name]
-        sums += _sums(row_hashes(flat.select(*rest)), sf.col(_SURPLUS)) if rest else [sf.lit(1)] * 4
+    for group in groups:
+        part = flat.select(*(quoted(name) for name in group))
+        sums += _sums(row_hashes(part), sf.col(_SURPLUS)) if group else [sf.lit(0)] * 4
     row = flat.agg(*(column.alias(f"n{at}") for at, column in enumerate(sums))).first()
     assert row is not None
-    zero = [not any(row[at : at + 4]) for at in range(0, len(sums), 4)]
-    own = tuple(name for at, name in enumerate(names) if not zero[2 * at])
-    return _Explained(own, tuple(name for at, name in enumerate(names) if zero[2 * at + 1]))
+    return [not any(row[at : at + 4]) for at in range(0, 4 * len(groups), 4)]
 
 
 def _sums(hashes: tuple[SparkColumn, SparkColumn], times: SparkColumn) -> list[SparkColumn]:

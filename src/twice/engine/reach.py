@@ -16,8 +16,9 @@ _FIXED_ROWS = frozenset({"OneRowRelation", "LocalRelation", "Range"})
 class Walk:
     """One walk over one plan. It remembers common table expressions and sorts, which are met before their use."""
 
-    def __init__(self, flagged: frozenset[str]) -> None:
+    def __init__(self, flagged: frozenset[str], thorough: bool = False) -> None:
         self.flagged = flagged
+        self.thorough = thorough
         self.ctes: dict[int, Reach] = {}
         self.sorts: dict[int, Taints] = {}
 
@@ -26,7 +27,7 @@ class Walk:
         done: dict[int, Reach] = {}
         for node in bottom_up(root):
             below = [done[id(child)] for child in node.children]
-            at = Place(self.flagged, self.reach, _merged(below), outer)
+            at = Place(self.flagged, self.reach, _merged(below), outer, thorough=self.thorough)
             rows = CLEAN.union(*(each.rows for each in below))
             output = tuple(each for reach in below for each in reach.output)
             step = _Step(node, below, at, Reach(output, at.columns, rows), self)
@@ -154,7 +155,10 @@ def _limit(step: _Step) -> Reach:
     one_row = inner.kind == "Aggregate" and not inner.trees("groupingExpressions")
     if one_row or inner.kind in _FIXED_ROWS:
         return step.under
-    return step.passing(step.walk.sorts.get(id(inner), {Taint(suspects.LIMIT)}))
+    sorted_by = step.walk.sorts.get(id(inner))
+    if sorted_by is None:
+        return step.passing({Taint(suspects.LIMIT)})
+    return step.passing(sorted_by | {Taint(suspects.BY)} if step.walk.thorough else sorted_by)
 
 
 def _sort(step: _Step) -> Reach:

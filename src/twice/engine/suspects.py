@@ -3,11 +3,12 @@
 By class, because Spark's own flag is not enough: `first`, `collect_list` and `current_timestamp` are
 "deterministic" in an analysed plan (Spark 4.1). What only the flag knows is `nondeterministic`.
 
-Left out on purpose:
+Left out on purpose, unless a proof has seen a difference and asks what may have made it (`thorough`):
 - `sum` and `avg` of DOUBLE: they differ in the last bits with the order of addition. Half of all pipelines have
   one, so an error would be noise; `twice prove` finds those where it shows.
 - ties in `max_by`, `min_by` and in an ORDER BY (windows, `limit`): an order is there, and whether it is total is a
   matter of the data, not of the plan.
+Left out always:
 - `approx_percentile`: exact up to its accuracy; beyond that, as for sums.
 - `repartition(n, rand())`: it moves rows, it changes none.
 """
@@ -53,6 +54,14 @@ ORDER_WORDS = {
     "NthValue": "nth_value",
 }
 """Functions that depend on the order of rows, which is given only inside a window with an ORDER BY."""
+
+DOUBLES, BY = "sum of doubles", "ties"
+ADDING = frozenset(
+    {"Sum", "Average", "StddevSamp", "StddevPop", "VarianceSamp", "VariancePop", "Corr", "CovSample", "CovPopulation"}
+)
+"""Of floating-point numbers, they differ in the last bits with the order of addition."""
+CHOOSING = frozenset({"MaxBy", "MinBy"})
+"""Of rows with equal order they take any."""
 
 LISTS = frozenset({"collect_list", "collect_set"})
 """Their elements are certain; only the order is not."""
@@ -105,6 +114,14 @@ REASONS = {
     DROP_DUPLICATES: Reason(
         "of rows with the same key it keeps any one",
         "Keep row_number() = 1 over a window ordered by columns that decide.",
+    ),
+    DOUBLES: Reason(
+        "floating-point numbers give another sum when they are added in another order",
+        "Use decimals: sum(cast(amount AS decimal(18,2))), or round the result.",
+    ),
+    BY: Reason(
+        "rows with equal values in its order come in any order, and it takes whichever is first",
+        "Order by more columns, until no two rows are equal: the row's key last.",
     ),
     UDF: Reason("the function is declared non-deterministic", "Make it a function of its arguments only."),
     NONDETERMINISTIC: Reason("Spark marks an expression in it as non-deterministic", "Replace it."),

@@ -60,6 +60,7 @@ class Place:
     columns: Mapping[int, Taints]
     outer: Mapping[int, Taints]
     grouping: frozenset[int] = frozenset()
+    thorough: bool = False
 
     def taints(self, trees: Iterable[Node]) -> Taints:
         return words(taint for tree in trees for taint in self.taint(tree))
@@ -98,6 +99,10 @@ class Place:
         if kind == "Cast" and node.children[0].kind == "Literal" and fields.get("dataType") in ("date", "timestamp"):
             special = str(node.children[0].fields.get("value")).strip().lower() in SPECIAL_TIMES
             return "current_timestamp" if special else None
+        if self.thorough and kind in suspects.ADDING and _floating(node):
+            return suspects.DOUBLES
+        if self.thorough and kind in suspects.CHOOSING:
+            return suspects.BY
         return suspects.NONDETERMINISTIC if kind in self.flagged else None
 
     def _depends_on_order(self, node: Node) -> bool:
@@ -121,6 +126,8 @@ class Place:
         arguments = CLEAN.union(*(done[id(child)] for child in function.children))
         certain = _tells_rows_apart(spec) or not self._depends_on_order(function)
         own = CLEAN if certain else frozenset({Taint(word, word in suspects.LISTS)})
+        if self.thorough and certain and self._depends_on_order(function):
+            own = frozenset({Taint(suspects.BY)})
         return arguments | words(done[id(spec)]) | own
 
     def _held(self, node: Node) -> Taints:
@@ -156,3 +163,8 @@ def _tells_rows_apart(spec: Node) -> bool:
     orders = [child for child in spec.children if child.kind == "SortOrder"]
     named = {each.id for order in orders for each in order.walk() if each.kind == "AttributeReference"}
     return bool(named - partition)
+
+
+def _floating(node: Node) -> bool:
+    """Whether floating-point numbers are added up: JSON tells the types of attributes, literals and casts alone."""
+    return any(each.fields.get("dataType") in ("double", "float") for each in node.walk())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, Select, Table, delete, or_, select, update
 
 from twice.ledgers.effect_tables import COUNTS, effects
+from twice.ledgers.proofs import proofs
 from twice.ledgers.schema import attempts, batches, leases, planned, runs, slices
 from twice.ledgers.transitions import move_forward
 
@@ -25,6 +26,7 @@ def rename(connection: Connection, old: str, new: str) -> None:
     _move(connection, planned, old, new)
     _settle_effects(connection, old, new)
     _move(connection, effects, old, new)
+    _move(connection, proofs, old, new)
 
 
 def _settle_runs(connection: Connection, old: str, new: str) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 from sqlalchemy import Connection, Engine, update
 
 from twice.core.ports import Clock
+from twice.core.proof import Proof, ProofRecord
 from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
-from twice.ledgers import claims, history, quarantine, transitions
+from twice.ledgers import claims, history, proofs, quarantine, transitions
 from twice.ledgers.backfills import Backfills
 from twice.ledgers.claims import Wish
 from twice.ledgers.clock import database_time
@@ -292,6 +293,18 @@ class Ledger:
         """At a glance, also over 100,000 runs: they are counted by the database and only the last are read."""
         with self._reading() as connection:
             return history.read_overview(connection, task, limit)
+
+    @outliving
+    def record_proof(self, proof: Proof) -> None:
+        """Keep a proof with the code it is of. A second call keeps it twice, and the newest counts."""
+        with self._writing() as connection:
+            proofs.record(connection, proof)
+
+    @outliving
+    def proofs(self) -> Mapping[str, ProofRecord]:
+        """The last proof of each task, by task."""
+        with self._reading() as connection:
+            return proofs.newest(connection)
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Every row of every table as plain data, in one state of the ledger. The first says which schema it is."""

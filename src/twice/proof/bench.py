@@ -9,16 +9,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.ports import ALL_ROWS, Suspicion
 from twice.core.proof import Difference
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
 from twice.engine.compare import compare, content
+from twice.engine.guard import likely
+from twice.engine.literals import literals
 from twice.proof.blame import blame
 from twice.proof.said import more_said, said
-from twice.proof.scratch import UNDISTURBED, Disturbance, Laboratory, Template, World, make_template, make_world
+from twice.proof.scratch import (
+    UNDISTURBED,
+    Disturbance,
+    Laboratory,
+    NotApplicable,
+    Template,
+    World,
+    make_template,
+    make_world,
+)
 from twice.runtime.compute import Pins, result_frame
 
 
@@ -27,14 +38,15 @@ class Clean:
     """The table after one run that nothing disturbed: `world` at `version`."""
 
     world: World
-    version: int | None
+    version: int
     content: str
     said: Counter[str]
 
 
 @dataclass
 class Bench:
-    """One proof at work. `likely`: what in the plan may differ; `ignored`: columns the task's policy lets differ."""
+    """One proof at work. `likely`: what in the plan may differ; `drift`: a constant of the plan as two calls of the
+    task's Python gave it; `ignored`: columns the task's policy lets differ."""
 
     lab: Laboratory
     task: Task
@@ -44,6 +56,7 @@ class Bench:
     template: Template
     pins: dict[TableName, int] = field(default_factory=dict)
     likely: tuple[Suspicion, ...] = ()
+    drift: tuple[str, str] | None = None
     ignored: tuple[str, ...] = ()
     made: int = 0
 
@@ -60,9 +73,11 @@ class Bench:
     def clean(self, world: World) -> Clean:
         """Play the one clean run in this world, and remember what it gave."""
         world.run(self.slices)
-        self.likely = self._suspicions(world)
+        self.likely, self.drift = self._suspects(world)
         self.ignored = self._ignored()
         version = world.version(self.session)
+        if version is None:
+            raise NotApplicable("a clean run finds nothing to publish")
         rows = world.rows(self.session, version)
         return Clean(world, version, content(rows, self.ignored), said(world))
 
@@ -74,14 +89,23 @@ class Bench:
         after = world.rows(self.session)
         if content(after, self.ignored) == clean.content:
             return None
-        before = clean.world.rows(self.session, clean.version)
-        found = compare(before, after, self.ignored)
-        return None if found is None else replace(found, causes=blame(found, self.likely))
+        return self._compared(clean.world.rows(self.session, clean.version), after)
 
-    def _suspicions(self, world: World) -> tuple[Suspicion, ...]:
+    def worlds_differ(self, one: World, other: World) -> Difference | None:
+        """How the tables of two worlds differ, where a clean run of one slice says nothing of them."""
+        return self._compared(one.rows(self.session), other.rows(self.session))
+
+    def _compared(self, before: DataFrame, after: DataFrame) -> Difference | None:
+        found = compare(before, after, self.ignored)
+        return None if found is None else replace(found, causes=blame(found, self.likely, self.drift))
+
+    def _suspects(self, world: World) -> tuple[tuple[Suspicion, ...], tuple[str, str] | None]:
+        """Build the plan twice, and look what in it may differ and what does."""
         with world.shop.session() as session:
-            frame = result_frame(world.shop, world.task, self.slices, Pins(world.shop, session))
-            return world.shop.engine.suspicions(frame)
+            frames = [result_frame(world.shop, world.task, self.slices, Pins(world.shop, session)) for _ in range(2)]
+            first, second = (literals(frame) for frame in frames)
+            odd = [(one, two) for one, two in zip(first, second, strict=False) if one != two]
+            return likely(frames[0]), odd[0] if odd else None
 
     def _ignored(self) -> tuple[str, ...]:
         """Columns that only differ by what the user said may differ. Which rows there are is never ignored."""

@@ -7,26 +7,42 @@ from collections.abc import Sequence
 from twice.core.ports import ALL_ROWS, Suspicion
 from twice.core.proof import Cause, Difference
 
-UNKNOWN = Cause(
-    "code",
-    (),
-    "nothing in Spark's plan explains it: the task's own Python gives another value each time it is called",
+_LOOK_FOR = (
     "Look for datetime.now(), random, uuid4, the environment or a file that changes; take the value from run.slice "
-    "or from an input.",
+    "or from an input."
 )
 
 
-def blame(difference: Difference, likely: Sequence[Suspicion]) -> tuple[Cause, ...]:
-    """The suspicions that reach what differs, those of the very columns first; if there is none, the code itself."""
-    return tuple(_reaching(difference, likely)) or (Cause(UNKNOWN.name, difference.columns, UNKNOWN.why, UNKNOWN.fix),)
+def blame(
+    difference: Difference, likely: Sequence[Suspicion], drift: tuple[str, str] | None = None
+) -> tuple[Cause, ...]:
+    """What reaches the very columns that differ; else what decides on rows; else the task's own Python. `drift`: a
+    constant of the plan, as two calls of the task's function gave it."""
+    columns, rows = _reaching(difference, likely)
+    if columns:
+        return (*columns, *rows)
+    if drift is not None:
+        why = f"the task's own Python gave {drift[0]} on one call and {drift[1]} on the next"
+        return (Cause("python value", difference.columns, why, _LOOK_FOR), *rows)
+    if rows:
+        return rows
+    why = "nothing in Spark's plan explains it: the task's own Python gives another value each time"
+    return (Cause("code", difference.columns, why, _LOOK_FOR),)
 
 
-def _reaching(difference: Difference, likely: Sequence[Suspicion]) -> list[Cause]:
+def _reaching(difference: Difference, likely: Sequence[Suspicion]) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
     columns, rows = [], []
     for one in likely:
         met = tuple(name for name in difference.columns if name in one.columns)
         if met:
             columns.append(Cause(one.name, met, f"{one.name} reaches column {', '.join(met)}: {one.why}", one.fix))
-        elif ALL_ROWS in one.columns:
-            rows.append(Cause(one.name, (), f"{one.name} decides which rows there are: {one.why}", one.fix))
-    return columns + rows
+        elif ALL_ROWS in one.columns or not difference.columns:
+            rows.append(_deciding(one))
+    return tuple(columns), tuple(rows)
+
+
+def _deciding(one: Suspicion) -> Cause:
+    """Of whole rows: what decides on them, or a value that a row is found by."""
+    if ALL_ROWS in one.columns:
+        return Cause(one.name, (), f"{one.name} decides which rows there are: {one.why}", one.fix)
+    return Cause(one.name, one.columns, f"{one.name} reaches column {', '.join(one.columns)}: {one.why}", one.fix)

@@ -2,66 +2,83 @@
 
 A proof runs the code a dozen times. What it says to the world by itself, beside its declared effects, would be said a
 dozen times: so nothing leaves, and the proof says where it would have gone. Python's audit events tell; there is no
-way to remove such a hook, so one is set at the first proof and asks whether the code of a task is being run.
+way to remove such a hook, so one is set at the first proof and asks whether anyone listens.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from ipaddress import ip_address
 from typing import Any
 
-_WATCHED: ContextVar[list[str] | None] = ContextVar("twice_outside", default=None)
+Listener = Callable[[str, tuple[Any, ...]], None]
+"""Gets every audit event of the code it listens to. What it raises is raised there."""
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("twice_outside", default=None)
 _DIALS = frozenset({"http.client.connect", "smtplib.connect", "ftplib.connect"})
 
 
 class Refused(ConnectionError):
-    """Raised into the task's code. A handler there may swallow it: the call is remembered all the same."""
+    """Raised into the user's code. A handler there may swallow it: the call is remembered all the same."""
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    _install()
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
 
 
 @contextmanager
 def watched() -> Iterator[list[str]]:
     """The calls made in here, each as `host:port`, in the order they were tried. None of them leaves."""
-    _install()
     calls: list[str] = []
-    token = _WATCHED.set(calls)
-    try:
+
+    def hear(event: str, args: tuple[Any, ...]) -> None:
+        called = dialled(event, args)
+        if called is not None:
+            calls.append(called)
+            raise refusal(called)
+
+    with listening(hear):
         yield calls
-    finally:
-        _WATCHED.reset(token)
 
 
-@cache
-def _install() -> None:
-    sys.addaudithook(_hear)
-
-
-def _hear(event: str, args: tuple[Any, ...]) -> None:
-    if event not in _DIALS and event != "socket.connect":
-        return
-    calls = _WATCHED.get()
-    called = None if calls is None else _called(event, args)
-    if calls is not None and called is not None:
-        calls.append(called)
-        raise Refused(f"a proof lets nothing out: {called} was not called")
-
-
-def _called(event: str, args: tuple[Any, ...]) -> str | None:
-    """Where a call goes; None for what Spark does inside this machine."""
+def dialled(event: str, args: tuple[Any, ...]) -> str | None:
+    """Where a call goes; None for what Spark does inside this machine, and for what is no call."""
     if event in _DIALS:
         return f"{args[1]}:{args[2]}"
+    if event != "socket.connect":
+        return None
     address = args[1]
-    if not isinstance(address, tuple) or len(address) < 2 or _loopback(str(address[0])):
+    if not isinstance(address, tuple) or len(address) < 2 or loopback(str(address[0])):
         return None
     return f"{address[0]}:{address[1]}"
 
 
-def _loopback(host: str) -> bool:
+def loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def refusal(called: str) -> Refused:
+    return Refused(f"a proof lets nothing out: {called} was not called")
+
+
+@cache
+def _install() -> None:
+    def hear(event: str, args: tuple[Any, ...]) -> None:
+        listener = _LISTENER.get()
+        if listener is not None:
+            listener(event, args)
+
+    sys.addaudithook(hear)

@@ -8,10 +8,11 @@ from twice.core.clock import SYSTEM_CLOCK
 from twice.core.proof import Cause, Difference, Proof, Scenario, Trial, Verdict
 from twice.core.scope import slice_named
 from twice.core.task import Task
+from twice.engine.suspects import BY, DOUBLES
 from twice.errors import TwiceError, UsageError
 from twice.proof.bench import Bench, Clean, bench
-from twice.proof.scenarios import PLAYS, NotApplicable, Play
-from twice.proof.scratch import Laboratory, World
+from twice.proof.scenarios import PLAYS, Play
+from twice.proof.scratch import Laboratory, NotApplicable, World
 
 SCENARIOS: tuple[Scenario, ...] = tuple(scenario for scenario, _ in PLAYS.values())
 """All there are, in the order they are played."""
@@ -23,8 +24,11 @@ def prove_task(lab: Laboratory, task: Task, date: str | None, scenarios: Sequenc
     chosen = _chosen(scenarios)
     slice_ = slice_named(task.scope, date)
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
-    with bench(lab, task, (slice_,)) as ground, ground.world() as first:
-        trials, notes = _played(ground, first, chosen)
+    try:
+        with bench(lab, task, (slice_,)) as ground, ground.world() as first:
+            trials, notes = _played(ground, first, chosen)
+    except NotApplicable as error:
+        trials, notes = tuple(Trial(name, Verdict.NOT_APPLICABLE, str(error)) for name in chosen), ()
     took = SYSTEM_CLOCK.monotonic() - began
     return Proof(task.name, slice_.label, lab.shop.code_hash(task), at, trials, took, notes)
 
@@ -73,7 +77,7 @@ def _speaks_by_itself(world: World, chosen: Sequence[str]) -> tuple[Trial, ...]:
 
 def _notes(ground: Bench) -> tuple[str, ...]:
     ignored = ground.ignored
-    refused = [one for one in ground.likely if one.name not in ground.task.policy.allow]
+    refused = [one for one in ground.likely if one.name not in (*ground.task.policy.allow, DOUBLES, BY)]
     notes = [f"not compared, since the policy allows it to differ: {', '.join(ignored)}"] if ignored else []
     notes += [f"twice run would refuse this plan: {one.name} reaches {', '.join(one.columns)}" for one in refused]
     return tuple(notes)

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from pyspark.sql import DataFrame
 
 from twice.core.failpoints import Action, Crash, Point, SendPoint, armed, crash_at
-from twice.core.proof import Difference, Scenario
+from twice.core.proof import Scenario
 from twice.core.since import Since
-from twice.engine.fingerprint import row_hashes
 from twice.errors import TwiceError
 from twice.proof.bench import Bench, Clean
+from twice.proof.disturb import ordered, settings, spread
+from twice.proof.kill import kill
+from twice.proof.later import later
+from twice.proof.requested import batch, late_rows, out_of_order, partial, thrice
 from twice.proof.said import more_said, said
-from twice.proof.scratch import Disturbance, World
+from twice.proof.scratch import Disturbance, NotApplicable, World
+from twice.proof.seen import Seen
 
-Play = Callable[[Bench, Clean], "Seen"]
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What was done, in words, and the first difference that showed."""
-
-    reason: str
-    difference: Difference | None = None
-
-
-class NotApplicable(Exception):
-    """This scenario says nothing about this task. Its message is the reason."""
+Play = Callable[[Bench, Clean], Seen]
 
 
 def twice(bench: Bench, clean: Clean) -> Seen:
@@ -47,15 +36,17 @@ def twice(bench: Bench, clean: Clean) -> Seen:
     return Seen(told, bench.rows_differ(clean, world))
 
 
-_BEFORE_WRITING = (Point.AFTER_PLAN, Point.AFTER_CLAIM, Point.AFTER_LOOK, Point.AFTER_COMPUTE)
+_BEFORE_LANDING = tuple(Point)[: tuple(Point).index(Point.AFTER_COMMIT)]
+_BEFORE_LEAVING = (SendPoint.RELEASED, SendPoint.RENDERED, SendPoint.BEFORE_SENDING)
 
 
 def crash(bench: Bench, clean: Clean) -> Seen:
-    """Before a run writes anything, crashes differ only in the ledger: they are met one after the other in one world.
-    From then on each has a world of its own."""
-    steps: list[Sequence[Point | SendPoint]] = [_BEFORE_WRITING]
-    steps += [(point,) for point in Point if point not in _BEFORE_WRITING]
-    steps += [(point,) for point in SendPoint] if bench.task.effects else []
+    """Before a run has landed, each run that follows must do all of it: it dies one step further, until one gets
+    through. From then on each step has a world of its own: what landed is there, and the next run must see it."""
+    steps: list[Sequence[Point | SendPoint]] = [_BEFORE_LANDING]
+    steps += [(point,) for point in Point if point not in _BEFORE_LANDING]
+    if bench.task.effects:
+        steps += [_BEFORE_LEAVING, *((point,) for point in SendPoint if point not in _BEFORE_LEAVING)]
     met: list[str] = []
     for points in steps:
         with bench.world() as world:
@@ -90,7 +81,7 @@ def double_fire(bench: Bench, clean: Clean) -> Seen:
 def parallelism(bench: Bench, clean: Clean) -> Seen:
     for parts, adaptive in ((1, "false"), (8, "true")):
         told = f"{parts} partitions, adaptive execution {'on' if adaptive == 'true' else 'off'}"
-        seen = _disturbed(bench, clean, told, Disturbance(_settings(parts, adaptive), _spread(parts)))
+        seen = _disturbed(bench, clean, told, Disturbance(settings(parts, adaptive), spread(parts)))
         if seen.difference is not None:
             return seen
     return Seen("1 partition and 8, adaptive execution off and on")
@@ -99,7 +90,7 @@ def parallelism(bench: Bench, clean: Clean) -> Seen:
 def row_order(bench: Bench, clean: Clean) -> Seen:
     for descending in (False, True):
         told = f"inputs in the order of a hash of their rows, {'descending' if descending else 'ascending'}"
-        seen = _disturbed(bench, clean, told, Disturbance(_settings(1, "false"), _ordered(descending)))
+        seen = _disturbed(bench, clean, told, Disturbance(settings(1, "false"), ordered(descending)))
         if seen.difference is not None:
             return seen
     return Seen("inputs in the order of a hash of their rows, and in the opposite one")
@@ -109,29 +100,6 @@ def _disturbed(bench: Bench, clean: Clean, told: str, disturbance: Disturbance) 
     with bench.world(disturbance) as world:
         world.run(bench.slices)
         return Seen(told, bench.difference(clean, world))
-
-
-def _settings(parts: int, adaptive: str) -> dict[str, str]:
-    return {
-        "spark.sql.shuffle.partitions": str(parts),
-        "spark.sql.adaptive.enabled": adaptive,
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
-    }
-
-
-def _spread(parts: int) -> Callable[[DataFrame], DataFrame]:
-    def spread(frame: DataFrame) -> DataFrame:
-        return frame.coalesce(1) if parts == 1 else frame.repartition(parts, row_hashes(frame)[0])
-
-    return spread
-
-
-def _ordered(descending: bool) -> Callable[[DataFrame], DataFrame]:
-    def ordered(frame: DataFrame) -> DataFrame:
-        hashed = row_hashes(frame)[1]
-        return frame.coalesce(1).sortWithinPartitions(hashed.desc() if descending else hashed.asc())
-
-    return ordered
 
 
 def _end_of(bench: Bench, world: World) -> str:
@@ -161,5 +129,12 @@ PLAYS: dict[str, tuple[Scenario, Play]] = {
         (Scenario("double-fire", "two runs of one slice at once"), double_fire),
         (Scenario("parallelism", "1 and 8 partitions, adaptive execution off and on"), parallelism),
         (Scenario("row-order", "inputs in another order"), row_order),
+        (Scenario("kill", "really killed (SIGKILL), then run again", default=False), kill),
+        (Scenario("thrice", "computed again two times more", default=False), thrice),
+        (Scenario("partial", "a Spark job died in the middle of its rows", default=False), partial),
+        (Scenario("batch", "two slices in one commit, and one by one", default=False), batch),
+        (Scenario("out-of-order", "two slices in both orders", default=False), out_of_order),
+        (Scenario("late-rows", "published without some rows, then with them", default=False), late_rows),
+        (Scenario("later", "computed again weeks later", default=False), later),
     )
 }

@@ -19,21 +19,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.effect import Effect, Message, Result
+from twice.core.failpoints import Point
 from twice.core.outbox import Answer, Delivered
-from twice.core.ports import Foreign, Held, Landed, Letter, Lost, Published, Sender, Shape, Staged, Target, Touched
+from twice.core.ports import Letter, Sender, Target
 from twice.core.project import Project
 from twice.core.retry import Retry
 from twice.core.run import RunResult
 from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
-from twice.core.token import Kind, Note
+from twice.core.token import Kind
 from twice.core.write import AppendRows, UpsertRows
 from twice.engine.spark import SparkEngine
 from twice.engine.suspects import REASONS
-from twice.errors import EnvironmentProblem, UsageError
+from twice.errors import EnvironmentProblem
 from twice.ledgers.store import Ledger
 from twice.proof.outside import watched
+from twice.proof.pinned import Pinned
 from twice.runtime.plan import make_plan
 from twice.runtime.run_many import run_slices
 from twice.runtime.workshop import Workshop
@@ -42,14 +44,30 @@ Frames = Callable[[DataFrame], DataFrame]
 """What a scenario does to each input, as it reaches the task's function."""
 
 
+class NotApplicable(Exception):
+    """This proof or scenario says nothing about this task. Its message is the reason."""
+
+
+@dataclass(frozen=True)
+class Victim:
+    """What a process that is to be killed is told. `folder` is the world it works in."""
+
+    task: str
+    label: str
+    folder: Path
+    point: Point
+
+
 @dataclass(frozen=True)
 class Laboratory:
     """The user's workshop, and what is needed to build another. `delta` binds a session to tables found by a
-    function; `folder` says where a table of the user's lies, None if that is no Delta table of a folder."""
+    function; `folder` says where a table of the user's lies, None if that is no Delta table of a folder; `victim` is
+    the command line of a process that ends in `kill.die`."""
 
     shop: Workshop
     delta: Callable[[Any, Callable[[TableName], str]], Target]
     folder: Callable[[TableName], str | None]
+    victim: Callable[[Victim], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -141,12 +159,7 @@ def make_template(lab: Laboratory, task: Task, slices: tuple[Slice, ...], folder
     """Clone the task's table. Reads the user's log; writes into `folder` alone."""
     source = lab.folder(task.target)
     if source is None:
-        raise UsageError(
-            f"{task.target} is not a Delta table, and only those can be copied for a proof",
-            where=task.name,
-            now="Nothing was run.",
-            fix="Prove a copy of the task that writes a Delta table.",
-        )
+        raise NotApplicable(f"{task.target} is not a Delta table, and no other is copied for a proof yet")
     made = Template(folder, None)
     folder.mkdir(parents=True)
     Ledger.open(f"sqlite:///{made.ledger}").close()
@@ -193,6 +206,17 @@ def make_world(
 ) -> World:
     """A world as the template was. `pins` grows by the inputs that are met first."""
     shutil.copytree(template.folder, folder)
+    return enter_world(lab, task, folder, pins, disturbance)
+
+
+def enter_world(
+    lab: Laboratory,
+    task: Task,
+    folder: Path,
+    pins: dict[TableName, int],
+    disturbance: Disturbance = UNDISTURBED,
+) -> World:
+    """The world that lies in that folder."""
     clock, sent, calls = Ahead(), list[Letter](), list[str]()
     played = _played(task, disturbance.inputs, calls)
     base = lab.shop.engine
@@ -258,54 +282,3 @@ def _disturbed(value: Any, disturb: Frames) -> Any:
     if hasattr(value, "read") and hasattr(value, "slices"):  # the run itself: what it reads is an input too
         return replace(value, read=lambda table: disturb(value.read(table)))
     return value
-
-
-@dataclass(frozen=True)
-class Pinned:
-    """A table of the user's, for reading at one version in every world. What would write it is refused."""
-
-    inner: Target
-    pins: dict[TableName, int]
-
-    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
-        found = self.inner.published(table, app_ids)
-        if found.version is None:
-            return found
-        return replace(found, version=self.pins.setdefault(table, found.version))
-
-    def read(self, table: TableName, at: int | Staged | None = None) -> Any:
-        return self.inner.read(table, self.pins.get(table) if at is None else at)
-
-    def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
-        return self.inner.tokens(table, prefix)
-
-    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
-        return self.inner.provenance(table, app_id, generation)
-
-    def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
-        return self.inner.foreign(table, since, slices)
-
-    def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
-        return self.inner.touched(table, since, column)
-
-    def one_slice_only(self, table: TableName) -> str | None:
-        return self.inner.one_slice_only(table)
-
-    def prepare(self, table: TableName, *_: Any) -> Shape:
-        raise _not_ours(table)
-
-    def stage(self, table: TableName, *_: Any, **__: Any) -> Staged:
-        raise _not_ours(table)
-
-    def duplicates(self, staged: Staged, *_: Any) -> int | None:
-        raise _not_ours(staged.table)
-
-    def commit(self, staged: Staged, *_: Any) -> Landed | Lost:
-        raise _not_ours(staged.table)
-
-    def discard(self, table: TableName, *_: Any) -> int:
-        raise _not_ours(table)
-
-
-def _not_ours(table: TableName) -> AssertionError:
-    return AssertionError(f"a proof was about to write {table}, which is the user's")

@@ -34,9 +34,10 @@ from twice.wiring.targets import Targets
 if TYPE_CHECKING:
     from twice.core.outbox import EffectEvent, EffectRecord, EffectState
     from twice.core.ports import Frame, Sender
-    from twice.core.proof import Proof
+    from twice.core.proof import Proof, ProofRecord
     from twice.engine.doctor import Check
     from twice.engine.session import SessionSettings
+    from twice.proof.scratch import Laboratory
     from twice.runtime.check import Difference
     from twice.runtime.collect import Collected
     from twice.runtime.effects import Word
@@ -192,14 +193,30 @@ class OpenProject:
         return result_frame(self.shop, task, (slice_,), Pins(self.shop, self.shop.engine.fresh()))
 
     def prove(self, task: str, date: str | None, scenarios: Sequence[str] = ()) -> Proof:
-        """Play the scenarios with one slice, in a scratch copy: nothing of the project is written."""
+        """Play the scenarios with one slice, in a scratch copy. Of the project only its ledger is written."""
         from twice.proof.prove import prove_task
-        from twice.proof.scratch import Laboratory
-        from twice.wiring.delta import delta_target
 
         declared = self.project.task(task)
         slice_named(declared.scope, date)  # before a session is started for nothing
-        return prove_task(Laboratory(self.shop, delta_target, self.targets.folder), declared, date, scenarios)
+        proof = prove_task(self.laboratory, declared, date, scenarios)
+        self.ledger.record_proof(proof)
+        return proof
+
+    @cached_property
+    def laboratory(self) -> Laboratory:
+        from twice.proof.scratch import Laboratory
+        from twice.wiring.delta import delta_target
+        from twice.wiring.victim import command
+
+        return Laboratory(self.shop, delta_target, self.targets.folder, command(self.settings))
+
+    def proofs(self) -> dict[str, tuple[ProofRecord, bool]]:
+        """The last proof of each task of the project, and whether it is of the task's code as it is now."""
+        from twice.engine.code import code_hash
+
+        tasks = self.project.tasks
+        found = self.ledger.proofs()
+        return {name: (found[name], found[name].code_hash == code_hash(tasks[name])) for name in tasks if name in found}
 
     def mark(self, task: str) -> Mark:
         from twice.runtime.mark import incremental, show_mark

@@ -1,0 +1,137 @@
+"""prove: play scenarios with a task in a scratch copy, and say whether its table is that of one clean run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, boundary, print_json, tell
+from twice.cli.records import print_table
+from twice.core.proof import Proof, document
+from twice.errors import TwiceError, UsageError
+
+if TYPE_CHECKING:
+    from twice.wiring import OpenProject
+
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="[TASK]", help="A task's name; with --script, its arguments after --.")
+]
+ScriptPath = Annotated[Path | None, typer.Option("--script", help="A PySpark script that does not use twice.")]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="With --script: a table that it writes.")]
+Warehouse = Annotated[Path, typer.Option("--warehouse", help="With --script: the folder of its tables, copied.")]
+Everything = Annotated[bool, typer.Option("--all", help="Every task, with its slice of that date.")]
+Wanted = Annotated[
+    list[str] | None, typer.Option("--scenario", "-s", help="Only this one; may be given several times.")
+]
+Kill = Annotated[bool, typer.Option("--kill", help="Also really kill it: processes of their own, ended by SIGKILL.")]
+Report = Annotated[
+    Path | None, typer.Option("--report", help="A folder for proof.html, proof.json and junit.xml.", file_okay=False)
+]
+
+
+@boundary
+def prove(
+    words: Words = None,
+    everything: Everything = False,
+    date: Date = None,
+    scenario: Wanted = None,
+    kill: Kill = False,
+    script: ScriptPath = None,
+    table: Tables = None,
+    warehouse: Warehouse = Path("warehouse"),
+    report: Report = None,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Run a task twice, crash it, shuffle it: is its table the same?
+
+    In a scratch copy: no table, ledger or receiver of yours is touched. Exit 1 if anything differs.
+    """
+    if script is not None:
+        from twice.wiring.jobs import prove_file
+
+        proofs = [prove_file(script, words or (), table or (), warehouse)]
+        if output is Format.text:
+            print_proof(proofs[0])
+        return _ended(proofs, (), report, output)
+    if len(words or ()) != (0 if everything else 1):
+        raise UsageError("prove takes a task, or --all", fix="twice prove revenue_daily --date 2026-06-09")
+    proofs, errors = _tasks(words or [], date, _asked(scenario, kill), output, (project, profile))
+    return _ended(proofs, errors, report, output)
+
+
+def _asked(scenarios: list[str] | None, kill: bool) -> Sequence[str]:
+    """--kill adds to what was asked for, or to what is played by default."""
+    if not kill:
+        return scenarios or ()
+    from twice.proof.prove import SCENARIOS
+
+    return [*(scenarios or (each.name for each in SCENARIOS if each.default)), "kill"]
+
+
+def _tasks(
+    names: list[str], date: str | None, scenarios: Sequence[str], output: Format, place: tuple[Path, str | None]
+) -> tuple[list[Proof], list[TwiceError]]:
+    """The one task, or all of them; each is told as soon as it is proved. Of all, one that fails does not stop the
+    others."""
+    from twice.wiring import open_project
+
+    proofs: list[Proof] = []
+    errors: list[TwiceError] = []
+    with open_project(*place) as opened:
+        for name in names or [each.name for each in opened.project.in_order()]:
+            try:
+                proofs.append(opened.prove(name, date if names else _date_of(opened, name, date), scenarios))
+            except TwiceError as error:
+                if names:
+                    raise
+                errors.append(error.at(name))
+                if output is Format.text:
+                    tell(error, as_json=False, debug=False)
+                continue
+            if output is Format.text:
+                print_proof(proofs[-1])
+    return proofs, errors
+
+
+def _ended(proofs: Sequence[Proof], errors: Sequence[TwiceError], report: Path | None, output: Format) -> int:
+    """Write the report, tell the end, give the exit code: 1 if something differs or failed, or nothing was shown."""
+    if report is not None:
+        from twice.proof.report import write_report
+
+        write_report(proofs, report)
+    holding = sum(proof.holds for proof in proofs)
+    changed = [proof for proof in proofs if proof.changed]
+    if output is Format.json:
+        print_json({"proofs": document(proofs)["proofs"], "errors": [error.details() for error in errors]})
+    elif changed or errors:
+        print("next: correct what is named above, then prove it again")
+    else:
+        print(f"proved: {holding} of {len(proofs)}; next: twice status")
+    return 1 if changed or errors or not holding else 0
+
+
+def print_proof(proof: Proof) -> None:
+    from twice.proof.report import told  # here: jinja2 is not needed for help
+
+    print(f"{proof.task}[{proof.label}], code {proof.code_hash[:8]}, {proof.seconds:.1f} s")
+    rows: list[tuple[str, ...]] = [(t.scenario, t.verdict.value, f"{t.seconds:.1f} s", t.reason) for t in proof.trials]
+    print_table(("scenario", "table", "took", "what was done"), rows)
+    for trial in proof.changed:
+        print(told(trial))
+    for note in proof.notes:
+        print(f"note: {note}")
+
+
+def _date_of(opened: OpenProject, task: str, date: str | None) -> str | None:
+    """With --all one date serves every scope, as for `run --all`: of the hours of a day, the first."""
+    from twice.core.time_scope import TimeScope
+    from twice.runtime.run_many import slices_of_day
+
+    declared = opened.project.task(task)
+    return slices_of_day(declared, date)[0].label if isinstance(declared.scope, TimeScope) else None

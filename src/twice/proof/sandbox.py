@@ -1,0 +1,65 @@
+"""A copy of a warehouse's folder for a job that knows nothing of twice. The user's files are only read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.errors import UsageError
+
+
+def copy_warehouse(source: Path, to: Path) -> None:
+    """Data files are linked, not copied: Spark never writes into one that exists. All other files (logs, pointers,
+    notes) are copied, since those may be written in place."""
+
+    def copy(one: str, other: str) -> str:
+        if not one.endswith(".parquet"):
+            return str(shutil.copy2(one, other))
+        try:
+            os.link(one, other)
+        except OSError:  # another file system
+            shutil.copy2(one, other)
+        return other
+
+    if source.exists():
+        shutil.copytree(source, to, copy_function=copy)
+    else:
+        to.mkdir(parents=True)
+
+
+def place(warehouse: Path, table: str) -> Path:
+    """`shop.orders` and `shop/orders` are the folder shop/orders of the warehouse."""
+    return warehouse.joinpath(*table.replace("/", ".").split("."))
+
+
+def rows_of(session: SparkSession, warehouse: Path, table: str) -> DataFrame | None:
+    """None if there is no such table. A folder without Delta's log is taken for Parquet."""
+    folder = place(warehouse, table)
+    if (folder / "_delta_log").is_dir():
+        return session.read.format("delta").load(str(folder))
+    if any(folder.rglob("*.parquet")):
+        return session.read.parquet(str(folder))
+    return None
+
+
+def partitions_of(session: SparkSession, warehouse: Path, table: str) -> tuple[str, ...]:
+    """The columns a table is partitioned by, as its folder shows them."""
+    folder = place(warehouse, table)
+    if (folder / "_delta_log").is_dir():
+        row = session.sql(f"DESCRIBE DETAIL delta.`{folder}`").first()
+        return tuple(row["partitionColumns"]) if row is not None else ()
+    return tuple(p.name.partition("=")[0] for p in sorted(folder.iterdir())[:1] if p.is_dir() and "=" in p.name)
+
+
+def check_tables(tables: Sequence[str]) -> None:
+    if not tables:
+        raise UsageError(
+            "no table given: a job is proved by the tables it writes", fix="Name them: --table shop.orders"
+        )
+    for table in tables:
+        if ".." in table or table.startswith("/") or not table.strip("./"):
+            raise UsageError(f"{table!r} is not a table of the warehouse", fix="Name it as shop.orders or shop/orders.")

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+from twice.core.proof import Cause, Difference, Pair, Proof, Trial, Verdict, document
+
+AT = datetime(2026, 6, 9, tzinfo=timezone.utc)
+DIFFERENCE = Difference(
+    ("at",), 2, 3, pairs=(Pair({"at": 1}, {"at": 2}),), causes=(Cause("rand", ("at",), "it draws", "Do not."),)
+)
+
+
+def proof(*trials: Trial) -> Proof:
+    return Proof("revenue", "2026-06-09", "abc", AT, trials, 1.5)
+
+
+def test_a_proof_holds_only_if_something_was_shown_and_nothing_differed() -> None:
+    same, changed = Trial("twice", Verdict.SAME, ""), Trial("crash", Verdict.CHANGED, "", DIFFERENCE)
+    no = Trial("batch", Verdict.NOT_APPLICABLE, "no batch")
+    assert proof(same, no).holds
+    assert not proof(same, changed).holds
+    assert not proof(no).holds
+    assert proof(same, changed).changed == (changed,)
+
+
+def test_the_document_is_versioned_and_holds_everything_as_plain_data() -> None:
+    told = document([proof(Trial("crash", Verdict.CHANGED, "died", DIFFERENCE, 0.5))])
+    assert json.loads(json.dumps(told)) == {
+        "schema_version": 1,
+        "proofs": [
+            {
+                "task": "revenue",
+                "label": "2026-06-09",
+                "code_hash": "abc",
+                "at": "2026-06-09T00:00:00+00:00",
+                "seconds": 1.5,
+                "notes": [],
+                "holds": False,
+                "trials": [
+                    {
+                        "scenario": "crash",
+                        "verdict": "CHANGED",
+                        "reason": "died",
+                        "seconds": 0.5,
+                        "difference": {
+                            "columns": ["at"],
+                            "missing": 2,
+                            "added": 3,
+                            "doubled": 0,
+                            "rows": 3,
+                            "pairs": [{"clean": {"at": 1}, "other": {"at": 2}}],
+                            "causes": [{"name": "rand", "columns": ["at"], "why": "it draws", "fix": "Do not."}],
+                        },
+                    }
+                ],
+            }
+        ],
+    }
