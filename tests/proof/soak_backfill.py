@@ -3,8 +3,8 @@
     make soak SEED=1
 
 Workers are real `twice worker` processes with their own JVMs. At random moments one of them is killed with SIGKILL
-and another is started in its place; now and then the backfill is paused and resumed. In the end every slice must be
-published exactly once and the table be what a clean computation gives. The result goes to docs/proof/backfill.json.
+and another is started in its place; now and then the backfill is paused or cancelled, and resumed. In the end every
+slice must be published exactly once and the table be what a clean computation gives. The result goes to docs/proof/backfill.json.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from twice.wiring import OpenProject
 HERE = Path(__file__).resolve().parent
 RESULT = HERE.parent.parent / "docs" / "proof" / "backfill.json"
 DAYS, WORKERS, PATIENCE = 365, 3, 3 * 3600.0
-YEAR = Request("revenue", "2026-06-01", "2027-05-31", batch=3)
+YEAR = Request("revenue", "2026-06-01", "2027-05-31", batch=5)
 
 
 class Soak:
@@ -74,10 +75,14 @@ class Soak:
             time.sleep(0.1 + self.choice.random() / 2)
 
     def _strike(self, workers: list[TwiceWorker]) -> None:
-        if self.choice.random() < 0.2:
-            self.opened.backfills.pause("year")
+        if self.choice.random() < 0.4:
+            stop, told = self.choice.choice(
+                [(self.opened.backfills.pause, "paused"), (self.opened.backfills.cancel, "cancelled")]
+            )
+            stop("year")
+            time.sleep(self.choice.random() * 2)
             self.opened.backfills.resume("year")
-            self.counts["paused and resumed"] += 1
+            self.counts[f"{told} and resumed"] += 1
         at = self.choice.randrange(len(workers))
         holds = workers[at].holds_one_of(self.opened.backfills.holders("year"))
         workers[at].kill()
@@ -88,6 +93,8 @@ class Soak:
     def check(self) -> None:
         spark, table = self.opened.spark, self.root / "warehouse/shop/revenue"
         labels = [slice_.label for slice_ in self.opened.backfills.show("year").slices]
+        if sorted(labels) != [(date(2026, 6, 1) + timedelta(days=at)).isoformat() for at in range(DAYS)]:
+            self.violations.append("the plan is not the one that was frozen")
         wanted = sorted((f"twice/proof/revenue/{label}", 1) for label in labels)
         if sorted(tokens(table)) != wanted:
             twice_ = [token for token, count in Counter(app for app, _ in tokens(table)).items() if count > 1]
