@@ -6,13 +6,14 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twice
+from twice.core.backfill import Request
 from twice.errors import UsageError
+from twice.wiring import open_project
 
 from .conftest import Shop
 
@@ -118,7 +119,8 @@ def test_one_bad_day_is_named_and_one_command_retries_only_it(stocked: Shop, spa
     change(spark, stocked, "2026-03-01", "4.00")
     resumed = stocked.call("backfill", "resume", name)
     assert resumed.code == 0
-    assert resumed.out.startswith("revenue_daily[2026-03-01]: published, 1 rows")
+    assert resumed.out.splitlines()[0] == f"backfill {name}: resumed, 6 of 7 slices are done"
+    assert resumed.out.splitlines()[1].startswith("revenue_daily[2026-03-01]: published, 1 rows")
     assert revenue(spark, stocked) == {day: f"{n}.00" for n, day in enumerate(DAYS, start=1)}
 
 
@@ -142,11 +144,20 @@ def test_from_python_a_plan_is_shown_and_a_wrong_range_refused(stocked: Shop) ->
     assert not (stocked.warehouse / "shop" / "revenue_daily").exists()
 
 
+def test_in_parallel_on_one_session_each_slice_is_published_once(stocked: Shop, spark: Any) -> None:
+    answer = stocked.call(*BACKFILL, "--batch", "off", "--parallel", "3")
+    assert answer.code == 0, answer.err
+    assert "7 of 7 slices are done" in answer.out
+    assert revenue(spark, stocked) == {day: f"{n}.00" for n, day in enumerate(DAYS, start=1)}
+    assert commits(stocked) == 8, "the table's making, and each slice once"
+
+
 @pytest.mark.timeout(240)
-def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(
-    stocked: Shop, spark: Any, tmp_path: Path
-) -> None:
-    with stocked.start(*BACKFILL, "--batch", "off") as process:
+def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(stocked: Shop, spark: Any) -> None:
+    with open_project(stocked.root, None) as opened:
+        opened.backfills.start(Request("revenue_daily", DAYS[0], DAYS[-1], batch="off"), "week")
+    # Its Spark starts after the command has begun, and would take Ctrl-C for itself.
+    with stocked.start("backfill", "resume", "week") as process:
         assert process.stdout is not None and process.stderr is not None
         lines: list[str] = []
         while not any("(1/7)" in line for line in lines):
@@ -160,8 +171,8 @@ def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(
     assert "goes on with what is left" in out
     published = len(revenue(spark, stocked))
     assert 1 <= published < 7
-    resumed = stocked.call(*BACKFILL, "--batch", "off")
-    assert f"resumed, {published} of 7 slices are done" in resumed.out
+    resumed = stocked.call("backfill", "resume", "week")
+    assert f"backfill week: resumed, {published} of 7 slices are done" in resumed.out
     assert resumed.code == 0
     assert revenue(spark, stocked) == {day: f"{n}.00" for n, day in enumerate(DAYS, start=1)}
     assert commits(stocked) == 8, "each slice once"

@@ -4,7 +4,8 @@
 
 Workers are real `twice worker` processes with their own JVMs. At random moments one of them is killed with SIGKILL
 and another is started in its place; now and then the backfill is paused or cancelled, and resumed. In the end every
-slice must be published exactly once and the table be what a clean computation gives. The result goes to docs/proof/backfill.json.
+slice must be published exactly once and the table be what a clean computation gives. The result goes to
+docs/proof/backfill.json.
 """
 
 from __future__ import annotations

@@ -17,9 +17,8 @@ def print_plan(plan: BackfillResult, *, stored: bool) -> None:
     left = ", ".join(f"{count} {standing}" for standing, count in plan.left_out.items())
     if left:
         print(f"  left out: {left}")
-    again = sum(slice_.standing in ("published", "stale") for slice_ in plan.slices)
     if plan.request.restate:
-        print(f"  {again} published slices will be computed again")
+        print(f"  {plan.restated} published slices will be computed again")
     for note in plan.notes:
         print(f"  note: {note}")
     if not stored:

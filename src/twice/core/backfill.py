@@ -90,11 +90,6 @@ class BackfillPlan:
         """Every slice with its task, in the order they are taken."""
         return tuple((batch.task, slice_) for batch in self.batches for slice_ in batch.slices)
 
-    @property
-    def restated(self) -> int:
-        """How many published slices will be computed again."""
-        return sum(slice_.generation > 0 for _, slice_ in self.slices) if self.request.restate else 0
-
 
 def parse_only(text: str) -> tuple[Standing, ...]:
     """`missing,failed`, in the order the standings are known by, each once."""

@@ -124,12 +124,14 @@ class BackfillRecord:
 
 @dataclass(frozen=True)
 class SliceReport:
-    """One slice of a backfill: why it is in it, and what became of it."""
+    """One slice of a backfill: why it is in it, and what became of it. `generation` is what the table held when the
+    plan was made."""
 
     task: str
     label: str
     standing: Standing
     why: str
+    generation: int
     state: BatchState
     outcome: str | None = None
     rows: int | None = None
@@ -161,6 +163,11 @@ class BackfillResult:
     def complete(self) -> bool:
         return len(self.done) == len(self.slices)
 
+    @property
+    def restated(self) -> int:
+        """How many published slices are computed again on purpose."""
+        return sum(slice_.generation > 0 for slice_ in self.slices) if self.request.restate else 0
+
 
 def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillResult:
     """What the ledger knows of a backfill, slice by slice."""
@@ -175,6 +182,7 @@ def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillRe
                     slice_.label,
                     slice_.standing,
                     slice_.why,
+                    slice_.generation,
                     batch.state,
                     end.outcome or None,
                     end.rows,
@@ -187,5 +195,5 @@ def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillRe
 
 def as_result(plan: BackfillPlan) -> BackfillResult:
     """A plan that nobody has begun to carry out."""
-    slices = tuple(SliceReport(t, s.label, s.standing, s.why, BatchState.PENDING) for t, s in plan.slices)
+    slices = tuple(SliceReport(t, s.label, s.standing, s.why, s.generation, BatchState.PENDING) for t, s in plan.slices)
     return BackfillResult(plan.name, plan.request, BackfillState.RUNNING, slices, plan.notes, plan.left_out)

@@ -1,4 +1,4 @@
-"""Counting while writing: rows, fingerprint and audit measures of each slice, in the very pass that writes them.
+"""Counting while writing: rows, fingerprint and audit measures of each slice, of the very rows that are written.
 
 The row hashes are computed in a projection below the counting node, where Spark compiles them with the rest of the
 plan; the node itself only adds up longs. The columns made for it are dropped above it and never written.
@@ -7,13 +7,11 @@ plan; the node itself only adds up longs. The columns made for it are dropped ab
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from math import gcd
 
-from pyspark import StorageLevel
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as sf
@@ -28,7 +26,7 @@ from twice.engine.measures import broken
 from twice.errors import StageMismatch
 
 _IN_FLIGHT = 6
-"""Up to so many slices, counting in flight costs less than keeping the rows."""
+"""Up to so many slices, counting in flight costs less than a second look at the rows."""
 _PATIENCE_S = 60.0
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -47,9 +45,14 @@ class _Names:
 
 
 def observe(frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
-    """The same frame, counted as it is written. One action only: a second one is not counted."""
+    """The same rows, counted as they are written. One action only: a second one is not counted.
+
+    Rows of several slices come brought together by slice: else every task would write a file into every one of them.
+    """
+    if len(slices) > 1:
+        frame = _gathered(frame, slices)
     if len(slices) > _IN_FLIGHT:
-        return _observe_batch(frame, slices, measures)
+        return _observe_batch(_shuffled(frame), slices, measures)
     names, made = _made(frame, slices, measures)
     several = len(slices) > 1
     counted = [
@@ -84,25 +87,37 @@ def totalled(frame: DataFrame, *numbers: SparkColumn) -> tuple[DataFrame, Callab
 
 
 def _observe_batch(frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
-    """The rows of many slices are kept on disk while they are written, and grouped by slice afterwards.
+    """The rows of many slices are grouped by slice after they were written.
 
     Counting in flight costs each row once per slice: for a month of days more than the write itself.
     """
     names, made = _made(frame, slices, measures)
     columns = columns_of(frame)
-    kept = frame.persist(StorageLevel.DISK_ONLY)
-    forget = weakref.finalize(kept, kept._jdf.unpersist, False)
-    forget.atexit = False  # the JVM is gone by then, and its files with it
 
     def read() -> Mapping[str, Measured]:
         aggregates = [sf.expr(text).alias(f"n{at}") for at, text in enumerate(_aggregates(names, None))]
-        grouped = kept.withColumns(made).where(f"{names.slice} >= 0").groupBy(names.slice).agg(*aggregates)
+        grouped = frame.withColumns(made).where(f"{names.slice} >= 0").groupBy(names.slice).agg(*aggregates)
         found = {row[0]: [number or 0 for number in row[1:]] for row in grouped.collect()}
-        forget()
         nothing = [0] * (1 + HALVES + len(measures))
         return {s.label: _measured(columns, found.get(at, nothing), measures) for at, s in enumerate(slices)}
 
-    return Observed(kept, read)
+    return Observed(frame, read)
+
+
+def _gathered(frame: DataFrame, slices: Sequence[Slice]) -> DataFrame:
+    """Rebalancing still splits a slice that is too big for one file."""
+    bounds = slices[0].bounds
+    assert bounds is not None, "several slices, and one of them is the whole table"
+    return frame.hint("rebalance", sf.col(quoted(bounds.column)))
+
+
+def _shuffled(frame: DataFrame) -> DataFrame:
+    """Shuffled now, to be read twice: by the write and by the count. The task's own code is evaluated once; keeping
+    the rows in a cache beside the shuffle took twice as long as reading the shuffle again. Spark removes it with the
+    frame."""
+    session, shuffled = frame.sparkSession, frame._jdf
+    rows = shuffled.queryExecution().toRdd()
+    return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, shuffled.schema(), False), session)
 
 
 def _made(

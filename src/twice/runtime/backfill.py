@@ -115,7 +115,7 @@ def asked_for(task: Task, request: Request) -> tuple[Slice, ...]:
         fix = (
             f"To compute it again: twice restate {task.name}."
             if task.write.restatable and scope.only.label == "all"
-            else f"To read rows again, set its mark back: twice mark reset {task.name} --to ….)"
+            else f"To read rows again, set its mark back: twice mark reset {task.name} --to …."
         )
         raise UsageError("this task's work is not cut by time: it has no history to fill", where=task.name, fix=fix)
     if "published" in request.only and not request.restate:

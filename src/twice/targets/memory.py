@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from twice.core.failpoints import Point, hit
 from twice.core.ports import Column, Foreign, Held, Landed, Lost, Published, Shape, Span, Staged, Touched
-from twice.core.slice import Slice, SliceValue
+from twice.core.slice import Slice, SliceValue, labels_of
 from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
 from twice.core.token import Note
@@ -342,7 +342,7 @@ def _count(files: Sequence[_File], slices: Sequence[Slice]) -> dict[str, int]:
                 counts[slice_.label] += len(file.rows)
                 break
         else:
-            labels = ", ".join(slice_.label for slice_ in slices)
+            labels = labels_of(slices)
             raise RowsOutsideSlice(
                 f"the result has rows outside {labels}, e.g. with the value {file.value or 'NULL'}",
                 fix="Filter the result to its slice.",

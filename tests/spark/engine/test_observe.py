@@ -190,14 +190,20 @@ def test_a_batch_of_many_slices_is_counted_like_each_alone(
     assert written(frame.where("false"), [days[6]], checks)["2025-01-07"].fingerprint == seen["2025-04-15"].fingerprint
 
 
-def test_the_kept_rows_of_a_batch_are_forgotten_once_it_is_read(session: SparkSession, tmp_path: Path) -> None:
-    days = [DAYS.slice_of(f"2026-01-{d:02}") for d in range(1, 15)]
-    frame = session.range(100).selectExpr("id", "date_add(DATE '2026-01-01', cast(id % 14 AS int)) AS day")
-    observed = observe(frame, days, ())
-    observed.frame.write.format("delta").save(str(tmp_path / "kept"))
-    assert observed.frame.storageLevel.useDisk
-    assert sum(m.rows for m in observed.read().values()) == 100
-    assert not observed.frame.storageLevel.useDisk
+@pytest.mark.parametrize("days", [5, 14], ids=["counted in flight", "counted afterwards"])
+def test_rows_of_several_slices_are_evaluated_once_and_written_in_one_file_a_slice(
+    session: SparkSession, tmp_path: Path, days: int
+) -> None:
+    slices = [DAYS.slice_of(f"2026-01-{d:02}") for d in range(1, days + 1)]
+    by_day = f"date_add(DATE '2026-01-01', cast(id % {days} AS int)) AS day"
+    observed = observe(session.range(0, 100, 1, 8).selectExpr("uuid() AS once", by_day), slices, ())
+    folder = tmp_path / "several"
+    observed.frame.write.partitionBy("day").parquet(str(folder))
+    seen = observed.read()
+    assert len(list(folder.rglob("*.parquet"))) == days
+    again = observe(session.read.parquet(str(folder)), slices, ())
+    again.frame.write.format("noop").mode("overwrite").save()
+    assert again.read() == seen
 
 
 def test_rows_of_no_slice_are_in_no_count(session: SparkSession, written: Callable[..., dict[str, Measured]]) -> None:

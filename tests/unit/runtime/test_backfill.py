@@ -14,7 +14,7 @@ from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, 
 from twice import replace as replace_rows
 from twice.core.audit import Audit
 from twice.core.backfill import BackfillPlan, Request, Standing
-from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
+from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState, as_result
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column
 from twice.core.project import assemble
@@ -304,7 +304,7 @@ def test_restating_says_which_changed_by_how_much_and_which_are_identical(filled
     filled.put_orders(*orders(40, d2=5000), (99, FIRST + timedelta(days=2), 1))
     asked = request(6, restate=True, only=ALL, batch=4)
     plan = plan_backfill(filled.shop, asked)
-    assert plan.restated == 6
+    assert as_result(plan).restated == 6
     record, _ = carry_out(filled, asked)
     ends = [end for b in filled.ledger.backfills.batches(record.name) for end in b.ends]
     told = {end.label[-2:]: str(end.comparison) for end in ends}

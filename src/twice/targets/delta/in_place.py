@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from twice.core.failpoints import Point, hit
+from twice.core.slice import labels_of
 from twice.core.write import Plan, UpsertRows
 from twice.errors import RowsOutsideSlice
 from twice.targets.delta.condition import owned, quoted, spelled
@@ -38,9 +39,9 @@ def write(site: Site, stage: Stage, rows: DataFrame, plan: Plan, attempt: str) -
     except Exception as error:
         outside = broken_check(error, _SLICE)
         if outside is not None:
-            labels = ", ".join(slice_.label for slice_ in plan.slices)
             raise RowsOutsideSlice(
-                f"the result has rows outside {labels}: {outside}", fix="Filter the result to its slice."
+                f"the result has rows outside {labels_of(plan.slices)}: {outside}",
+                fix="Filter the result to its slice.",
             ) from error
         if isinstance(plan.write, UpsertRows) and broken_check(error, _KEY) is not None:
             raise null_key(plan.write) from error

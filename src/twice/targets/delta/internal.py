@@ -15,7 +15,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.slice import Slice
+from twice.core.slice import Owners, Slice
 from twice.targets.delta.condition import condition, quoted
 from twice.targets.delta.history import History
 from twice.targets.delta.reach import Reach
@@ -212,10 +212,9 @@ class Transaction:
         held = self._held()
         if held is None:
             return None
-        found = []
+        found, owners = [], Owners(slices)
         for at, file in enumerate(held[0]):
-            value = slice_value(file["partitionValues"].get(column), type_)
-            if any(slice_.bounds is not None and slice_.bounds.contain(value) for slice_ in slices):
+            if owners.of(slice_value(file["partitionValues"].get(column), type_)) is not None:
                 found.append(held[1].apply(at))
                 if str(held[1].apply(at).path()) != file["path"]:
                     return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from twice.core.slice import Slice
+from twice.core.slice import Owners, Slice, labels_of
 from twice.errors import RowsOutsideSlice, StageMismatch
 from twice.targets.grain import slice_value
 
@@ -79,11 +79,12 @@ def at_paths(files: Sequence[Any], paths: Iterable[str]) -> list[Any]:
 def count(files: Sequence[File], slices: Sequence[Slice], type_: SliceType) -> dict[str, int]:
     """Rows by slice label. Raises for a file outside the slices, or one that does not say how many rows it has."""
     counts = {slice_.label: 0 for slice_ in slices}
+    owners = _Owners(slices, type_)
     for file in files:
-        owner = _owner(file, slices, type_)
+        owner = owners.of(file)
         if owner is None:
             raise RowsOutsideSlice(
-                f"the result has rows outside {_labels(slices)}: {_told(file)}",
+                f"the result has rows outside {labels_of(slices)}: {_told(file)}",
                 fix="Filter the result to its slice.",
             )
         if file.rows is None:
@@ -100,30 +101,31 @@ def verify(
     expected: Mapping[str, int],
 ) -> None:
     """Raises StageMismatch unless the commit touches these slices only and adds exactly the staged rows."""
-    strays = [file for file in (*added, *removed) if _owner(file, slices, type_) is None]
+    owners = _Owners(slices, type_)
+    strays = [file for file in (*added, *removed) if owners.of(file) is None]
     if strays:
         raise StageMismatch(
-            f"the commit would touch files outside {_labels(slices)}: {', '.join(map(_told, strays[:_SHOWN]))}",
+            f"the commit would touch files outside {labels_of(slices)}: {', '.join(map(_told, strays[:_SHOWN]))}",
             fix="This is a defect of twice or an unknown Delta version; please report it.",
         )
     if count(added, slices, type_) != dict(expected):
         raise StageMismatch("the staged files do not hold the rows that were staged", fix="Run the task again.")
 
 
-def _owner(file: File, slices: Sequence[Slice], type_: SliceType) -> Slice | None:
-    if type_.name is None:
-        return next((slice_ for slice_ in slices if slice_.bounds is None), None)
-    try:
-        value = slice_value(file.value, type_.name)
-    except ValueError:
-        return None
-    return next((slice_ for slice_ in slices if slice_.bounds is not None and slice_.bounds.contain(value)), None)
+class _Owners:
+    """Which slice a file belongs to."""
 
+    def __init__(self, slices: Sequence[Slice], type_: SliceType) -> None:
+        self._type, self._owners = type_, Owners(slices)
+        self._whole = next((slice_ for slice_ in slices if slice_.bounds is None), None)
 
-def _labels(slices: Sequence[Slice]) -> str:
-    if len(slices) <= _SHOWN:
-        return ", ".join(slice_.label for slice_ in slices)
-    return f"{slices[0].label} to {slices[-1].label} ({len(slices)} slices)"
+    def of(self, file: File) -> Slice | None:
+        if self._type.name is None:
+            return self._whole
+        try:
+            return self._owners.of(slice_value(file.value, self._type.name))
+        except ValueError:
+            return None
 
 
 def _told(file: File) -> str:

@@ -12,7 +12,7 @@ from twice.core.token import Note
 from twice.core.write import Plan
 from twice.targets.delta import in_place
 from twice.targets.delta.condition import condition
-from twice.targets.delta.fit import fitted, gathered
+from twice.targets.delta.fit import fitted
 from twice.targets.delta.internal import Transaction
 from twice.targets.delta.manifest import SliceType, count, file_of, verify
 from twice.targets.delta.publish import Stage, Work, swap
@@ -23,9 +23,8 @@ from twice.targets.delta.table import Table
 def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
     column = table.shape.partitioned_by
-    columns = () if column is None or len(plan.slices) < 2 else (column,)
     handle = Stage(table, site.path, publish)
-    transaction, added = in_place.write(site, handle, gathered(fitted(frame, table), columns), plan, attempt)
+    transaction, added = in_place.write(site, handle, fitted(frame, table), plan, attempt)
     files = [file_of(file.json(), column) for file in added]
     counts = count(files, plan.slices, SliceType(table.slice_type))
     handle = replace(handle, files=added, transaction=transaction)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from psycopg import sql
 
-from twice.core.slice import Slice
+from twice.core.slice import Owners, Slice, labels_of
 from twice.core.write import Plan, UpsertRows
 from twice.errors import RowsOutsideSlice
 from twice.targets.grain import as_utc
@@ -79,16 +79,15 @@ def _by_value(connection: Connection, stage: Stage, owner: str, slices: Sequence
     found = connection.execute(
         sql.SQL("SELECT {0}, count(*) FROM {1} GROUP BY {0}").format(column(owner), stage.relation.sql)
     ).fetchall()
-    rows = {slice_.label: 0 for slice_ in slices}
+    rows, owners = {slice_.label: 0 for slice_ in slices}, Owners(slices)
     for value, number in found:
-        label = next((s.label for s in slices if s.bounds and s.bounds.contain(value and as_utc(value))), None)
-        if label is None:
-            labels = ", ".join(slice_.label for slice_ in slices)
+        slice_ = owners.of(value and as_utc(value))
+        if slice_ is None:
             raise RowsOutsideSlice(
-                f"the result has rows outside {labels}, e.g. with the value {value or 'NULL'}",
+                f"the result has rows outside {labels_of(slices)}, e.g. with the value {value or 'NULL'}",
                 fix="Filter the result to its slice.",
             )
-        rows[label] += number
+        rows[slice_.label] += number
     return rows
 
 
