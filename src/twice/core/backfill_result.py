@@ -75,6 +75,15 @@ class BatchClaim:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """A batch in a worker's hands, as others see it."""
+
+    number: int
+    tries: int
+    holder: str
+
+
+@dataclass(frozen=True)
 class BatchRecord:
     """A batch as the ledger knows it. `ends` has the slices that ended well."""
 

@@ -22,6 +22,7 @@ from twice.core.backfill_result import (
     BatchClaim,
     BatchRecord,
     BatchState,
+    Hold,
     SliceEnd,
 )
 from twice.ledgers.backfill_plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
@@ -151,9 +152,14 @@ class Backfills:
         """Put a batch back that was not done. False: another worker has it."""
         return self.free(claim.backfill, claim.number, claim.tries)
 
-    def held(self, name: str) -> tuple[BatchRecord, ...]:
-        """The batches that workers have now."""
-        return tuple(batch for batch in self.batches(name) if batch.state is BatchState.CLAIMED)
+    @outliving
+    def held(self, name: str) -> tuple[Hold, ...]:
+        """The batches that workers have now. Asked every second, so of ten thousand slices none is read."""
+        with self._reading() as connection:
+            chosen = select(batches.c.number, batches.c.tries, batches.c.holder).where(
+                batches.c.backfill == name, batches.c.state == BatchState.CLAIMED.value
+            )
+            return tuple(Hold(*row) for row in connection.execute(chosen.order_by(batches.c.number)))
 
     @outliving
     def free(self, name: str, number: int, tries: int) -> bool:

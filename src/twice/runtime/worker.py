@@ -108,8 +108,8 @@ def _take_turns(shop: Workshop, name: str, tell: Tell, stop: Stop) -> None:
 
 def _freed(book: Backfills, name: str) -> bool:
     """A worker that was killed on this machine need not be waited for."""
-    gone = [batch for batch in book.held(name) if batch.holder is not None and is_gone(batch.holder)]
-    freed = [book.free(name, batch.number, batch.tries) for batch in gone]
+    gone = [hold for hold in book.held(name) if is_gone(hold.holder)]
+    freed = [book.free(name, hold.number, hold.tries) for hold in gone]
     return any(freed)
 
 

@@ -55,8 +55,7 @@ class ProjectBackfills:
 
     def holders(self, name: str) -> tuple[str, ...]:
         """The workers that have a batch of it now."""
-        held = self._opened.ledger.backfills.held(name)
-        return tuple(sorted({batch.holder for batch in held if batch.holder is not None}))
+        return tuple(sorted({hold.holder for hold in self._opened.ledger.backfills.held(name)}))
 
     def progress(self, name: str) -> tuple[BackfillRecord, int]:
         """As it is now, and how many workers have a batch of it."""
