@@ -80,10 +80,10 @@ class Bench:
         rows = self.spark.sql(keys).selectExpr("id AS order_id", stamped, *columns(round_))
         rows.write.format("delta").mode("overwrite").save(self.table("batch"))
 
-    def make_events(self, days: int, rows: int) -> None:
-        day = f"date_add(DATE'2026-01-01', CAST(id DIV {rows} AS INT)) AS day"
-        events = self.spark.range(days * rows).selectExpr("id AS event_id", *columns(1), day)
-        events.repartition("day").write.format("delta").partitionBy("day").save(self.table("events"))
+    def make_events(self, month: int, days: int, rows: int) -> None:
+        day = f"date_add(DATE'2026-{month:02d}-01', CAST(id DIV {rows} AS INT)) AS day"
+        events = self.spark.range(days * rows).selectExpr("id AS event_id", *columns(1), day).repartition("day")
+        events.write.format("delta").mode("append").partitionBy("day").save(self.table("events"))
 
     def added_by_the_last_commit(self, name: str) -> int:
         newest = max((Path(self.table(name)) / "_delta_log").glob("*.json"))
@@ -131,10 +131,9 @@ def insertions(bench: Bench, rounds: int) -> Row:
     return Row("insert_new, half of the batch new, vs MERGE … INSERT", *took, 1.2)
 
 
-def appends(bench: Bench, rounds: int) -> Row:
-    rows = bench.rows // 10
-    bench.make_events(rounds + 1, rows)
-    days = [f"2026-01-{index + 1:02d}" for index in range(rounds + 1)]
+def appends(bench: Bench, rounds: int, month: int, rows: int) -> Row:
+    bench.make_events(month, rounds + 1, rows)
+    days = [f"2026-{month:02d}-{index + 1:02d}" for index in range(rounds + 1)]
 
     def ours(index: int) -> None:
         bench.opened.run("appended", bench.opened.slices("appended", days[index]), "run", None)
@@ -157,7 +156,13 @@ def main() -> None:
         (root / "twice.toml").write_text(TOML)
         (root / "pipelines" / "jobs.py").write_text(PIPELINE)
         bench = Bench(root, OpenProject(load(root, None)), options.rows, options.batch)
-        rows = [*merges(bench, options.rounds), insertions(bench, options.rounds), appends(bench, options.rounds)]
+        rows = [
+            *merges(bench, options.rounds),
+            insertions(bench, options.rounds),
+            # A small day and a large one: a run costs half a second whatever it appends.
+            appends(bench, options.rounds, 1, options.rows // 10),
+            appends(bench, options.rounds, 2, options.rows // 2),
+        ]
         bench.opened.close()
     report(rows, options.json)
 

@@ -95,6 +95,18 @@ def test_a_batch_that_changed_nothing_is_judged_again_too(either: DeltaHouse) ->
     assert table(either, target) == [(1, "new", 1)]
 
 
+def test_what_a_merge_did_is_not_told_where_others_came_before_it(spark: Any, tmp_path: Path) -> None:
+    """Delta begins the transaction of its MERGE itself: the rule holds on the version it reads, our counts may not."""
+    public = DeltaHouse(spark, tmp_path, internal=False)
+    target = public.target()
+    prepare(target)
+    upsert(public, target, [(1, "new", 1)], NEWEST, "a")
+    staged = stage(public, target, [(1, "paid", 2), (2, "new", 1)], NEWEST, "b")
+    with meanwhile(public, "UPDATE {} SET updated_at = 9"):
+        assert commit(target, staged) == Landed(3, changes=None)
+    assert table(public, target) == [(1, "new", 9), (2, "new", 1)]
+
+
 def test_writers_that_never_stop_are_told_and_leave_nothing_behind(house: DeltaHouse) -> None:
     target = house.target()
     prepare(target)

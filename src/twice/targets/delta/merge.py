@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.token import Note
-from twice.core.write import Changes, Plan, UpsertRows
+from twice.core.write import Plan, UpsertRows
 from twice.errors import RunError
 from twice.targets.delta import copy, public
 from twice.targets.delta.condition import owned, quoted, spelled, unused
@@ -27,7 +27,7 @@ from twice.targets.delta.publish import Stage
 from twice.targets.delta.site import Site
 from twice.targets.delta.survivors import survivors
 from twice.targets.delta.table import Table, why_untouchable
-from twice.targets.delta.verdicts import judged, newer, same
+from twice.targets.delta.verdicts import Before, judged, newer, same
 from twice.targets.keyed import null_key
 
 _CONF = "spark.databricks.delta"
@@ -54,7 +54,7 @@ def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note)
     return public.swap(site, staged, expected, note, lambda: _ready(site, staged, expected))
 
 
-def _ready(site: Site, staged: Staged, expected: Mapping[str, int]) -> tuple[public.Write, Changes]:
+def _ready(site: Site, staged: Staged, expected: Mapping[str, int]) -> public.Ready:
     """What there is to do on the newest version."""
     verb = staged.plan.write
     assert isinstance(verb, UpsertRows), verb
@@ -63,11 +63,13 @@ def _ready(site: Site, staged: Staged, expected: Mapping[str, int]) -> tuple[pub
     copy.check_whole(site, staged.handle, staged.rows)
     rows = copy.rows(site.session, staged.handle)
     inside = owned(staged.plan.slices, rows.columns)
-    with judged(transaction.rows(), rows, staged.rows, verb, inside, site.instruments) as found:
+    there = transaction.rows()
+    with judged(Before(there, lambda _: there, inside), rows, staged.rows, verb, site.instruments) as found:
         changes = replace(found.changes, deduplicated=staged.deduplicated)
+    version = transaction.table.version if transaction.table else None
     if found.written or found.gone:
-        return lambda note: _merge(site, staged, rows, inside, note), changes
-    return lambda note: _token_alone(transaction, staged, note), changes
+        return public.Ready(lambda note: _merge(site, staged, rows, inside, note), changes, version)
+    return public.Ready(lambda note: _token_alone(transaction, staged, note), changes, version)
 
 
 def _token_alone(transaction: Transaction, staged: Staged, note: Note) -> None:

@@ -6,7 +6,7 @@ Slower (the rows are written twice) and one slice per commit, but it works on ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
@@ -24,8 +24,15 @@ from twice.targets.delta.publish import TRIES, Stage, check_unchanged, landed_or
 from twice.targets.delta.site import Site
 from twice.targets.delta.table import Table
 
-Write = Callable[[Note], None]
-"""One commit of Delta's own, told the note it must carry."""
+
+@dataclass(frozen=True)
+class Ready:
+    """`write` makes one commit of Delta's own, told the note it must carry. `changes` is what it will do if it is based
+    on the version `at`: Delta begins its transaction itself, so another writer may come in between."""
+
+    write: Callable[[Note], object]
+    changes: Changes | None = None
+    at: int | None = None
 
 
 def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
@@ -38,7 +45,7 @@ def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) 
 
 def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
-    return swap(site, staged, expected, note, lambda: (lambda told: _write(site, staged, told), None))
+    return swap(site, staged, expected, note, lambda: Ready(lambda told: _write(site, staged, told)))
 
 
 def swap(
@@ -46,7 +53,7 @@ def swap(
     staged: Staged,
     expected: Mapping[str, int],
     note: Note,
-    ready: Callable[[], tuple[Write, Changes | None]],
+    ready: Callable[[], Ready],
 ) -> Landed | Lost:
     """Compare the token, let Delta write and commit, and read back: Delta skips a version that is not above the
     recorded one without a word. Dying before Delta's commit publishes nothing, after it everything."""
@@ -58,11 +65,11 @@ def swap(
             if lost is not None:
                 return lost
             check_unchanged(handle, site.log.table())
-            write, changes = ready()
+            todo = ready()
             hit(Point.BEFORE_COMMIT)
             try:
                 with named(site.session, prefix(staged.attempt)):
-                    write(replace(note, changes=changes))
+                    todo.write(note)
                 failure = None
             except Exception as error:  # noqa: BLE001 - whatever was raised, the table says what is true
                 failure = error
@@ -71,7 +78,7 @@ def swap(
             outcome = landed_or_not(site.session, staged, expected, note, failure)
             if isinstance(outcome, Landed):
                 copy.remove(site.session, site.path, staged.attempt)
-                return replace(outcome, changes=changes)
+                return replace(outcome, changes=todo.changes if outcome.version - 1 == todo.at else None)
             if outcome is not None:
                 return outcome
             if failure is not None and not is_conflict(failure):

@@ -28,7 +28,7 @@ from twice.targets.delta.reach import Reach, reach_of
 from twice.targets.delta.site import Site
 from twice.targets.delta.survivors import survivors
 from twice.targets.delta.table import Table
-from twice.targets.delta.verdicts import Verdicts, judged
+from twice.targets.delta.verdicts import Before, Verdicts, judged
 
 
 def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
@@ -62,8 +62,12 @@ def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
     check_present(site, handle.files)
     rows = handle.transaction.frame(handle.files)
     inside = owned(staged.plan.slices, rows.columns)
-    there = transaction.rows(_reach(staged))
-    with judged(there, rows, staged.rows, _verb(staged.plan), inside, site.instruments) as verdicts:
+    before = Before(
+        transaction.rows(_reach(staged)),
+        lambda paths: transaction.frame(at_paths(transaction.files_at(paths), paths)),
+        inside,
+    )
+    with judged(before, rows, staged.rows, _verb(staged.plan), site.instruments) as verdicts:
         changes = replace(verdicts.changes, deduplicated=staged.deduplicated)
         removed = at_paths(transaction.files_at(verdicts.files), verdicts.files)
         as_staged = handle.files if verdicts.written == staged.rows else ()

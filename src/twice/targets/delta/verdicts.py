@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -19,6 +20,19 @@ from twice.targets.keyed import several_of_a_key
 UPDATED, DELETED, UNCHANGED, OLDER, DIFFERING = "updated", "deleted", "unchanged", "older", "differing"
 GONE = (UPDATED, DELETED)
 """The table's rows of these keys go out."""
+_UNSURE = "unsure"
+
+Hashes = Callable[[DataFrame], tuple[SparkColumn, SparkColumn]]
+
+
+@dataclass(frozen=True)
+class Before:
+    """A version of the table. `rows`: as much of it as staged keys can meet. `content`: at least the rows of these
+    files. `inside`: which rows may be deleted, None for all."""
+
+    rows: DataFrame
+    content: Callable[[frozenset[str]], DataFrame]
+    inside: str | None
 
 
 @dataclass(frozen=True)
@@ -60,82 +74,94 @@ class Verdicts:
 
 @contextmanager
 def judged(
-    table: DataFrame, staged: DataFrame, rows: int, verb: UpsertRows, inside: str | None, instruments: Instruments
+    before: Before, staged: DataFrame, rows: int, verb: UpsertRows, instruments: Instruments
 ) -> Iterator[Verdicts]:
-    """Compare the staged rows (so many, one of each key) with a version of the table, in one job. `inside`: which of
-    the table's rows may be deleted. The verdicts are kept while the caller works with them."""
-    keys = _verdicts(table, staged, verb, inside, instruments).persist()
-    try:
-        name, held, files = keys.columns[-3:]
-        there = sf.array_distinct(sf.flatten(sf.collect_set(files)))
-        totals = keys.groupBy(name).agg(sf.count(sf.lit(1)), sf.sum(held), there).collect()
-        counts = {row[0]: int(row[1]) for row in totals}
-        gone = [row for row in totals if row[0] in GONE]
-        if any(row[2] > row[1] for row in totals if row[0] != DELETED):
-            raise several_of_a_key(verb)
-        known = sum(count for verdict, count in counts.items() if verdict != DELETED)
-        changes = Changes(
-            inserted=rows - known,
-            updated=counts.get(UPDATED, 0),
-            unchanged=counts.get(UNCHANGED, 0),
-            deleted=counts.get(DELETED, 0),
-            older=counts.get(OLDER, 0),
-            differing=counts.get(DIFFERING, 0),
-        )
-        touched = frozenset(path for row in gone for path in row[3])
-        yield Verdicts(changes, sum(int(row[2]) for row in gone), touched, keys, verb, inside)
-    finally:
-        keys.unpersist()
+    """Compare the staged rows (so many, one of each key) with a version of the table. The verdicts are kept while the
+    caller works with them.
 
-
-def _verdicts(
-    table: DataFrame, staged: DataFrame, verb: UpsertRows, inside: str | None, instruments: Instruments
-) -> DataFrame:
-    """One row for each key of the table that the staged rows meet, or miss: the key, the verdict, how many rows of the
-    table have it, and the files they lie in (of keys that go).
-
-    The staged side is narrow (key, stamp, hashes), so that it can be broadcast; the table's rows are hashed behind the
-    join, so that only those that met are.
+    Where there are stamps, first by key and stamp alone, two columns of the table: where stamps differ, rows do. What
+    that leaves unsure is compared by content, in the files it was found in.
     """
-    width = len(verb.key)
-    *ours, at, first, second, file, differs, behind, held = unused(table.columns, width + 7)
-    narrow = dict(zip(ours, (sf.col(quoted(spelled(table.columns, key))) for key in verb.key), strict=True))
-    stamp = None if verb.newest_by is None else sf.col(quoted(spelled(table.columns, verb.newest_by)))
-    narrow[at] = sf.lit(None) if stamp is None else stamp
-    narrow |= dict(zip((first, second), instruments.row_hashes(staged), strict=True))
+    with ExitStack() as kept:
+        hashes = instruments.row_hashes if verb.newest_by is None else None
+        keys = _kept(kept, _met(before.rows, staged, verb, before.inside, hashes))
+        totals = _totals(keys)
+        if any(row[2] > row[1] for verdict, row in totals.items() if verdict != DELETED):
+            raise several_of_a_key(verb)
+        if _UNSURE in totals:
+            content = before.content(frozenset(totals[_UNSURE][3]))
+            met = _met(content, staged, replace(verb, delete_missing=False), None, instruments.row_hashes)
+            keys = _kept(kept, _decided(keys, met))
+            totals = _totals(keys)
+        counts = {verdict: int(row[1]) for verdict, row in totals.items()}
+        known = sum(count for verdict, count in counts.items() if verdict != DELETED)
+        gone = [totals[verdict] for verdict in GONE if verdict in totals]
+        touched = frozenset(path for row in gone for path in row[3])
+        changes = Changes(inserted=rows - known, **counts)
+        yield Verdicts(changes, sum(int(row[2]) for row in gone), touched, keys, verb, before.inside)
+
+
+def _kept(kept: ExitStack, keys: DataFrame) -> DataFrame:
+    keys = keys.persist()
+    kept.callback(keys.unpersist)
+    return keys
+
+
+def _totals(keys: DataFrame) -> dict[str, Any]:
+    """By verdict: itself, how many keys, how many rows of the table, and the files of keys that go or are unsure."""
+    verdict, held, files = keys.columns[-3:]
+    there = sf.array_distinct(sf.flatten(sf.collect_set(files)))
+    return {row[0]: row for row in keys.groupBy(verdict).agg(sf.count(sf.lit(1)), sf.sum(held), there).collect()}
+
+
+def _met(table: DataFrame, staged: DataFrame, verb: UpsertRows, inside: str | None, hashes: Hashes | None) -> DataFrame:
+    """One row for each key of the table that the staged rows meet, or miss: the key, the verdict, how many rows of the
+    table have it, and the files they lie in (of keys whose rows go, or must be looked into).
+
+    Without `hashes`, rows of one stamp are unsure. The staged side is narrow (key, stamp, hashes), so that it can be
+    broadcast; the table's rows are hashed behind the join, so that only those that met are.
+    """
+    *ours, at, given, first, second, file, behind, equal, held, verdict = unused(table.columns, len(verb.key) + 9)
     keys = [quoted(spelled(table.columns, key)) for key in verb.key]
-    path = table.metadataColumn("_metadata").getField("file_path")
-    met = table.withColumn(file, path).join(
-        staged.select(*(column.alias(name) for name, column in narrow.items())),
+    stamp = sf.lit(0) if verb.newest_by is None else sf.col(quoted(spelled(table.columns, verb.newest_by)))
+    narrow = [sf.col(key).alias(name) for key, name in zip(keys, ours, strict=True)]
+    content = [] if hashes is None else [*zip(hashes(staged), hashes(table), (first, second), strict=True)]
+    alike = reduce(lambda a, b: a & b, (theirs == sf.col(name) for _, theirs, name in content), sf.lit(True))
+    met = table.withColumn(file, table.metadataColumn("_metadata").getField("file_path")).join(
+        staged.select(
+            *narrow, stamp.alias(at), sf.lit(True).alias(given), *(mine.alias(name) for mine, _, name in content)
+        ),
         same(keys, ours, verb.null_keys == "match"),
         "left" if verb.delete_missing else "inner",
     )
-    matched = sf.col(first).isNotNull()
     if verb.delete_missing and inside is not None:
-        met = met.where(matched | sf.expr(inside))
-    content = zip(instruments.row_hashes(table), (first, second), strict=True)
-    other = reduce(lambda a, b: a | b, (hash_ != sf.col(name) for hash_, name in content))
-    by_key = met.groupBy(*(sf.col(key).alias(name) for key, name in zip(keys, ours, strict=True))).agg(
-        sf.max(other).alias(differs),
-        sf.max(sf.lit(False) if stamp is None else newer(stamp, sf.col(at))).alias(behind),
+        met = met.where(sf.col(given) | sf.expr(inside))
+    by_key = met.groupBy(*narrow).agg(
+        sf.first(given).alias(given),
+        sf.max(sf.when(newer(stamp, sf.col(at)), 1).when(newer(sf.col(at), stamp), -1).otherwise(0)).alias(behind),
+        sf.min(alike).alias(equal),
         sf.count(sf.lit(1)).alias(held),
         sf.collect_set(file).alias(file),
     )
-    verdict = _verdict(sf.col(differs), sf.col(behind), verb.insert_only)
-    nowhere = sf.array().cast("array<string>")
-    where = sf.when(sf.col(differs).isin(list(GONE)), sf.col(file)).otherwise(nowhere)
-    return by_key.select(*ours, verdict.alias(differs), held, file).withColumn(file, where)
-
-
-def _verdict(differs: SparkColumn, behind: SparkColumn, insert_only: bool) -> SparkColumn:
-    """`differs` is NULL for a key that no staged row has."""
-    return (
-        sf.when(differs.isNull(), DELETED)
-        .when(~differs, UNCHANGED)
-        .when(sf.lit(insert_only), DIFFERING)
-        .when(behind, OLDER)
+    told = (
+        sf.when(sf.col(given).isNull(), DELETED)
+        .when((sf.col(behind) == 0) & sf.col(equal), _UNSURE if hashes is None else UNCHANGED)
+        .when(sf.lit(verb.insert_only), DIFFERING)
+        .when(sf.col(behind) > 0, OLDER)
         .otherwise(UPDATED)
     )
+    where = sf.when(sf.col(verdict).isin([*GONE, _UNSURE]), sf.col(file)).otherwise(sf.array().cast("array<string>"))
+    return by_key.withColumn(verdict, told).select(*ours, verdict, held, where.alias(file))
+
+
+def _decided(keys: DataFrame, by_content: DataFrame) -> DataFrame:
+    """The same keys, each sure: those that were not, by content."""
+    *ours, verdict, _, _ = keys.columns
+    sure = sf.col(verdict) != _UNSURE
+    others = unused(keys.columns, len(ours))
+    unsure = keys.where(~sure).select(*(sf.col(mine).alias(name) for mine, name in zip(ours, others, strict=True)))
+    decided = by_content.join(unsure, same(ours, others, null_safe=True), "left_semi")
+    return keys.where(sure).unionByName(decided)
 
 
 def newer(theirs: SparkColumn, ours: SparkColumn) -> SparkColumn:
