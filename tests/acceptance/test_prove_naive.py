@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.receivers import HttpReceiver
 
 from twice.core.proof import Proof, Verdict
 from twice.errors import UsageError
@@ -57,6 +58,7 @@ CAUGHT = {
     "daily_inventory_adjustments": ("twice", "uuid", ("txn_id",)),
     "stock_levels": ("twice", "counter", ("quantity",)),
     "daily_customer_summary": ("others", "static overwrite", ()),
+    "orders_copy": ("late-rows", "late rows", ()),
     "fact_events": ("row-order", "drop_duplicates", ("delivered_at",)),
 }
 
@@ -82,6 +84,29 @@ def test_a_loop_of_appends_that_dies_in_between_is_caught_and_the_users_tables_s
     assert trial.difference is not None
     assert (trial.difference.added, trial.difference.doubled, trial.difference.missing) == (1, 1, 0)
     assert sorted((str(path), path.stat().st_mtime_ns) for path in delivered.rglob("*")) == before
+
+
+def test_a_payment_between_the_post_and_its_note_is_made_twice_and_is_caught(
+    spark: Any, delivered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payouts = importlib.import_module("naive.payouts")
+    columns = "order_date date, region string, revenue double"
+    revenue = spark.createDataFrame([(date.fromisoformat(SECOND), "eu", 10.0)], columns)
+    revenue.write.format("delta").save(str(tmp_path / "shop" / "revenue_daily"))
+    monkeypatch.setattr(payouts.local_spark, "start", lambda warehouse: spark)
+
+    def pay(spark: Any, warehouse: Path) -> None:
+        payouts.pay_out(warehouse, SECOND)
+        revenue.write.format("delta").mode("overwrite").save(str(warehouse / "naive" / "paid"))
+
+    with HttpReceiver().running() as bank:
+        monkeypatch.setattr(payouts, "URL", bank.url("/payouts"))
+        proof = prove_job(spark, pay, ["naive.paid"], tmp_path, ["twice", "crash"])
+    assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.CHANGED]
+    difference = proof.trials[1].difference
+    assert difference is not None
+    assert difference.causes[0].name == "effect in the code"
+    assert "POST /payouts at 127.0.0.1:" in difference.causes[0].why
 
 
 def overwriting(spark: Any, delivered: Path) -> None:

@@ -28,7 +28,10 @@ def prove_file(path: Path, arguments: Sequence[str], tables: Sequence[str], ware
 
 def _session() -> Any:
     """The one that is running, or an embedded one with its files in a temporary folder."""
-    from twice.engine.session import SessionSettings, base
+    from twice.engine.session import SessionSettings, embedded, existing
 
+    found = existing()
+    if found is not None:
+        return found
     folder = Path(tempfile.mkdtemp(prefix="twice-spark-"))
-    return base(SessionSettings(folder, folder / "warehouse", short_jobs=True))
+    return embedded(SessionSettings(folder, folder / "warehouse", short_jobs=True))
