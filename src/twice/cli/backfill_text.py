@@ -45,7 +45,7 @@ def resumed_line(record: BackfillRecord) -> str:
 
 
 def print_end(result: BackfillResult) -> None:
-    print(f"{len(result.done)} of {len(result.slices)} slices are done" + _failed(result))
+    print(f"{len(result.done)} of {len(result.slices)} slices are done" + _failed(result) + _stopped(result))
     compared = [slice_ for slice_ in result.slices if slice_.comparison is not None]
     changed = [slice_ for slice_ in compared if slice_.comparison is not None and not slice_.comparison.identical]
     if compared:
@@ -95,6 +95,11 @@ def _range(slices: Sequence[SliceReport]) -> str:
 
 def _failed(result: BackfillResult) -> str:
     return f", {len(result.failed)} failed" if result.failed else ""
+
+
+def _stopped(result: BackfillResult) -> str:
+    stopped = result.state in (BackfillState.PAUSED, BackfillState.CANCELLED)
+    return f"; it was {result.state.value}" if stopped else ""
 
 
 def _only_failures(result: BackfillResult) -> bool:
