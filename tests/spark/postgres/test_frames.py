@@ -15,6 +15,7 @@ from twice.core.scope import Whole
 from twice.core.task import TableName
 from twice.core.token import Note, app_id
 from twice.core.write import Layout, Plan, ReplaceRows
+from twice.errors import ResultRefused
 from twice.targets.acting import acting
 from twice.targets.postgres.server import Limits, Server
 from twice.targets.postgres.snapshot import Snapshots
@@ -82,6 +83,13 @@ def test_not_a_number_comes_back_as_it_went(target: PostgresTarget, session: Any
     publish(target, session.sql("SELECT double('NaN') AS real, float('NaN') AS single, 1 AS one"))
     row = target.read(TABLE).selectExpr("isnan(real)", "isnan(single)").first()
     assert tuple(row) == (True, True)
+
+
+def test_what_the_server_says_to_a_task_is_told_to_the_user(target: PostgresTarget, session: Any) -> None:
+    publish(target, session.sql("SELECT 1 AS id, 'kept' AS note"))
+    with pytest.raises(ResultRefused, match="column note has text with the character NUL"):
+        publish(target, session.sql("SELECT 1 AS id, concat('a', char(0)) AS note"), "b")
+    assert [tuple(row) for row in target.read(TABLE).collect()] == [(1, "kept")]
 
 
 def orders(database: str, rows: int) -> None:
