@@ -58,6 +58,7 @@ soak: $(READY) ## the long proof: make soak ROUNDS=50 SEED=1; writes its results
 	@$(BIN)/python tests/proof/soak_sequences.py --rounds 25 --seed $(SEED)
 	@$(BIN)/python tests/proof/soak_postgres.py --seed $(SEED)
 	@$(BIN)/python tests/proof/soak_mutants.py
+	@$(BIN)/python tests/proof/soak_prove.py
 	@$(BIN)/python scripts/soak_lint.py --rounds 20000 --seed $(SEED) --result docs/proof/lint.json
 
 docs: $(READY) ## check the documentation: links resolve, examples run
