@@ -84,8 +84,9 @@ def wrong(way: Way, proof: Proof, sound: bool) -> str | None:
     names = [cause.name for cause in found[0].causes]
     if names[:1] != [way.cause]:
         return f"{proof.task}: {way.cause} is to blame, and the proof blames {names}"
-    if found[0].columns != way.columns:
-        return f"{proof.task} differs in {way.columns}, and the proof says {found[0].columns}"
+    blamed = found[0].causes[0].columns
+    if blamed != way.columns or not set(blamed) <= set(found[0].columns):
+        return f"{proof.task} differs in {way.columns}, and the proof blames {blamed} of {found[0].columns}"
     return None
 
 
