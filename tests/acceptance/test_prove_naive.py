@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.functions import lit
 from tests.receivers import HttpReceiver
 
 from twice.core.proof import Proof, Verdict
@@ -35,8 +36,19 @@ def delivered(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Iterator[
             daily = [name for name in TABLES if generate.TABLES[name].by is not None]
             generate.write(spark, folder, size, daily if day == SECOND else list(TABLES))
         naive("daily_customer_summary", FIRST)(spark, folder)
+        change_twice(spark, folder)
         yield folder
         shutil.rmtree(folder)
+
+
+def change_twice(spark: Any, folder: Path) -> None:
+    """One product gets five prices on the second day: whichever is kept is a matter of order."""
+    place = str(folder / "shop" / "product_changes")
+    some = spark.read.format("delta").load(place).orderBy("product_id", "updated_at").limit(1)
+    for more in range(5):
+        priced = some.withColumn("price_usd", (some["price_usd"] + more).cast(some.schema["price_usd"].dataType))
+        dated = priced.withColumn("change_date", lit(SECOND).cast("date"))
+        dated.write.format("delta").mode("append").save(place)
 
 
 def naive(job: str, day: str = SECOND) -> Callable[[Any, Path], None]:
@@ -59,6 +71,7 @@ CAUGHT = {
     "stock_levels": ("twice", "counter", ("quantity",)),
     "daily_customer_summary": ("others", "static overwrite", ()),
     "orders_copy": ("late-rows", "late rows", ()),
+    "dim_products": ("row-order", "drop_duplicates", ("price_usd",)),
     "fact_events": ("row-order", "drop_duplicates", ("delivered_at",)),
 }
 
