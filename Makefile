@@ -40,8 +40,8 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 	@echo "unit tests" && $(BIN)/python -m pytest -q tests/unit
 
 # Every test has its own time limit; the session limit is the bound for all of them together.
-test: check ## check, then every other test: contracts, Spark, crashes, double fires (under an hour)
-	@echo "all other tests" && $(BIN)/python -m pytest -q --ignore=tests/unit --session-timeout=4700 --durations=10 tests
+test: check ## check, then every other test in two processes: contracts, Spark, crashes, double fires (under an hour)
+	@echo "all other tests" && $(BIN)/python -m pytest -q -n 2 --dist loadfile --ignore=tests/unit --session-timeout=4700 --durations=20 tests
 
 bench: $(READY) ## measure against hand-written Spark; results in bench/results
 	@mkdir -p bench/results
