@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -69,6 +70,18 @@ def test_really_killed_and_run_again_the_table_is_that_of_a_clean_run(stocked: S
     answer = stocked.call("prove", "revenue_daily", "--date", "2026-06-09", "-s", "kill")
     assert answer.code == 0, answer
     assert "killed at in_stage, after_commit, each time run again" in answer.out
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("faketime") is None, reason="faketime is missing")
+def test_in_a_process_whose_clock_is_ahead_a_date_in_the_data_is_another(stocked: Shop) -> None:
+    stocked.write("pipelines/stamped.py", STAMPED.replace("current_timestamp", "current_date"))
+    answer = stocked.call("prove", "stamped", "--date", "2026-06-10", "-s", "twice", "-s", "shifted")
+    assert answer.code == 1, answer.out
+    twice_, shifted = answer.out.splitlines()[2:4]
+    assert twice_.startswith("twice     same ")
+    assert shifted.startswith("shifted   CHANGED ")
+    assert "likely: current_date reaches column loaded_at" in answer.out
 
 
 def test_of_all_tasks_one_that_cannot_run_is_told_and_does_not_stop_the_others(stocked: Shop) -> None:

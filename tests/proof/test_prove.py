@@ -215,11 +215,15 @@ def appended(sales: Any) -> Any:
     return sales
 
 
-def test_what_says_nothing_of_a_task_is_not_applicable_with_the_reason(lab: Lab) -> None:
-    proof = lab.prove(appended, "thrice", "batch")
+def test_what_says_nothing_of_a_task_is_not_applicable_with_the_reason(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    proof = lab.prove(appended, "thrice", "batch", "shifted")
     assert [(trial.verdict, trial.reason) for trial in proof.trials] == [
         (Verdict.NOT_APPLICABLE, "append_once() is never computed again: what is published stays"),
         (Verdict.NOT_APPLICABLE, "the scope does not say batch=True: its slices are always computed one by one"),
+        (Verdict.NOT_APPLICABLE, "faketime missing"),
     ]
     assert not proof.holds
 

@@ -8,9 +8,9 @@ from twice.core.failpoints import Action, Crash, Point, SendPoint, armed, crash_
 from twice.core.proof import Scenario
 from twice.core.since import Since
 from twice.errors import TwiceError
+from twice.proof.apart import kill, shifted
 from twice.proof.bench import Bench, Clean
 from twice.proof.disturb import ordered, settings, spread
-from twice.proof.kill import kill
 from twice.proof.later import later
 from twice.proof.requested import batch, late_rows, out_of_order, partial, thrice
 from twice.proof.said import more_said, said
@@ -136,5 +136,6 @@ PLAYS: dict[str, tuple[Scenario, Play]] = {
         (Scenario("out-of-order", "two slices in both orders", default=False), out_of_order),
         (Scenario("late-rows", "published without some rows, then with them", default=False), late_rows),
         (Scenario("later", "computed again weeks later", default=False), later),
+        (Scenario("shifted", "in a process whose clock is weeks ahead", default=False), shifted),
     )
 }

@@ -49,25 +49,25 @@ class NotApplicable(Exception):
 
 
 @dataclass(frozen=True)
-class Victim:
-    """What a process that is to be killed is told. `folder` is the world it works in."""
+class Errand:
+    """What a process of its own is told. `folder` is the world it works in, `point` where it is killed, if anywhere."""
 
     task: str
     label: str
     folder: Path
-    point: Point
+    point: Point | None
 
 
 @dataclass(frozen=True)
 class Laboratory:
     """The user's workshop, and what is needed to build another. `delta` binds a session to tables found by a
-    function; `folder` says where a table of the user's lies, None if that is no Delta table of a folder; `victim` is
-    the command line of a process that ends in `kill.die`."""
+    function; `folder` says where a table of the user's lies, None if that is no Delta table of a folder; `sent` is
+    the command line of a process that carries out an errand (`apart.carry_out`)."""
 
     shop: Workshop
     delta: Callable[[Any, Callable[[TableName], str]], Target]
     folder: Callable[[TableName], str | None]
-    victim: Callable[[Victim], Sequence[str]] | None = None
+    sent: Callable[[Errand], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ class OpenProject:
     def laboratory(self) -> Laboratory:
         from twice.proof.scratch import Laboratory
         from twice.wiring.delta import delta_target
-        from twice.wiring.victim import command
+        from twice.wiring.errand import command
 
         return Laboratory(self.shop, delta_target, self.targets.folder, command(self.settings))
 
