@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.postgres_server import PostgresServer
 
-from twice.core.backfill import BackfillState, Request
+from twice.core.backfill import Request
+from twice.core.backfill_result import BackfillState
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.runtime.backfill import start
 from twice.runtime.run_task import run_task

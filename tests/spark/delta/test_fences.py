@@ -31,6 +31,7 @@ from tests.contracts.target_suite import (
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Daily, Hourly, Monthly
+from twice.engine.observe import observe
 from twice.errors import DeclarationError, RunError, SchemaDrift, StageMismatch
 
 OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
@@ -204,7 +205,8 @@ def test_a_batch_writes_few_files_into_each_slice(house: DeltaHouse) -> None:
         "SELECT date_add(DATE '2026-03-01', CAST(id % 20 AS INT)) order_date, 'eu' region, "
         "CAST(id AS DECIMAL(12,2)) revenue FROM range(0, 4000, 1, 8)"
     )
-    staged = target.stage(REVENUE, frame, plan_of(*slices), "a")
+    gathered = observe(frame, slices, ()).frame
+    staged = target.stage(REVENUE, gathered, plan_of(*slices), "a")
     per_slice = Counter(path.partition("/")[0] for path in staged.files)
     assert len(per_slice) == 20
     assert max(per_slice.values()) == 1
