@@ -138,7 +138,7 @@ class TimeScope:
     def first(self) -> Slice:
         return self._slice(self._first_local)
 
-    @property
+    @cached_property
     def held_in(self) -> SliceColumn:
         """The slice column this scope gives its target."""
         name = self.slice_column or self._default_column
