@@ -10,7 +10,6 @@ that no commit refers to. The result goes to docs/proof/spine.json.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import signal
@@ -28,6 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from project_files import put_orders, write_project
+from result_file import keep, of_this_source
 from tables import loose_files, rows, tokens
 from worker_process import Worker
 
@@ -35,8 +35,6 @@ from twice.config import load
 from twice.core.failpoints import Point
 from twice.wiring import OpenProject
 
-HERE = Path(__file__).resolve().parent
-RESULTS = HERE.parent.parent / "docs" / "proof"
 FIRST = date(2026, 6, 1)
 DAYS = 400
 
@@ -140,17 +138,12 @@ def soak(rounds: int, kills: int, seed: int) -> dict[str, Any]:
         opened.close()
     return {
         "what": "SIGKILL at every failpoint, then double fires with the lease lost",
-        "commit": _git("rev-parse", "HEAD"),
-        "clean": not _git("status", "--porcelain", "--untracked-files=no"),
+        **of_this_source(),
         "seed": seed,
         "counts": dict(run.counts),
         "violations": run.violations,
         "minutes": round((time.monotonic() - started) / 60, 1),
     }
-
-
-def _git(*args: str) -> str:
-    return subprocess.run(["git", *args], capture_output=True, text=True, check=True, cwd=HERE).stdout.strip()
 
 
 def main() -> int:
@@ -160,11 +153,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     result = soak(options.rounds, options.kills, options.seed)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    file = RESULTS / "spine.json"
-    file.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
-    print(f"written to {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")
+    keep("spine.json", result)
     return 1 if result["violations"] else 0
 
 

@@ -11,9 +11,7 @@ docs/proof/backfill.json.
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from project_files import put_orders, write_project
+from result_file import keep, of_this_source
 from tables import loose_files, rows, tokens
 from twice_worker import TwiceWorker
 
@@ -32,8 +31,6 @@ from twice.config import load
 from twice.core.backfill import Request
 from twice.wiring import OpenProject
 
-HERE = Path(__file__).resolve().parent
-RESULT = HERE.parent.parent / "docs" / "proof" / "backfill.json"
 DAYS, WORKERS, PATIENCE = 365, 3, 3 * 3600.0
 YEAR = Request("revenue", "2026-06-01", "2027-05-31", batch=5)
 
@@ -125,17 +122,12 @@ def soak(kills: int, seed: int) -> dict[str, Any]:
         opened.close()
     return {
         "what": f"{DAYS} slices, {WORKERS} workers, killed at random",
-        "commit": _git("rev-parse", "HEAD"),
-        "clean": not _git("status", "--porcelain", "--untracked-files=no"),
+        **of_this_source(),
         "seed": seed,
         "counts": dict(run.counts),
         "violations": run.violations,
         "minutes": round((time.monotonic() - started) / 60, 1),
     }
-
-
-def _git(*args: str) -> str:
-    return subprocess.run(["git", *args], capture_output=True, text=True, check=True, cwd=HERE).stdout.strip()
 
 
 def main() -> int:
@@ -144,8 +136,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     result = soak(options.kills, options.seed)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    keep("backfill.json", result)
     return 1 if result["violations"] else 0
 
 

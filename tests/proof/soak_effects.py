@@ -10,8 +10,6 @@ docs/proof/effects.json. `make soak` runs it.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.proof.effect_checks import crash_rounds
+from tests.proof.result_file import keep, of_this_source
 
-RESULT = ROOT / "docs" / "proof" / "effects.json"
 EACH = 60
 """Kills in one ledger; then a fresh one."""
 
@@ -42,8 +40,7 @@ def soak(kills: int, seed: int) -> dict[str, Any]:
         print(f"{done} of {kills} kills, {len(violations)} violations", flush=True)
     return {
         "what": "senders killed with SIGKILL at random moments; receivers that hang up, fail and refuse",
-        "commit": _git("rev-parse", "HEAD"),
-        "clean": not _git("status", "--porcelain", "--untracked-files=no"),
+        **of_this_source(),
         "seed": seed,
         "kills": done,
         "in_doubt": counts["plain in_doubt"],
@@ -53,19 +50,13 @@ def soak(kills: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _git(*args: str) -> str:
-    return subprocess.run(["git", *args], capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     result = soak(options.kills, options.seed)
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    keep("effects.json", result)
     return 1 if result["violations"] or not result["in_doubt"] else 0
 
 

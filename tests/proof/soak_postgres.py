@@ -6,10 +6,8 @@ python tests/proof/soak_postgres.py --kills 300 --races 50 --seed 1
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,10 +22,9 @@ sys.path.insert(0, str(HERE.parents[1]))
 from tests.postgres_server import PostgresServer
 from tests.proof.postgres_forks_process import Forks
 from tests.proof.postgres_shop import TASKS, ask, wrong
+from tests.proof.result_file import keep, of_this_source
 
 from twice.core.failpoints import Point
-
-RESULT = HERE.parents[1] / "docs" / "proof" / "postgres.json"
 
 
 class Soak:
@@ -83,17 +80,12 @@ def soak(kills: int, races: int, seed: int) -> dict[str, Any]:
         server.remove()
     return {
         "what": "SIGKILL at failpoints and at any moment, then races for one slice, on PostgreSQL without Spark",
-        "commit": _git("rev-parse", "HEAD"),
-        "clean": not _git("status", "--porcelain", "--untracked-files=no"),
+        **of_this_source(),
         "seed": seed,
         "counts": dict(run.counts),
         "violations": run.violations,
         "minutes": round((time.monotonic() - started) / 60, 1),
     }
-
-
-def _git(*args: str) -> str:
-    return subprocess.run(["git", *args], capture_output=True, text=True, check=True, cwd=HERE).stdout.strip()
 
 
 def main() -> int:
@@ -103,8 +95,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     result = soak(options.kills, options.races, options.seed)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    keep("postgres.json", result)
     return 1 if result["violations"] else 0
 
 

@@ -6,8 +6,6 @@ python tests/proof/soak_sequences.py --rounds 25 --seed 1
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,11 +15,11 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.proof.delta_world import delta_world
+from tests.proof.result_file import keep, of_this_source
 from tests.proof.sequences import Run, Step, play, steps
 
 from twice.engine.session import SessionSettings, close, embedded
@@ -57,17 +55,12 @@ def soak(rounds: int, seeded: int) -> dict[str, Any]:
         close(spark)
     return {
         "what": "random histories (runs, crashes, late rows, restatements, foreign deletes) on Delta against a model",
-        "commit": _git("rev-parse", "HEAD"),
-        "clean": not _git("status", "--porcelain", "--untracked-files=no"),
+        **of_this_source(),
         "seed": seeded,
         "counts": dict(counts),
         "violations": violations,
         "minutes": round((time.monotonic() - started) / 60, 1),
     }
-
-
-def _git(*args: str) -> str:
-    return subprocess.run(["git", *args], capture_output=True, text=True, check=True, cwd=HERE).stdout.strip()
 
 
 def main() -> int:
@@ -76,9 +69,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     result = soak(options.rounds, options.seed)
-    file = ROOT / "docs" / "proof" / "sequences.json"
-    file.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    keep("sequences.json", result)
     return 1 if result["violations"] else 0
 
 
