@@ -276,12 +276,16 @@ def wide_and_deep(session: Any) -> Any:
     return frame
 
 
-def test_a_wide_and_deep_plan_without_suspects_is_read_in_seconds_on_a_busy_machine(session: Any) -> None:
+def test_a_wide_and_deep_plan_without_suspects_is_read_in_well_under_a_second(session: Any) -> None:
     frame = wide_and_deep(session)
     suspicions(frame)
-    started = time.perf_counter()
-    assert found(frame) == {}
-    assert time.perf_counter() - started < 5.0  # idle: well under one; what is bounded is the growth
+
+    def took() -> float:
+        started = time.perf_counter()
+        assert found(frame) == {}
+        return time.perf_counter() - started
+
+    assert min(took() for _ in range(3)) < 1.0  # another process may be in the way of one of them
 
 
 def test_a_suspect_far_down_a_wide_plan_is_followed_to_its_column(session: Any) -> None:

@@ -164,9 +164,9 @@ def test_settings_come_from_the_nearest_pyproject_and_wrong_ones_are_named(tmp_p
 
 def test_a_deeply_nested_file_is_a_notice_or_is_read_but_never_a_crash(tmp_path: Path) -> None:
     folder = project(tmp_path, deep__py=DEEP, sum__py=LONG)
-    started = time.process_time()
+    started = time.monotonic()
     lint_paths([folder], LintSettings(cache=False))
-    assert time.process_time() - started < 4
+    assert time.monotonic() - started < 4
 
 
 def test_folders_of_environments_and_packages_are_not_read(tmp_path: Path) -> None:

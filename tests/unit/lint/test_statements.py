@@ -99,9 +99,9 @@ def test_statements_of_a_procedure_are_read() -> None:
     ],
 )
 def test_hostile_text_is_read_in_two_seconds(text: str) -> None:
-    started = time.process_time()
+    started = time.monotonic()
     read("x.sql", text, ReadContext())
-    assert time.process_time() - started < 2
+    assert time.monotonic() - started < 2
 
 
 @settings(max_examples=60, deadline=None)
