@@ -78,6 +78,11 @@ class Trial:
     seconds: float = 0.0
 
 
+def played(scenario: str, reason: str, difference: Difference | None, seconds: float) -> Trial:
+    verdict = Verdict.SAME if difference is None else Verdict.CHANGED
+    return Trial(scenario, verdict, reason, difference, seconds)
+
+
 @dataclass(frozen=True)
 class Proof:
     """`label` is the slice's; `code_hash` the code that was proved; `notes` what a person should know."""

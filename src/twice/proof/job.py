@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.failpoints import Crash
-from twice.core.proof import Difference, Proof, Scenario, Trial, Verdict
+from twice.core.proof import Difference, Proof, Scenario, Trial, Verdict, played
 from twice.engine.compare import compare
 from twice.engine.session import run_session
 from twice.errors import UsageError
 from twice.proof.disturb import hidden, ordered, settings, spread
 from twice.proof.job_blame import blame_writes, overlooked, said_more, vanished
-from twice.proof.sandbox import check_tables, copy_warehouse, partitions_of, rows_of
+from twice.proof.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
 from twice.proof.scratch import NotApplicable
 from twice.proof.witness import Witness
 from twice.proof.write import Write
@@ -182,28 +182,15 @@ def _clean(yard: Yard) -> CleanJob:
     where = yard.copy()
     witness = Witness(where)
     yard.run(where, witness)
-    session = run_session(yard.base)
-    frames = {table: rows_of(session, where, table) for table in yard.tables}
-    missing = [table for table, frame in frames.items() if frame is None]
-    if missing:
-        raise UsageError(
-            f"the job wrote no table {missing[0]}",
-            now="Nothing of yours was written.",
-            fix="Name the folder it writes below the warehouse, or check that it uses the warehouse it is given.",
-        )
+    check_written(run_session(yard.base), where, yard.tables, "job")
     return CleanJob(where, tuple(witness.writes), Counter(witness.calls))
 
 
 def _difference(
     yard: Yard, clean: CleanJob, where: Path, writes: Sequence[Write], calls: Sequence[str]
 ) -> Difference | None:
-    session = run_session(yard.base)
-    for table in yard.tables:
-        one, two = rows_of(session, clean.where, table), rows_of(session, where, table)
-        assert one is not None
-        found = compare(one, one.limit(0) if two is None else two)
-        if found is not None:
-            return replace(found, causes=blame_writes(found, table, writes))
+    for table, found in differing(run_session(yard.base), clean.where, where, yard.tables):
+        return replace(found, causes=blame_writes(found, table, writes))
     return said_more(clean.calls, Counter(calls))
 
 
@@ -213,8 +200,7 @@ def _trial(yard: Yard, clean: CleanJob, name: str) -> Trial:
         reason, found = PLAYS[name][1](yard, clean)
     except NotApplicable as error:
         return Trial(name, Verdict.NOT_APPLICABLE, str(error), seconds=SYSTEM_CLOCK.monotonic() - began)
-    verdict = Verdict.SAME if found is None else Verdict.CHANGED
-    return Trial(name, verdict, reason, found, SYSTEM_CLOCK.monotonic() - began)
+    return played(name, reason, found, SYSTEM_CLOCK.monotonic() - began)
 
 
 def _chosen(names: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Cause, Difference, Proof, Scenario, Trial, Verdict
+from twice.core.proof import Cause, Difference, Proof, Scenario, Trial, Verdict, played
 from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.engine.suspects import BY, DOUBLES
@@ -57,8 +57,7 @@ def _trial(ground: Bench, clean: Clean, name: str, play: Play) -> Trial:
         seen = play(ground, clean)
     except NotApplicable as error:
         return Trial(name, Verdict.NOT_APPLICABLE, str(error), seconds=SYSTEM_CLOCK.monotonic() - began)
-    verdict = Verdict.SAME if seen.difference is None else Verdict.CHANGED
-    return Trial(name, verdict, seen.reason, seen.difference, SYSTEM_CLOCK.monotonic() - began)
+    return played(name, seen.reason, seen.difference, SYSTEM_CLOCK.monotonic() - began)
 
 
 def _speaks_by_itself(world: World, chosen: Sequence[str]) -> tuple[Trial, ...]:

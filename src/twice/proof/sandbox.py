@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from twice.core.proof import Difference
+from twice.engine.compare import compare
 from twice.errors import UsageError
 
 
@@ -53,6 +55,30 @@ def partitions_of(session: SparkSession, warehouse: Path, table: str) -> tuple[s
         row = session.sql(f"DESCRIBE DETAIL delta.`{folder}`").first()
         return tuple(row["partitionColumns"]) if row is not None else ()
     return tuple(p.name.partition("=")[0] for p in sorted(folder.iterdir())[:1] if p.is_dir() and "=" in p.name)
+
+
+def differing(
+    session: SparkSession, clean: Path, other: Path, tables: Sequence[str]
+) -> Iterator[tuple[str, Difference]]:
+    """Each table that is another than after the clean run. One that is gone has lost all its rows."""
+    for table in tables:
+        one, two = rows_of(session, clean, table), rows_of(session, other, table)
+        assert one is not None
+        found = compare(one, one.limit(0) if two is None else two)
+        if found is not None:
+            yield table, found
+
+
+def check_written(session: SparkSession, clean: Path, tables: Sequence[str], who: str, where: str = "") -> None:
+    """A job or script that wrote elsewhere would be the same after anything."""
+    for table in tables:
+        if rows_of(session, clean, table) is None:
+            raise UsageError(
+                f"the {who} wrote no table {table}",
+                where=where,
+                now="Nothing of yours was written.",
+                fix="Name the folder it writes below the warehouse, and check that it uses the one it is given.",
+            )
 
 
 def check_tables(tables: Sequence[str]) -> None:

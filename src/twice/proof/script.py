@@ -16,13 +16,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Cause, Difference, Proof, Trial, Verdict
-from twice.engine.compare import compare
+from twice.core.proof import Cause, Difference, Proof, Trial, Verdict, played
 from twice.engine.session import run_session
 from twice.errors import UsageError, UserCodeError
 from twice.lint.run import lint_text
 from twice.lint.settings import LintSettings
-from twice.proof.sandbox import check_tables, copy_warehouse, rows_of
+from twice.proof.sandbox import check_tables, check_written, copy_warehouse, differing
 
 PLACE = "{warehouse}"
 VARIABLE = "TWICE_WAREHOUSE"
@@ -65,7 +64,7 @@ def prove_script(base: SparkSession, script: Script) -> Proof:
         folder = Path(place)
         clean = _copied(script, folder / "clean")
         took = _run(script, clean)
-        _check_written(base, script, clean)
+        check_written(run_session(base), clean, script.tables, "script", script.path.name)
         trials = (_twice(base, script, folder, clean), _kill(base, script, folder, clean, took))
     code = hashlib.sha256(script.path.read_bytes()).hexdigest()[:32]
     return Proof(script.path.stem, "script", code, at, trials, SYSTEM_CLOCK.monotonic() - began)
@@ -76,7 +75,7 @@ def _twice(base: SparkSession, script: Script, folder: Path, clean: Path) -> Tri
     where = folder / "again"
     copy_warehouse(clean, where)
     _run(script, where)
-    return _trial("twice", "run again", _difference(base, script, clean, where), began)
+    return played("twice", "run again", _difference(base, script, clean, where), SYSTEM_CLOCK.monotonic() - began)
 
 
 def _kill(base: SparkSession, script: Script, folder: Path, clean: Path, took: float) -> Trial:
@@ -91,15 +90,11 @@ def _kill(base: SparkSession, script: Script, folder: Path, clean: Path, took: f
         found = _difference(base, script, clean, where)
         if found is not None:
             told = f"killed at {killed[-1]} of the {took:.0f} s that one run took, then run again"
-            return _trial("kill", told, found, began)
+            return played("kill", told, found, SYSTEM_CLOCK.monotonic() - began)
     if not killed:
         return Trial("kill", Verdict.NOT_APPLICABLE, "it had always ended before it could be killed")
-    return _trial("kill", f"killed at {', '.join(killed)} of one run's time, then run again", None, began)
-
-
-def _trial(name: str, reason: str, found: Difference | None, began: float) -> Trial:
-    verdict = Verdict.SAME if found is None else Verdict.CHANGED
-    return Trial(name, verdict, reason, found, SYSTEM_CLOCK.monotonic() - began)
+    told = f"killed at {', '.join(killed)} of one run's time, then run again"
+    return played("kill", told, None, SYSTEM_CLOCK.monotonic() - began)
 
 
 def _copied(script: Script, to: Path) -> Path:
@@ -162,25 +157,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _check_written(base: SparkSession, script: Script, clean: Path) -> None:
-    session = run_session(base)
-    for table in script.tables:
-        if rows_of(session, clean, table) is None:
-            raise UsageError(
-                f"the script wrote no table {table}",
-                where=script.path.name,
-                fix="Name the folder it writes below the warehouse, and check that it uses the one it is given.",
-            )
-
-
 def _difference(base: SparkSession, script: Script, clean: Path, where: Path) -> Difference | None:
-    session = run_session(base)
-    for table in script.tables:
-        one, two = rows_of(session, clean, table), rows_of(session, where, table)
-        assert one is not None
-        found = compare(one, one.limit(0) if two is None else two)
-        if found is not None:
-            return replace(found, causes=_causes(script, found))
+    for _, found in differing(run_session(base), clean, where, script.tables):
+        return replace(found, causes=_causes(script, found))
     return None
 
 

@@ -14,6 +14,8 @@ from twice.core.task import TableName
 from twice.targets.delta.internal import Log
 from twice.targets.delta.lock import locked
 
+Hashes = Callable[[DataFrame], tuple[SparkColumn, SparkColumn]]
+
 
 @dataclass(frozen=True)
 class Instruments:
@@ -23,7 +25,7 @@ class Instruments:
     `totalled`: a frame as it is, and the sums of some numbers of its rows, to be read once it is written.
     """
 
-    row_hashes: Callable[[DataFrame], tuple[SparkColumn, SparkColumn]]
+    row_hashes: Hashes
     totalled: Callable[..., tuple[DataFrame, Callable[[], tuple[int, ...]]]]
 
 

@@ -14,15 +14,13 @@ from pyspark.sql import functions as sf
 
 from twice.core.write import Changes, UpsertRows
 from twice.targets.delta.condition import quoted, spelled, unused
-from twice.targets.delta.site import Instruments
+from twice.targets.delta.site import Hashes, Instruments
 from twice.targets.keyed import several_of_a_key
 
 UPDATED, DELETED, UNCHANGED, OLDER, DIFFERING = "updated", "deleted", "unchanged", "older", "differing"
 GONE = (UPDATED, DELETED)
 """The table's rows of these keys go out."""
 _UNSURE = "unsure"
-
-Hashes = Callable[[DataFrame], tuple[SparkColumn, SparkColumn]]
 
 
 @dataclass(frozen=True)
