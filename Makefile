@@ -54,8 +54,10 @@ bench: $(READY) ## measure against hand-written Spark; results in bench/results
 soak: $(READY) ## the long proof: make soak ROUNDS=50 SEED=1; writes its results under docs/proof
 	@$(BIN)/python tests/proof/soak.py --rounds $(ROUNDS) --seed $(SEED)
 	@$(BIN)/python tests/proof/soak_effects.py --kills $(KILLS) --seed $(SEED)
+	@$(BIN)/python tests/proof/soak_kills.py --kills 400 --seed $(SEED)
 	@$(BIN)/python tests/proof/soak_backfill.py --seed $(SEED)
-	@$(BIN)/python tests/proof/soak_sequences.py --rounds 25 --seed $(SEED)
+	@$(BIN)/python tests/proof/soak_histories.py delta --rounds 200 --seed $(SEED)
+	@$(BIN)/python tests/proof/soak_histories.py postgres --rounds 500 --seed $(SEED)
 	@$(BIN)/python tests/proof/soak_postgres.py --seed $(SEED)
 	@$(BIN)/python tests/proof/soak_mutants.py
 	@$(BIN)/python tests/proof/soak_prove.py

@@ -17,9 +17,10 @@ from typing import Any
 from measuring import Row, arguments, interleaved, report
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Daily
+from twice.core.slice import WHOLE
 from twice.core.task import TableName
 from twice.core.token import Note, app_id
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
 from twice.engine.session import SessionSettings, close, embedded, run_session
 from twice.targets.acting import acting
 from twice.targets.delta import DeltaTarget
@@ -39,12 +40,19 @@ class Aged:
         self.spark, self.root, self.count = spark, root, count
         self.name, self.twin = TableName(f"bench.tokens_{count}"), TableName(f"bench.plain_{count}")
         for table in (self.name, self.twin):
-            self.target().prepare(table, Shape(COLUMNS), Layout(DAILY.held_in), False)
+            self._make(table)
         self._grow_old()
         self.publish(0)
 
     def target(self) -> DeltaTarget:
         return delta_target(run_session(self.spark), self.locate)
+
+    def _make(self, table: TableName) -> None:
+        """Empty, by a commit that has one token and no rows."""
+        target = self.target()
+        into = target.prepare(table, Shape(COLUMNS), Layout(DAILY.held_in), False)
+        staged = target.stage(table, None, Plan(AppendRows((WHOLE,)), (WHOLE,), ("bench",)), "make", into=into)
+        target.commit(staged, {"bench": 0}, Note("make", "run", {"bench": 1}))
 
     def locate(self, table: TableName) -> str:
         return str(self.root / table.name.replace(".", "/"))

@@ -2,7 +2,9 @@
 
     TwiceError                      every error twice raises on purpose
     ├── UsageError                  the command or call is wrong                             exit 2
+    │   └── BeforeStart             the slice is before the first one that the task has
     ├── DeclarationError            a task, a project or its configuration is wrong          exit 2
+    │   └── TableTaken              the table holds slices of another task: formerly=, or twice takeover
     ├── SliceBusy                   another attempt holds the lease of this slice            exit 3
     ├── EnvironmentProblem          Java, jars, Spark or the ledger cannot be used here      exit 4
     │   └── LedgerOutOfReach        the ledger's server went away, or never answered
@@ -19,11 +21,15 @@
         │   └── EmptyRefused        an empty result, where the task says `empty="refuse"`
         ├── AuditFailed             staged rows did not pass; nobody saw them
         ├── StageMismatch           what was staged is not what was computed
-        │   └── StageLost           the staged rows are gone: a server's crash took them
+        │   └── StageLost           staged rows are gone before they were published
         ├── Superseded              another attempt published first, with another intention
         ├── LeaseLost               this attempt was too slow and lets go before publishing
         ├── Quarantined             every retry failed: it waits for a person (twice retry)  exit 5
         └── OutcomeUnknown          the commit's reply was lost and the target cannot be read
+            └── NotRecorded         landed, and the ledger could not be told: the next look tells it
+
+    KeyboardInterrupt               Python's own: a person or a machine asked the process to end
+    └── Interrupted                 the same, with what is now true of the table              exit 130, 143
 
 Each error says four things, in this order: what happened, to which task and slice (`where`), what is now
 true of the table (`now`), and what to do next (`fix`). The message is computed from these fields.
@@ -35,6 +41,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 UNCHANGED = "The table is unchanged."
+HOLDS = "The table holds the new rows."
+MAY_HOLD = "The table may already hold these rows."
 
 
 class TwiceError(Exception):
@@ -73,9 +81,17 @@ class UsageError(TwiceError):
     exit_code = 2
 
 
+class BeforeStart(UsageError):
+    """The slice is before the first one that the task has."""
+
+
 class DeclarationError(TwiceError):
     code = "declaration"
     exit_code = 2
+
+
+class TableTaken(DeclarationError):
+    code = "table-taken"
 
 
 class SliceBusy(TwiceError):
@@ -173,3 +189,17 @@ class Quarantined(RunError):
 
 class OutcomeUnknown(RunError):
     code = "outcome-unknown"
+
+
+class NotRecorded(OutcomeUnknown):
+    code = "not-recorded"
+
+
+class Interrupted(KeyboardInterrupt):
+    """Asked to end, and ended in order. Not a TwiceError: no `except Exception` may swallow it. `told` says what is
+    now true of the table and what to do next; `exit_code` which signal it was."""
+
+    def __init__(self, told: TwiceError, exit_code: int) -> None:
+        super().__init__(str(told))
+        self.told = told
+        self.exit_code = exit_code

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -176,3 +178,51 @@ def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(stock
     assert resumed.code == 0
     assert revenue(spark, stocked) == {day: f"{n}.00" for n, day in enumerate(DAYS, start=1)}
     assert commits(stocked) == 8, "each slice once"
+
+
+STOPS_ITSELF = """
+import os, pathlib, signal, sys
+from twice.cli.progress import told
+from twice.core.failpoints import Point, armed
+from twice.runtime.worker import Stop
+from twice.wiring import open_project
+def stop(point):
+    if point is Point.AFTER_PLAN:
+        os.kill(os.getpid(), signal.SIGSTOP)
+with open_project(pathlib.Path(sys.argv[1])) as opened, armed(stop):
+    after = opened.backfills.work("again", lambda event: print(told(event)), Stop.never(), 1)
+    print("complete:", after.complete)
+"""
+
+
+@pytest.mark.timeout(240)
+def test_a_worker_that_wakes_up_after_another_took_over_does_not_restate_the_slice_again(stocked: Shop) -> None:
+    """It had looked, found the slice to do, and was stopped before it claimed the slice: the worst moment."""
+    day = DAYS[0]
+    stocked.write("twice.toml", 'project = "worldshop"\nlease_seconds = 4\n[spark]\nshort_jobs = true\n')
+    assert stocked.call("run", "revenue_daily", "--date", day).code == 0
+    with open_project(stocked.root, None) as opened:
+        asked = Request("revenue_daily", day, day, only=("published",), restate=True)
+        opened.backfills.start(asked, "again")
+    silent = subprocess.Popen(
+        [sys.executable, "-c", STOPS_ITSELF, str(stocked.root)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        _, state = os.waitpid(silent.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(state), silent.communicate()
+        took_over = stocked.call("worker", "--backfill", "again")
+        assert "revenue_daily[2026-02-26]: identical" in took_over.out, took_over.out + took_over.err
+        os.kill(silent.pid, signal.SIGCONT)
+        out, err = silent.communicate(timeout=100)
+    finally:
+        silent.kill()
+    assert silent.returncode == 0, out + err
+    assert "revenue_daily[2026-02-26]: already published" in out, out
+    assert "complete: True" in out
+    (run,) = stocked.call("status", "revenue_daily", "--output", "json").data["runs"]
+    assert run["generation"] == 2, "published once, restated once"
+    assert commits(stocked) == 3, "the table's making, a publish, a restatement"

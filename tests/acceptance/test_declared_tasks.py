@@ -140,7 +140,7 @@ def test_the_run_parameter_reads_tables_that_are_not_declared_and_they_are_recor
     )
     assert stocked.call("run", "loose", "--date", "2026-06-09").code == 0
     (attempt,) = stocked.call("history", "loose", "--output", "json").data["attempts"]
-    assert [leaf["kind"] for leaf in attempt["inputs"]] == ["delta", "table"]
+    assert [leaf["kind"] for leaf in attempt["inputs"]] == ["delta", "plan", "table"]
 
 
 def test_a_task_that_reads_its_own_target_sees_what_it_published_before(stocked: Shop, spark: Any) -> None:
@@ -177,9 +177,65 @@ def test_rows_deleted_by_others_are_told_with_the_version_and_restate_puts_them_
     spark.sql(f"DELETE FROM delta.`{path}` WHERE region = 'EU'")
     told = stocked.call(*run).out
     assert "already published" in told
-    assert "2026-06-09 was changed by others in version 2 (DELETE)" in told
-    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
+    assert "2026-06-09 was changed by others in version 1 (DELETE)" in told
+    spark.sql(f"DELETE FROM delta.`{path}`")
+    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 1")
     assert "in version 3 (RESTORE)" in stocked.call(*run).out
+    restated = stocked.call("restate", *run[1:]).out
+    assert "CHANGED" in restated
+    assert "what others had changed is replaced: 2026-06-09" in restated
     assert "IDENTICAL" in stocked.call("restate", *run[1:]).out
     assert published(spark, stocked, "revenue_daily").count() == 2
     assert "changed by others" not in stocked.call(*run).out
+
+
+OUTSIDE = """
+import json, os
+from pathlib import Path
+from pyspark.sql import functions as F
+from twice import Daily, Policy, read, replace, task
+
+RATES = json.loads(Path(__file__).with_name("rates.json").read_text())
+EUR = F.udf(lambda amount: float(amount) * RATES["eur"], "double")
+DECLARED = dict(scope=Daily("order_date", start="2026-01-01"), write=replace(),
+                inputs={"orders": read("shop.orders", by="order_date")})
+
+@task("shop.by_variable", **DECLARED)
+def by_variable(orders):
+    return orders.where(F.col("region") == os.environ["REGION"])
+
+@task("shop.by_function", **DECLARED)
+def by_function(orders):
+    return orders.withColumn("eur", EUR("amount"))
+
+@task("shop.by_clock", **DECLARED, policy=Policy(allow=("current_date",)))
+def by_clock(orders):
+    return orders.withColumn("on", F.current_date())
+"""
+
+
+def test_what_the_code_takes_from_elsewhere_is_part_of_what_a_run_means_to_publish(
+    stocked: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def whys() -> dict[str, tuple[str, str]]:
+        found = {}
+        for name in ("by_variable", "by_function", "by_clock"):
+            answer = stocked.call("run", name, "--date", "2026-06-09", "--output", "json")
+            assert answer.code == 0, answer.err
+            (result,) = answer.data["results"]
+            found[name] = (result["outcome"], result["why"])
+        return found
+
+    stocked.write("pipelines/outside.py", OUTSIDE)
+    stocked.write("pipelines/rates.json", '{"eur": 2}')
+    monkeypatch.setenv("REGION", "EU")
+    assert {outcome for outcome, _ in whys().values()} == {"published"}
+    again = whys()
+    assert again["by_variable"] == again["by_function"] == ("already published", "same code, same inputs")
+    assert again["by_clock"] == ("published", "current_date, which the task allows, may differ on every run")
+    monkeypatch.setenv("REGION", "US")
+    stocked.write("pipelines/rates.json", '{"eur": 3}')
+    changed = whys()
+    why = "its code makes another plan than before, of values that it takes from elsewhere"
+    assert changed["by_variable"] == ("published", why)
+    assert changed["by_function"] == ("published", "a function that it calls computes with other values")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -79,3 +82,73 @@ def test_an_export_is_json_lines_and_a_file_of_it_is_private(stocked: Shop, tmp_
     assert [json.loads(line) for line in file.read_text().splitlines()] == [header, *rows]
     assert file.stat().st_mode & 0o777 == 0o600
     assert stocked.call("ledger", "export", "--to", str(tmp_path / "no" / "such")).code == 2
+
+
+TELLING = """
+from pathlib import Path
+
+from pyspark.sql import functions as F
+from twice import Daily, call, read, replace, task
+
+
+def tell(result, key):
+    with Path("{told}").open("a") as told:
+        told.write(f"{{result.slice}} {{key}}\\n")
+
+
+@task("shop.revenue_daily", scope=Daily("order_date", start="2026-01-01"),
+      inputs={{"orders": read("shop.orders", by="order_date")}}, write=replace(), effects=[call(tell, keyed=True)])
+def revenue_daily(orders):
+    return orders.groupBy("order_date").agg(F.sum("amount").alias("revenue"))
+"""
+
+
+def make_old(path: Path) -> None:
+    """The ledger's rows as they were before it knew whose they are."""
+    tables = ("attempts", "slices", "leases", "runs", "effects", "proofs")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for table in tables:
+            connection.execute(f"UPDATE twice_{table} SET task = substr(task, 1, instr(task, '#') - 1)")
+        connection.execute("DELETE FROM twice_tasks")
+
+
+def test_two_warehouses_on_one_ledger_publish_and_speak_each_for_itself_and_go_on_after_a_move(
+    stocked: Shop, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    stocked.write("pipelines/revenue.py", TELLING.format(told=told))
+    stocked.write("twice.toml", f'{TOML}\n[profiles.prod]\nwarehouse = "{tmp_path}/prod"\n')
+    shutil.copytree(stocked.root / "warehouse" / "shop" / "orders", tmp_path / "prod" / "shop" / "orders")
+    for profile in ([], ["--profile", "prod"]):
+        assert "revenue_daily[2026-06-09]: published (generation 1" in stocked.call(*RUN, *profile).out
+        again = stocked.call(*RUN, *profile)
+        assert "already published (generation 1" in again.out and "why: same code, same inputs" in again.out
+        assert "recreated" not in again.out + again.err
+        assert stocked.call("status", *profile).out.count("revenue_daily[2026-06-09]") == 1
+    said = told.read_text().splitlines()
+    assert [line.split()[0] for line in said] == ["2026-06-09", "2026-06-09"] and len(set(said)) == 2
+
+    moved = Shop(stocked.root.rename(tmp_path / "moved"))
+    for profile in ([], ["--profile", "prod"]):
+        assert moved.call(*RUN, *profile).code == 0
+        assert len(moved.call("history", "revenue_daily", "--output", "json", *profile).data["attempts"]) == 3
+    assert told.read_text().splitlines() == said
+
+
+def test_the_records_of_an_older_ledger_are_given_to_the_warehouses_whose_commits_name_them(
+    stocked: Shop, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    stocked.write("pipelines/revenue.py", TELLING.format(told=told))
+    stocked.call(*RUN)
+    stocked.call("restate", *RUN[1:])
+    make_old(stocked.root / ".twice" / "ledger.db")
+    status = stocked.call("status")
+    assert "not shown: records from before this ledger knew environments, of revenue_daily" in status.out
+    listed = stocked.call("ledger", "unassigned")
+    assert "revenue_daily: 2 attempts, 1 slices, 1 effects" in listed.out and "next: twice ledger check" in listed.out
+    assert stocked.call("ledger", "check").out == "the ledger says what the tables say\n"
+    assert stocked.call("ledger", "unassigned").out == "every record says whose it is\n"
+    assert "already published (generation 2" in stocked.call(*RUN).out
+    stocked.call("restate", *RUN[1:])
+    assert len(told.read_text().splitlines()) == 1

@@ -1,4 +1,5 @@
-"""A job whose source is away: tried again by itself, set aside when it stays away, taken up by a person."""
+"""A job whose source is away: tried again by itself, left to the next run when it stays away; what is the slice's own
+is set aside, and taken up by a person."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ JOB = """
         left = int(away.read_text()) if away.exists() else 0
         if left:
             away.write_text(str(left - 1))
+            if left > 7:
+                raise RuntimeError("ExecutorLostFailure (the rows of this day do not fit into memory)")
             raise ConnectionResetError("the price service hung up")
         return orders
 """
@@ -31,12 +34,20 @@ def test_passing_trouble_is_tried_again_shown_and_at_last_left_to_a_person(stock
     told = stocked.call("history", "prices").out
     assert "note: attempt 1 of 2 failed, transient (ConnectionError); tried again after 0.0 s" in told
 
+    away.write_text("2")
+    outage = stocked.call("run", "prices", "--date", "2026-06-11")
+    assert outage.code == 1
+    assert "the price service hung up" in outage.err
+    assert "(It was tried 2 times in " in outage.err
+    assert outage.err.strip().endswith(" s; the next run tries again.)")
+    assert stocked.call("run", "prices", "--date", "2026-06-11").code == 0, "nobody is locked out by an outage"
+
     day = ("--date", "2026-06-10")
     away.write_text("9")
     stays = stocked.call("run", "prices", *day)
     assert stays.code == 5
     assert "error[quarantined]: prices[2026-06-10]: 2 attempts within" in stays.err
-    assert "the price service hung up" in stays.err
+    assert "do not fit into memory" in stays.err
     assert stays.err.strip().endswith("when the cause is gone: twice retry prices --date 2026-06-10.")
     refused = stocked.call("run", "prices", *day)
     assert refused.code == 5

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timezone
 
 import pytest
-from tests.contracts.target_suite import DAILY, House, Row, ordered, together
+from tests.contracts.target_suite import DAILY, House, Row, made, ordered, together
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.mark import mark_of, version_of
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.since import SINCE
 from twice.core.task import TableName
@@ -26,7 +27,7 @@ ONE, TWO = ("click", date(2026, 6, 9)), ("view", date(2026, 6, 10))
 
 
 def prepare(target: Target, layout: Layout = ANYWHERE, columns: Sequence[Column] = COLUMNS) -> Shape:
-    return target.prepare(EVENTS, Shape(tuple(columns)), layout, False)
+    return made(target, EVENTS, Shape(tuple(columns)), layout)
 
 
 def mark(target: Target) -> int:
@@ -69,6 +70,17 @@ class AppendSuite:
         assert table(log, target) == [ONE, ONE, ONE, TWO]
         assert before.items() <= log.files(EVENTS).items()
         assert mark(log.target()) == 9
+
+    def test_a_mark_that_says_its_kind_follows_one_that_was_counted_and_may_be_set_back(self, log: House) -> None:
+        target = log.target()
+        prepare(target)
+        append(log, target, [ONE], 1_000_001, "a")
+        append(log, target, [TWO], version_of(ONE[1]), "b")
+        assert mark(log.target()) == version_of(ONE[1])
+        reset(target, version_of(-3), "c")
+        reset(target, version_of(datetime(2026, 6, 9, tzinfo=timezone.utc)), "d")
+        assert mark_of(mark(log.target())) == datetime(2026, 6, 9, tzinfo=timezone.utc)
+        assert table(log, target) == [ONE, TWO]
 
     def test_the_token_says_whether_they_are_there(self, log: House) -> None:
         target = log.target()

@@ -112,6 +112,33 @@ class PutSuite(DatabaseSuite):
         assert claimed(one).body == 1
 
 
+class ForgetSuite(DatabaseSuite):
+    def test_only_done_items_are_forgotten_and_only_when_they_are_old_enough(
+        self, queues: Callable[..., WorkQueue]
+    ) -> None:
+        queue, other = queues(), queues("mails")
+        for id_ in ("done", "dead", "waiting"):
+            queue.put(id_)
+        other.put("done")
+        for each in (queue, other):
+            each.work(lambda item, _: 1 / 0 if item.id == "dead" else None, limit=2 if each is queue else 1)
+        assert queue.forget(timedelta(days=1)) == 0
+        assert queue.forget(-timedelta(days=1)) == 1
+        assert queue.forget(-timedelta(days=1)) == 0
+        counts = {status: count for status, count in queue.counts().items() if count}
+        assert counts == {PENDING: 1, FAILED: 1}
+        assert other.counts()[DONE] == 1
+        assert queue.put("done")
+
+    def test_an_inbox_forgets_what_was_handled_long_ago(self, url: str) -> None:
+        with Inbox(url, "orders") as inbox:
+            assert inbox.once("1", b"body", lambda _: None)
+            assert inbox.forget(timedelta(days=1)) == 0
+            assert not inbox.once("1", b"body", lambda _: None)
+            assert inbox.forget(-timedelta(days=1)) == 1
+            assert inbox.once("1", b"body", lambda _: None)
+
+
 class ClaimSuite(DatabaseSuite):
     def test_items_come_in_the_order_they_were_put(self, queue: WorkQueue) -> None:
         for name in ("b", "c", "a"):

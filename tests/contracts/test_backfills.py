@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from tests.contracts.ledger_processes import MINUTE
-from tests.postgres_server import PostgresServer
 
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
 from twice.core.backfill_result import BackfillState, BatchClaim, BatchState, Comparison, SliceEnd
@@ -30,40 +27,14 @@ class HandClock:
         return self.time.timestamp()
 
 
-@pytest.fixture(scope="module")
-def migrated(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[dict[str, str]]:
-    """Ledgers without entries, to be copied: cheaper than migrating for each test."""
-    urls = {
-        "sqlite": f"sqlite:///{tmp_path_factory.mktemp('ledger')}/ledger.db",
-        "postgres": postgres.fresh_database(),
-    }
-    for url in urls.values():
-        Ledger.open(url).close()
-    yield urls
-    postgres.drop(urls["postgres"])
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(
-    request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer, migrated: dict[str, str]
-) -> Iterator[str]:
-    if request.param == "sqlite":
-        shutil.copy(migrated["sqlite"].removeprefix("sqlite:///"), tmp_path / "ledger.db")
-        yield f"sqlite:///{tmp_path}/ledger.db"
-        return
-    copy = postgres.fresh_database(template=migrated["postgres"])
-    yield copy
-    postgres.drop(copy)
-
-
 @pytest.fixture
 def clock() -> HandClock:
     return HandClock()
 
 
 @pytest.fixture
-def ledger(url: str, clock: HandClock) -> Iterator[Ledger]:
-    ledger = Ledger.open(url, clock)
+def ledger(either: str, clock: HandClock) -> Iterator[Ledger]:
+    ledger = Ledger.open(either, clock)
     yield ledger
     ledger.close()
 
@@ -232,9 +203,9 @@ def test_a_worker_known_to_be_gone_gives_its_batch_back_and_only_its_own(ledger:
     assert claimed(ledger).number == first.number
 
 
-def test_workers_that_claim_at_once_never_get_the_same_batch(url: str) -> None:
+def test_workers_that_claim_at_once_never_get_the_same_batch(either: str) -> None:
     many = tuple(PlannedBatch(n, "revenue", (PlannedSlice(f"day {n}", "missing", ""),)) for n in range(1, 41))
-    ledgers = [Ledger.open(url) for _ in range(4)]
+    ledgers = [Ledger.open(either) for _ in range(4)]
     ledgers[0].backfills.create(BackfillPlan("january", REQUEST, many))
     taken: list[int] = []
 

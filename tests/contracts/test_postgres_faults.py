@@ -7,19 +7,33 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
 import psycopg
 import pytest
 from tests.contracts.postgres_house import ROWS, PostgresHouse, staged, table
-from tests.contracts.target_suite import COLUMNS, DAY, NEXT, REVENUE, commit, generations, plan_of, prepare, sale
+from tests.contracts.target_suite import (
+    COLUMNS,
+    DAILY,
+    DAY,
+    NEXT,
+    REVENUE,
+    commit,
+    generations,
+    plan_of,
+    prepare,
+    sale,
+    stage_new,
+)
 from tests.contracts.target_suite import publish as publish_rows
 from tests.cutting_proxy import CommitProxy
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
 
+from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Lost, Shape
+from twice.core.slice import WHOLE
 from twice.core.task import TableName
 from twice.core.write import Layout
 from twice.errors import (
@@ -28,6 +42,7 @@ from twice.errors import (
     OutcomeUnknown,
     ResultRefused,
     RunError,
+    SchemaDrift,
     StageLost,
     StageMismatch,
 )
@@ -56,22 +71,25 @@ def holding(url: str, statement: str) -> Iterator[psycopg.Connection[Any]]:
 def test_the_reply_to_commit_dropped_at_every_byte_lands_once(house: PostgresHouse, postgres: PostgresServer) -> None:
     proxy = CommitProxy(postgres.port)
     through = PostgresHouse(house.url.replace(f":{postgres.port}/", f":{proxy.port}/"))
-    prepare(house.target())
     outcomes = set()
     try:
-        for offset in range(CommitProxy.LENGTH):
-            target, stage = staged(through, f"a{offset}", [sale("2026-06-09", "eu", f"{offset}.00")])
+        for turn in range(2 * CommitProxy.LENGTH):
+            offset, attempt, rows = turn // 2, f"a{turn}", [sale("2026-06-09", "eu", f"{turn}.00")]
+            if not turn % 2:
+                house.ask("DROP TABLE IF EXISTS shop.revenue")  # then this COMMIT makes the table, too
+            target = through.target()
+            stage = stage_new(through, target, rows, DAY, attempt=attempt)
             proxy.arm_commit(offset)
-            end = commit(target, stage, {plan_of(DAY).app_ids[0]: offset})
+            end = commit(target, stage, {plan_of(DAY).app_ids[0]: turn % 2})
             assert proxy.cut, f"nothing was cut at byte {offset}"
-            assert end == Landed(offset + 1), offset
-            assert table(house) == [sale("2026-06-09", "eu", f"{offset}.00")]
-            assert not house.leftovers(REVENUE, f"a{offset}")
-            outcomes.add(proxy.commits)
+            assert end == Landed(turn % 2 + 1), turn
+            assert table(house) == rows
+            assert not house.leftovers(REVENUE, attempt)
+            assert house.ask("SELECT count(*) FROM twice.commits WHERE attempt = %s", attempt) == [(1,)]
+            outcomes.add((turn % 2, proxy.commits))
     finally:
         proxy.close()
-    assert len(outcomes) == 2, "some COMMITs arrived, and some had to be sent again"
-    assert house.ask("SELECT count(*) FROM twice.commits") == [(CommitProxy.LENGTH,)]
+    assert len(outcomes) == 4, "some COMMITs arrived, and some had to be sent again"
 
 
 def test_without_a_reply_and_without_a_server_the_outcome_is_unknown_and_the_next_look_knows(
@@ -89,6 +107,22 @@ def test_without_a_reply_and_without_a_server_the_outcome_is_unknown_and_the_nex
         proxy.close()
     assert PASSWORD not in str(unknown.value)
     assert list(generations(house.target(), plan_of(DAY)).values()) == [1]
+    assert table(house) == ROWS
+
+
+def test_a_read_back_that_fails_after_it_connected_takes_no_publish_back(house: PostgresHouse) -> None:
+    target, stage = staged(PostgresHouse(house.url, Limits(lock=0.5)), "a")
+    others: list[psycopg.Connection[Any]] = []
+
+    def lock_the_commits(passed: Any) -> None:
+        if passed is Point.AFTER_COMMIT:
+            others.append(psycopg.connect(house.url))
+            others[0].execute("LOCK TABLE twice.commits IN ACCESS EXCLUSIVE MODE")
+
+    with armed(lock_the_commits):
+        end = commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+    others[0].close()
+    assert end == Landed(target.published(REVENUE, ()).version or 0)
     assert table(house) == ROWS
 
 
@@ -184,7 +218,7 @@ def test_a_deadlock_is_broken_and_the_publish_lands_once(house: PostgresHouse) -
         other.execute("SELECT 1 FROM twice.tokens FOR UPDATE")
         other.rollback()
         ours.join(30)
-    assert ends == [Landed(1)]
+    assert ends == [Landed(2)]  # the first made the table
     assert table(house) == ROWS
 
 
@@ -314,6 +348,77 @@ def test_a_database_copied_whole_keeps_its_tokens(house: PostgresHouse, postgres
     assert table(copy) == ROWS
 
 
+# names that are taken
+
+
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [
+        ("CREATE VIEW shop.revenue AS SELECT 1 AS a", "is a view"),
+        ("CREATE MATERIALIZED VIEW shop.revenue AS SELECT 1 AS a", "is a materialized view"),
+        ("CREATE SEQUENCE shop.revenue", "is the name of something else"),
+        ("CREATE TYPE shop.revenue AS (a int)", "is the name of something else"),
+    ],
+)
+def test_a_name_that_is_no_table_is_refused_before_anything_is_computed(
+    house: PostgresHouse, made: str, what: str
+) -> None:
+    house.ask("CREATE SCHEMA shop")
+    house.ask(made)
+    with pytest.raises(DeclarationError, match=what) as refused:
+        house.target().prepare(REVENUE, Shape(COLUMNS), Layout(DAILY.held_in), False)
+    assert refused.value.fix == "Give the task another target."
+
+
+def test_a_table_made_by_hand_is_never_made_anew_and_a_failed_run_binds_it_to_nothing(house: PostgresHouse) -> None:
+    house.ask("CREATE SCHEMA shop")
+    house.ask("CREATE TABLE shop.revenue (order_date date, region text, revenue numeric(12,2))")
+    house.ask("COMMENT ON TABLE shop.revenue IS 'ours, by hand'")
+    (oid,) = house.ask("SELECT 'shop.revenue'::regclass::oid")
+    target = house.target()
+    with pytest.raises(SchemaDrift):
+        target.prepare(REVENUE, Shape((Column("order_date", "date"),)), Layout(DAILY.held_in), False)
+    # Its scope was wrong, and nobody has seen its rows: the right one is not refused for it.
+    into = target.prepare(REVENUE, Shape(COLUMNS), Layout(), False)
+    target.stage(REVENUE, Rows(COLUMNS), plan_of(WHOLE), "dead", into=into)
+    assert target.discard(REVENUE, "dead", [WHOLE]) > 0
+    assert house.ask("SELECT count(*) FROM twice.tables") == [(0,)]
+    landed = commit(target, stage_new(house, target, ROWS, DAY, attempt="a"), {plan_of(DAY).app_ids[0]: 0})
+    assert isinstance(landed, Landed)
+    assert table(house) == ROWS
+    assert house.ask("SELECT 'shop.revenue'::regclass::oid") == [oid]
+    assert house.ask("SELECT obj_description('shop.revenue'::regclass)") == [("ours, by hand",)]
+
+
+def test_a_publish_that_makes_its_table_and_fails_leaves_none(house: PostgresHouse) -> None:
+    target = house.target()
+    stage = stage_new(house, target, ROWS, DAY, attempt="a")
+    with armed(crash_at(Point.BEFORE_COMMIT)), pytest.raises(Crash):
+        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+    assert house.ask("SELECT to_regclass('shop.revenue')") == [(None,)]
+    assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Landed)
+    assert table(house) == ROWS
+
+
+def test_a_table_that_hides_rows_from_us_is_refused(house: PostgresHouse, postgres: PostgresServer) -> None:
+    """A DELETE of the slice would leave the rows that the policy hides."""
+    house.ask("CREATE SCHEMA shop")
+    house.ask("CREATE TABLE shop.revenue (order_date date, region text, revenue numeric(12,2))")
+    house.ask("ALTER TABLE shop.revenue ENABLE ROW LEVEL SECURITY")
+    postgres.execute("DROP ROLE IF EXISTS hidden_from")
+    postgres.execute("CREATE ROLE hidden_from LOGIN PASSWORD 'x'")
+    for grant in (
+        "CREATE SCHEMA twice AUTHORIZATION hidden_from",
+        "GRANT USAGE ON SCHEMA shop TO hidden_from",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON shop.revenue TO hidden_from",
+    ):
+        house.ask(grant)
+    other = PostgresHouse(postgres.url(house.url.rpartition("/")[2], "hidden_from", "x"))
+    with pytest.raises(DeclarationError, match="row-level security"):
+        other.target().prepare(REVENUE, Shape(COLUMNS), Layout(DAILY.held_in), False)
+    house.ask("DROP OWNED BY hidden_from")
+
+
 # rights
 
 
@@ -343,3 +448,21 @@ def test_a_role_with_only_the_documented_rights_can_do_everything(
     assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Lost)
     assert target.discard(REVENUE, "d", [DAY]) >= 1
     house.ask("DROP OWNED BY loader")
+
+
+def test_commits_that_gave_no_token_its_present_generation_are_forgotten(house: PostgresHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish_rows(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="kept")
+    for attempt in ("a", "b", "c"):
+        publish_rows(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt=attempt)
+    before, version = target.tokens(REVENUE, ""), target.published(REVENUE, ()).version
+    assert target.forget(REVENUE, datetime.now(timezone.utc) - timedelta(days=1)) == 0
+    assert target.forget(REVENUE, datetime.now(timezone.utc) + timedelta(days=1)) == 2
+    assert target.forget(REVENUE, datetime.now(timezone.utc) + timedelta(days=1)) == 0
+    kept = house.ask("SELECT attempt FROM twice.commits ORDER BY version")
+    assert [attempt.partition("-")[0] for (attempt,) in kept] == ["setup", "kept", "c"]  # the first made the table
+    assert house.ask("SELECT count(*) FROM twice.generations") == [(3,)]
+    assert (target.tokens(REVENUE, ""), target.published(REVENUE, ()).version) == (before, version)
+    assert target.forget(TableName("shop.missing"), datetime.now(timezone.utc)) == 0
+    assert isinstance(publish_rows(house, target, [], DAY, attempt="d"), Landed)

@@ -13,6 +13,7 @@ from alembic.migration import MigrationContext
 from hypothesis import settings
 from tests.contracts import ledger_model as model
 from tests.contracts import ledger_suite as suite
+from tests.contracts import prune_suite
 from tests.postgres_server import PostgresServer
 
 from twice.core.clock import SystemClock
@@ -66,6 +67,10 @@ class TestOverview(suite.OverviewSuite):
 
 
 class TestQuarantine(suite.QuarantineSuite):
+    pass
+
+
+class TestPrune(prune_suite.PruneSuite):
     pass
 
 

@@ -25,6 +25,10 @@ class TestPut(suite.PutSuite):
     pass
 
 
+class TestForget(suite.ForgetSuite):
+    pass
+
+
 class TestClaim(suite.ClaimSuite):
     def test_a_claim_passes_over_rows_that_another_transaction_has_locked(self, queue: WorkQueue, url: str) -> None:
         """Without SKIP LOCKED one slow worker makes all the others wait."""

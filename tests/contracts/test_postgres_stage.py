@@ -15,12 +15,13 @@ from tests.contracts.postgres_house import ROWS, PostgresHouse, staged
 from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, plan_of, prepare
 from tests.postgres_server import PostgresServer
 
+from twice.core.write import Layout
 from twice.errors import DeclarationError, StageLost, StageMismatch
 from twice.targets.postgres.arrow import arrow_type
 from twice.targets.postgres.names import relation_of
 from twice.targets.postgres.server import Server
 from twice.targets.postgres.stage import Taken, copy_part, loading_of, open_stage, seal
-from twice.targets.postgres.table import find
+from twice.targets.postgres.table import Intent, find
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def opened(house: PostgresHouse, attempt: str) -> Any:
     with server.transaction() as connection:
         held = find(connection, relation_of(REVENUE))
         assert held is not None
-        return loading_of(server, open_stage(connection, held, attempt, plan_of(DAY).app_ids))
+        return loading_of(server, open_stage(connection, Intent(held, held, Layout()), attempt, plan_of(DAY).app_ids))
 
 
 def test_a_part_copied_again_counts_once(house: PostgresHouse) -> None:

@@ -176,7 +176,18 @@ class TestWhereItMayGo:
 
     @pytest.mark.parametrize(
         "host",
-        ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1", "[::ffff:169.254.169.254]", "0.0.0.0"],
+        [
+            "127.0.0.1",
+            "localhost",
+            "[::1]",
+            "169.254.169.254",
+            "10.0.0.1",
+            "[::ffff:169.254.169.254]",
+            "0.0.0.0",
+            "[fec0::1]",
+            "[64:ff9b:1::a9fe:a9fe]",
+            "[::127.0.0.1]",
+        ],
     )
     def test_a_private_or_metadata_address_is_refused(self, receiver: HttpReceiver, host: str) -> None:
         answer = post(receiver, http=Http(seconds=2), url=f"https://{host}:{receiver.port}/")
@@ -200,6 +211,33 @@ class TestWhereItMayGo:
         assert isinstance(post(receiver, http=Http(Allowed(("hooks.example.com",))), url=url), Delivered)
         assert asked.count("hooks.example.com") == 1, "a second look-up could be told another address"
         assert receiver.arrivals[0].headers["Host"] == f"hooks.example.com:{receiver.port}"
+
+    def test_an_international_name_is_asked_for_and_named_as_the_network_knows_it(
+        self, receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for allowed in ("münchen.example", "xn--mnchen-3ya.example", "MÜNCHEN.example."):
+            asked = _names(monkeypatch, ["127.0.0.1"])
+            url = f"http://hook:secret@München.example:{receiver.port}/hook"
+            assert isinstance(post(receiver, http=Http(Allowed((allowed,))), url=url), Delivered), allowed
+            assert [name for name in asked if not name.startswith("127")] == ["xn--mnchen-3ya.example"]
+            assert receiver.arrivals[-1].headers["Host"] == f"xn--mnchen-3ya.example:{receiver.port}"
+
+    @pytest.mark.parametrize(
+        ("url", "why"),
+        [
+            ("https://straße.example/", "ß"),  # two standards lead to two hosts
+            ("https://example\uff0f.com/", "it cannot be sent"),
+            ("https://[::1/", "it cannot be sent"),
+            ("https://" + "ü" * 64 + ".example/", "it cannot be sent"),
+        ],
+    )
+    def test_a_name_that_may_be_another_host_or_none_is_refused_for_good(
+        self, receiver: HttpReceiver, url: str, why: str
+    ) -> None:
+        answer = post(receiver, http=Http(seconds=2), url=url)
+        assert isinstance(answer, Refused)
+        assert answer.for_good
+        assert why in answer.why
 
     def test_a_network_may_be_allowed(self, receiver: HttpReceiver) -> None:
         assert isinstance(post(receiver, http=Http(Allowed(("127.0.0.0/8",)))), Delivered)

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import delete
 from tests.contracts import ledger_model as model
 from tests.contracts import ledger_suite as suite
+from tests.contracts import prune_suite
 
 from twice.ledgers.schema import metadata
 from twice.ledgers.store import Ledger
@@ -47,6 +48,10 @@ class TestOverview(suite.OverviewSuite):
 
 
 class TestQuarantine(suite.QuarantineSuite):
+    pass
+
+
+class TestPrune(prune_suite.PruneSuite):
     pass
 
 

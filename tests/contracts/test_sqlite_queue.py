@@ -20,6 +20,10 @@ class TestPut(suite.PutSuite):
     pass
 
 
+class TestForget(suite.ForgetSuite):
+    pass
+
+
 class TestClaim(suite.ClaimSuite):
     pass
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.contracts.target_suite import DAILY, DAY, NEXT, House, Row, ordered, together
+from tests.contracts.target_suite import DAILY, DAY, NEXT, House, Row, made, ordered, together
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.mark import version_of
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Whole
 from twice.core.task import TableName
@@ -35,9 +36,7 @@ def plan_of(verb: UpsertRows) -> Plan:
 
 
 def prepare(target: Target, columns: Sequence[Column] = COLUMNS, layout: Layout | None = None) -> Shape:
-    return target.prepare(
-        ORDERS, Shape(tuple(columns)), layout or Layout(key=("order_id",), any_partitions=True), False
-    )
+    return made(target, ORDERS, Shape(tuple(columns)), layout or Layout(key=("order_id",), any_partitions=True))
 
 
 def generations(target: Target, plan: Plan) -> dict[str, int]:
@@ -106,6 +105,66 @@ class UpsertSuite:
         assert found is not None
         assert found.attempt == "c"
 
+    # equally new
+
+    def test_equally_new_rows_give_one_table_whatever_order_they_come_in(self, house: House) -> None:
+        """The order inside a batch holds between a batch and the table too; NULL is as new as NULL."""
+        batches = [
+            [(1, "a", 10), (2, "b", 10), (3, "c", None), (4, "d", 10), (4, "e", 10)],
+            [(1, "b", 10), (2, "a", 10), (3, "d", None), (4, "c", 10)],
+            [(1, "c", 10), (2, "c", 9), (3, "b", None), (3, "a", None)],
+        ]
+        tables = []
+        for order in (batches, batches[::-1], [[row for batch in batches for row in batch]]):
+            target = house.target()
+            name = TableName(f"shop.ties_{len(tables)}")
+            made(target, name, Shape(COLUMNS), Layout(key=("order_id",), any_partitions=True))
+            for at, batch in enumerate(order):
+                plan = replace(plan_of(NEWEST), app_ids=(f"twice/p/ties/{at}",))
+                staged = target.stage(name, house.frame(target, COLUMNS, batch), plan, f"t{len(tables)}{at}")
+                landed = target.commit(staged, {plan.app_ids[0]: 0}, Note(staged.attempt, "run", {plan.app_ids[0]: 1}))
+                assert isinstance(landed, Landed)
+            tables.append(house.rows(target.read(name)))
+        assert tables[0] == tables[1] == tables[2]
+        assert [row[0] for row in tables[0]] == [1, 2, 3, 4]
+
+    def test_ties_are_counted_in_the_batch_and_with_the_table_and_only_where_rows_differ(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        batch = [(1, "a", 10), (1, "b", 10), (1, "b", 10), (2, "a", 10), (2, "a", 10), (3, "a", 9), (3, "b", 10)]
+        first = upsert(house, target, batch, NEWEST, "a")
+        assert first == Changes(inserted=3, deduplicated=4, ties=1)
+        again = upsert(house, target, [(1, "c", 10), (2, "a", 10), (3, "c", 10), (4, "a", 10)], NEWEST, "b")
+        assert (again.ties, again.updated + again.older, again.unchanged, again.inserted) == (2, 2, 1, 1)
+        assert upsert(house, target, [(1, "d", 11), (2, "b", 9)], NEWEST, "c") == Changes(updated=1, older=1)
+        assert upsert(house, target, [(4, "b", 10)], INSERT, "d") == Changes(differing=1)
+        assert upsert(house, target, [(4, "c", 10)], ANY_ORDER, "e") == Changes(updated=1)
+
+    def test_a_correction_wins_its_ties_and_still_no_newer_row_gives_way(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        wins = replace(NEWEST, wins_ties=True)
+        upsert(house, target, [(1, "a", 10), (2, "a", None), (3, "a", 20)], NEWEST, "a")
+        for attempt, status in (("b", "b"), ("c", "a"), ("d", "b")):
+            changes = upsert(house, target, [(1, status, 10), (2, status, None), (3, status, 10)], wins, attempt)
+            assert changes == Changes(updated=2, older=1, ties=2)
+            assert table(house, target) == ordered([(1, status, 10), (2, status, None), (3, "a", 20)])
+
+    def test_a_mark_that_says_its_kind_follows_one_that_was_counted(self, house: House) -> None:
+        """Numbers of 61 and more bits, each above the one before: Delta compares them itself on the public path."""
+        target = house.target()
+        prepare(target)
+        plan, held = plan_of(NEWEST), 0
+        marks = [1_000_001, *map(version_of, (datetime(2026, 6, 9, tzinfo=timezone.utc), DAY.start.date(), 2**62 - 1))]
+        for at, mark in enumerate(marks):
+            staged = stage(house, target, [(at, "new", at)], NEWEST, f"a{at}")
+            note = Note(f"a{at}", "run", {plan.app_ids[0]: mark})
+            assert isinstance(target.commit(staged, {plan.app_ids[0]: held}, note), Landed)
+            held = generations(house.target(), plan)[plan.app_ids[0]]
+            assert held == mark
+        assert [row[0] for row in table(house, target)] == [0, 1, 2, 3]
+        assert target.tokens(ORDERS, "twice/p/")[plan.app_ids[0]].generation == held
+
     def test_an_update_rewrites_only_the_files_that_hold_its_rows(self, house: House) -> None:
         target = house.target()
         prepare(target)
@@ -128,13 +187,6 @@ class UpsertSuite:
         assert upsert(house, target, old, NEWEST, "c") == Changes(unchanged=1, older=1)
         assert house.files(ORDERS) == before
 
-    def test_of_equal_stamps_with_another_content_the_given_row_wins(self, house: House) -> None:
-        target = house.target()
-        prepare(target)
-        upsert(house, target, [(1, "new", 10)], NEWEST, "a")
-        assert upsert(house, target, [(1, "paid", 10)], NEWEST, "b") == Changes(updated=1)
-        assert table(house, target) == [(1, "paid", 10)]
-
     def test_without_newest_by_the_last_run_wins(self, house: House) -> None:
         target = house.target()
         prepare(target)
@@ -146,10 +198,10 @@ class UpsertSuite:
         target = house.target()
         prepare(target)
         upsert(house, target, [(1, "new", 10), (2, "new", None), (3, "new", None)], NEWEST, "a")
-        batch = [(1, "lost", None), (1, "lost too", None), (2, "paid", 10), (3, "other", None)]
+        batch = [(1, "lost", None), (1, "lost", None), (2, "paid", 10), (3, "new", None)]
         changes = upsert(house, target, batch, NEWEST, "b")
-        assert changes == Changes(updated=2, older=1, deduplicated=1)
-        assert table(house, target) == [(1, "new", 10), (2, "paid", 10), (3, "other", None)]
+        assert changes == Changes(updated=1, unchanged=1, older=1, deduplicated=1)
+        assert table(house, target) == [(1, "new", 10), (2, "paid", 10), (3, "new", None)]
 
     def test_an_empty_batch_changes_nothing_and_moves_the_token(self, house: House) -> None:
         target = house.target()
@@ -411,17 +463,20 @@ class UpsertSuite:
             commit(target, staged)
         assert table(house, target) == []
 
-    def test_random_batches_give_what_the_model_gives(self, house: House) -> None:
+    def test_random_batches_give_what_all_their_rows_give_in_one(self, house: House) -> None:
+        """The order of rows is total: it does not matter which of them came together."""
         target = house.target()
         prepare(target)
         rnd = random.Random(7)
-        model: dict[int, Row] = {}
+        given: list[Row] = []
         for attempt in "abc":
             batch = [(rnd.randrange(12), rnd.choice(["x", "y"]), rnd.randrange(4)) for _ in range(15)]
-            staged = stage(house, target, batch, NEWEST, attempt, parts=3)
-            for row in house.rows(target.read(ORDERS, staged)):
-                if row[0] not in model or row[2] >= model[row[0]][2]:
-                    model[row[0]] = row
-            commit(target, staged)
-            assert table(house, target) == ordered(model.values())
-            assert all(max(r[2] for r in batch if r[0] == key) <= model[key][2] for key in {r[0] for r in batch})
+            given += batch
+            upsert(house, target, batch, NEWEST, attempt, parts=3)
+            held = table(house, target)
+            together = stage(house, target, given, NEWEST, f"all-{attempt}", parts=2)
+            assert held == ordered(house.rows(target.read(ORDERS, together)))
+            assert {row[0]: row[2] for row in held} == {
+                key: max(r[2] for r in given if r[0] == key) for key, *_ in given
+            }
+            target.discard(ORDERS, f"all-{attempt}", plan_of(NEWEST).reach)

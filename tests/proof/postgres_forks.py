@@ -69,9 +69,9 @@ def race(url: str, command: dict[str, Any]) -> list[dict[str, Any]]:
     def job(number: int) -> None:
         os.close(go_write)
         target, attempt = target_of(url), f"round{command['round']}_{number}"
-        target.prepare(RACED, Shape(COLUMNS), Layout(DAILY.held_in), False)
+        into = target.prepare(RACED, Shape(COLUMNS), Layout(DAILY.held_in), False)
         rows = tuple((number * 10 + at, slice_.start.date(), number) for at in range(number + 1))
-        staged = target.stage(RACED, Rows(COLUMNS, rows), plan, attempt)
+        staged = target.stage(RACED, Rows(COLUMNS, rows), plan, attempt, into=into)
         os.write(told_write, b".")
         os.read(go_read, 1)  # until the other end is closed
         end = target.commit(staged, {plan.app_ids[0]: 0}, Note(attempt, "run", {plan.app_ids[0]: 1}))

@@ -73,9 +73,9 @@ def target_of(url: str) -> PostgresTarget:
 def open_shop(url: str, ledger: Path, days: int) -> Workshop:
     """`days`: so many are in the source by now."""
     source, target = MemoryTarget(), target_of(url)
-    source.prepare(ORDERS, Shape(COLUMNS), Layout(), False)
+    into = source.prepare(ORDERS, Shape(COLUMNS), Layout(), False)
     plan = Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("orders",))
-    staged = source.stage(ORDERS, Rows(COLUMNS, orders(days)), plan, "orders")
+    staged = source.stage(ORDERS, Rows(COLUMNS, orders(days)), plan, "orders", into=into)
     source.commit(staged, {"orders": 0}, Note("orders", "run", {"orders": 1}))
     return Workshop(
         project=assemble("proof", TASKS.values()),

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.endings import Ending, check_told, end_at
 
 from twice import Outcome
 from twice.config import load
 from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.run import AttemptState
 from twice.wiring import OpenProject
 
 from .conftest import until
@@ -99,9 +105,126 @@ def test_a_process_killed_while_it_stages_leaves_nothing_after_the_rerun(
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
     table = project / "warehouse/shop/copied"
-    assert rows(spark, table) == []
+    assert not list((table / "_delta_log").glob("*.json"))  # no version of it, so nothing for a reader
     (result,) = opened.run("copied", opened.slices("copied", DAY), "run", timedelta(seconds=30))
     assert result.slices[0].rows == 20
     assert len(rows(spark, table)) == 20
     assert tokens(table) == [(f"twice/proof/copied/{DAY}", 1)]
     assert loose_files(table) == []
+
+
+def in_the_foreground() -> None:
+    """What a shell does for a command before it starts: the terminal is its own, and Ctrl-C is heard (a job in the
+    background, which these tests may be, ignores it)."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def told_on_a_terminal(process: subprocess.Popen[bytes], terminal: int) -> str:
+    """All that a process says on its terminal, until it ends."""
+    said = b""
+    with suppress(OSError):  # how a terminal says that nobody is left
+        while part := os.read(terminal, 1 << 16):
+            said += part
+    process.wait(100)
+    return said.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_or_sigterm_inside_a_spark_job_ends_in_order_and_frees_the_slice(
+    opened: OpenProject, spark: Any, project: Path, tmp_path: Path, number: int, code: int
+) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "twice", "run", "copied", "--date", DAY, "--project", str(project)]
+    process = subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TWICE_TEST_DWELL": str(tmp_path)},
+        start_new_session=True,
+        preexec_fn=in_the_foreground,
+    )
+    os.close(theirs)
+    try:
+        until((tmp_path / "reached").exists, "the job to be in the middle of its write")
+        if number == signal.SIGINT:
+            os.write(ours, b"\x03")  # to everybody in the foreground, as a terminal does it
+        else:
+            os.kill(process.pid, number)
+        said = told_on_a_terminal(process, ours)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        os.close(ours)
+    assert process.returncode == code, said
+    last = f"copied[{DAY}]: interrupted. The table is unchanged. Run it again: it will look first."
+    assert said.strip().splitlines()[-1].removeprefix("^C") == last, said
+    assert "Traceback" not in said
+    assert not opened.ledger.open_attempts()
+    (result,) = opened.run("copied", opened.slices("copied", DAY), "run", None)  # the slice is free: nobody waits
+    assert result.slices[0].rows == 20
+    table = project / "warehouse/shop/copied"
+    assert tokens(table) == [(f"twice/proof/copied/{DAY}", 1)]
+    assert loose_files(table) == []
+
+
+SPOKEN = """
+from twice import Daily, call, merge, read, replace, task
+
+def tell(result, key):
+    with open({said!r}, "a") as file:
+        file.write(f"{{result.task}} {{result.slice}} {{result.generation}}\\n")
+    return key
+
+TOLD = [call(tell, keyed=False, name="tell")]
+SCOPE, ORDERS = Daily("order_date", start="2026-01-01"), {{"orders": read("shop.orders", by="order_date")}}
+
+@task("shop.spoken", scope=SCOPE, inputs=ORDERS, write=replace(), effects=TOLD)
+def spoken(orders):
+    return orders
+
+@task("shop.spoken_merged", scope=SCOPE, inputs=ORDERS, write=merge("order_id", order="any"), effects=TOLD)
+def spoken_merged(orders):
+    return orders
+"""
+WAYS = {
+    "spoken": [
+        *((Ending.CTRL_C, point) for point in list(Point)[1:]),
+        *((Ending.ERROR, point) for point in (Point.BEFORE_COMMIT, *LANDED)),
+        *((Ending.SIGTERM, point) for point in (Point.IN_STAGE, Point.BEFORE_COMMIT, *LANDED)),
+    ],
+    "spoken_merged": [(end, at) for end in (Ending.ERROR, Ending.CTRL_C) for at in (Point.BEFORE_COMMIT, LANDED[0])],
+}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", WAYS)
+def test_whatever_ends_a_run_on_delta_a_rerun_gives_the_clean_table_and_says_it_once(
+    project: Path, spark: Any, name: str
+) -> None:
+    said, table = project / "said.txt", project / f"warehouse/shop/{name}"
+    said.touch()
+    (project / "pipelines" / "spoken.py").write_text(SPOKEN.format(said=str(said)))
+    opened = OpenProject(load(project, None))
+    days = [f"2026-06-{day:02}" for day in range(1, len(WAYS[name]) + 1)]
+    for day, (ending, point) in zip(days, WAYS[name], strict=True):
+        slices = opened.slices(name, day)
+        end = end_at(point, ending, lambda s=slices: opened.run(name, s, "run", None)[0])  # type: ignore[misc]
+        landed = (f"twice/proof/{name}/{day}", 1) in (tokens(table) if table.exists() else [])
+        assert landed or point not in LANDED, (ending, point)
+        check_told(end, ending, landed)
+        if landed:
+            assert opened.ledger.attempts(name, day)[0].state is AttemptState.PUBLISHED, (ending, point)
+        (result,) = opened.run(name, slices, "run", None)
+        assert result.outcome is (Outcome.ALREADY if landed else Outcome.PUBLISHED), (ending, point)
+        assert said.read_text().splitlines().count(f"{name} {day} 1") == 1, (ending, point)
+    assert rows(spark, table) == rows(spark, project / "warehouse/shop/orders", f"order_date <= '{days[-1]}'")
+    assert tokens(table) == [(f"twice/proof/{name}/{day}", 1) for day in days]
+    assert len(said.read_text().splitlines()) == len(days)
+    assert loose_files(table) == []
+    assert not opened.ledger.open_attempts()
+    assert opened.recover() == ()
+    opened.close()

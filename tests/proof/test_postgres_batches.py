@@ -12,8 +12,13 @@ from tests.postgres_server import PostgresServer
 from twice.core.backfill import Request
 from twice.core.backfill_result import BackfillState
 from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.project import assemble
+from twice.core.run import Outcome
+from twice.core.scope import slice_named
+from twice.errors import TableTaken
 from twice.runtime.backfill import start
 from twice.runtime.run_task import run_task
+from twice.runtime.takeover import Takeover, take_over
 from twice.runtime.worker import Stop, work
 from twice.runtime.workshop import Workshop
 
@@ -31,9 +36,10 @@ def backfill(shop: Workshop, restate: bool) -> None:
 
 
 def held(url: str) -> tuple[list[Any], list[Any], list[Any]]:
-    """The table, its tokens, and which of them each commit moved."""
+    """The table (no rows, as long as there is none), its tokens, and which of them each commit moved."""
+    there = ask(url, "SELECT to_regclass('shop.replaced')") != [(None,)]
     return (
-        sorted(ask(url, "SELECT order_id, order_date, amount FROM shop.replaced")),
+        sorted(ask(url, "SELECT order_id, order_date, amount FROM shop.replaced")) if there else [],
         sorted(ask(url, "SELECT app_id, generation FROM twice.tokens")),
         ask(url, "SELECT count(*) FROM twice.generations GROUP BY version ORDER BY version"),
     )
@@ -77,9 +83,45 @@ def test_a_batch_that_dies_around_its_commit_has_published_every_slice_or_none(
         run_task(dead, TASKS["replaced"], slices)
     landed = point is Point.AFTER_COMMIT
     rows, tokens, commits = held(database)
-    assert (len(rows), {generation for _, generation in tokens}) == ((DAYS * 6, {1}) if landed else (0, {0}))
+    assert (len(rows), {generation for _, generation in tokens}) == ((DAYS * 6, {1}) if landed else (0, set()))
     assert commits == ([(DAYS,)] if landed else [])
     assert run_task(shop, TASKS["replaced"], slices).outcome.value == ("already published" if landed else "published")
     assert held(database)[2] == [(DAYS,)]
     assert len(held(database)[0]) == DAYS * 6
     shop.ledger.close()
+
+
+def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(database: str, tmp_path: Path) -> None:
+    shop = open_shop(database, tmp_path / "ledger.db", 1)
+    for name, declared in TASKS.items():
+        run(shop, name, 0)
+        before = ask(database, f"SELECT * FROM shop.{name}"), ask(database, "SELECT * FROM twice.tokens")
+        slices = (slice_named(declared.scope, None if name == "appended" else day(0)),)
+        renamed = replace(declared, name=f"{name}_new")
+        for project in ("proof", "other"):
+            moved = replace(shop, project=assemble(project, [renamed]))
+            with pytest.raises(TableTaken, match=f"published by the task {name}"):
+                run_task(moved, renamed, slices)
+        known = replace(renamed, formerly=(name,))
+        shop.ledger.rename(name, known.name)
+        end = run_task(replace(shop, project=assemble("proof", [known])), known, slices)
+        assert end.outcome in (Outcome.ALREADY, Outcome.NOTHING_NEW), name
+        assert before == (ask(database, f"SELECT * FROM shop.{name}"), ask(database, "SELECT * FROM twice.tokens"))
+
+
+def test_a_table_that_was_taken_over_is_written_by_the_one_and_refused_to_the_other(
+    database: str, tmp_path: Path
+) -> None:
+    shop = open_shop(database, tmp_path / "ledger.db", 1)
+    old = TASKS["merged"]
+    new = replace(old, name="merge")
+    slices = (slice_named(old.scope, day(0)),)
+    run(shop, "merged", 0)
+    moved = replace(shop, project=assemble("other", [new]))
+    assert take_over(moved, new, Takeover("ana", "so")) == {"the task merged of the project proof": 1}
+    assert run_task(moved, new, slices).outcome is Outcome.PUBLISHED
+    with pytest.raises(TableTaken, match="1 slice that was published by the task merge of the project other"):
+        run(shop, "merged", 0)
+    assert take_over(shop, old, Takeover("bo", "ours")) == {"the task merge of the project other": 1}
+    assert run(shop, "merged", 0).why == "nobody remembers from what it was computed"
+    assert len(ask(database, "SELECT * FROM shop.merged")) == 6

@@ -8,13 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.endings import Ending, check_told, end_at
 
+from twice import Result, call
 from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.project import assemble
 from twice.core.run import Outcome
+from twice.core.scope import slice_named
 from twice.runtime.recover import recover
+from twice.runtime.run_task import run_task
+from twice.senders.call import CallSender
 
 from .postgres_forks_process import Forks
-from .postgres_shop import TASKS, ask, open_shop, run, wrong
+from .postgres_shop import TASKS, ask, day, open_shop, run, wrong
 
 LANDED = (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
 
@@ -74,3 +80,40 @@ def test_of_several_processes_that_publish_one_slice_at_once_one_wins(forks: For
         rows = ask(forks.url, f"SELECT amount FROM shop.raced WHERE order_date = DATE '2026-01-01' + {number}")
         assert rows == [(winner,)] * (winner + 1)
     assert ask(forks.url, "SELECT count(*) FROM pg_class WHERE relname LIKE 'stage\\_%'") == [(0,)]
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.timeout(300)
+def test_whatever_ends_a_run_at_any_failpoint_a_rerun_gives_the_clean_table_and_says_it_once(
+    database: str, tmp_path: Path, name: str
+) -> None:
+    told: list[tuple[str, int]] = []
+
+    def tell(result: Result, key: str) -> str:
+        told.append((result.slice, result.generation))
+        return key
+
+    declared = replace(TASKS[name], effects=(call(tell, keyed=False, name="tell", again="on_restate"),))
+    points = list(Point) if name == "replaced" else [Point.IN_STAGE, Point.BEFORE_COMMIT, *LANDED]
+    ways = [(ending, point) for ending in (Ending.ERROR, Ending.CTRL_C, Ending.SIGTERM) for point in points]
+    for index, (ending, point) in enumerate(ways):
+        shop = open_shop(database, tmp_path / "ledger.db", index + 1)
+        shop = replace(shop, senders={"call": CallSender()}, project=assemble("proof", [declared]))
+        wanted = (slice_named(declared.scope, None if name == "appended" else day(index)),)
+        end = end_at(point, ending, lambda s=shop, w=wanted: run_task(s, declared, w, "run"))  # type: ignore[misc]
+        landed = published(database, name) == index + 1
+        assert landed or point not in LANDED, (ending, point)
+        if point is not Point.AFTER_PLAN:
+            check_told(end, ending, landed)
+        outcome = run_task(shop, declared, wanted, "run").outcome
+        assert (outcome is Outcome.PUBLISHED) != landed, (ending, point)
+        assert wrong(database, {name: index + 1}) == [], (ending, point)
+        assert recover(shop, None) == ()
+        assert len(told) == len(set(told)) == index + 1, (ending, point)
+        shop.ledger.close()
+
+
+def published(database: str, name: str) -> int:
+    counted = f"SELECT count(*) FROM twice.commits JOIN twice.tables t ON t.id = table_id WHERE t.name = 'shop.{name}'"
+    there = ask(database, "SELECT to_regclass('twice.commits') IS NOT NULL")
+    return int(ask(database, counted)[0][0]) if there == [(True,)] else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -131,21 +130,6 @@ def test_a_declared_effect_is_written_down_not_sent_and_said_once_whatever_crash
     proof = lab.prove(told, "twice", "crash")
     assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.SAME], proof
     assert "19 steps" in proof.trials[1].reason
-
-
-@task("shop.calling", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=replace())
-def calling(sales: Any) -> Any:
-    urllib.request.urlopen("http://127.0.0.1:9/paid", timeout=1)
-    return sales.groupBy("day").count()
-
-
-def test_a_call_from_inside_the_code_does_not_leave_and_is_named(lab: Lab) -> None:
-    proof = lab.prove(calling, "twice", "row-order")
-    assert [trial.verdict for trial in proof.trials] == [Verdict.CHANGED, Verdict.NOT_APPLICABLE]
-    assert proof.trials[0].difference is not None
-    (cause,) = proof.trials[0].difference.causes
-    assert cause.name == "effect in the code"
-    assert "127.0.0.1:9" in cause.why
 
 
 @task("shop.ranked", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=replace())

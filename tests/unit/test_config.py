@@ -47,7 +47,7 @@ class TestFinding:
         assert settings.pipelines == (root / "pipelines",)
         assert settings.warehouse == root / "warehouse"
         assert settings.ledger_url == f"sqlite:///{root}/.twice/ledger.db"
-        assert (settings.format, settings.lease_seconds, settings.roots) == ("delta", 300, ())
+        assert (settings.format, settings.lease_seconds, settings.internal) == ("delta", 300, True)
         assert (settings.spark.master, settings.spark.memory, settings.spark.short_jobs) == ("local[*]", None, False)
         assert (settings.spark.revealed(), settings.profile) == ({}, None)
 
@@ -98,14 +98,11 @@ class TestFinding:
 
 class TestPaths:
     def test_paths_are_relative_to_the_file(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-        root = write(
-            'project = "s"\nwarehouse = "../tables"\npipelines = ["jobs", "more/jobs"]\nroots = ["x", "s3://b"]'
-        )
+        root = write('project = "s"\nwarehouse = "../tables"\npipelines = ["jobs", "more/jobs"]')
         monkeypatch.chdir("/")
         settings = load(root)
         assert settings.warehouse == root.parent / "tables"
         assert settings.pipelines == (root / "jobs", root / "more" / "jobs")
-        assert settings.roots == (str(root / "x"), "s3://b")
 
     @pytest.mark.parametrize(
         ("ledger", "url"),
@@ -128,6 +125,51 @@ class TestPaths:
         root = write('project = "s"\nledger = "what? 100%#ü.db"')
         Ledger.open(load(root).ledger_url).close()
         assert (root / "what? 100%#ü.db").is_file()
+
+    @pytest.mark.parametrize("scheme", ["s3a", "s3", "hdfs", "gs", "abfss", "wasbs", "dbfs", "HDFS", "http"])
+    def test_a_location_that_is_no_folder_is_refused_and_never_made_one(self, write: Write, scheme: str) -> None:
+        """As a path it would be a folder of this machine, and every run would say that it had published there."""
+        for place in (f"{scheme}://bucket/x", f"{scheme}:/x"):
+            with pytest.raises(DeclarationError) as refused:
+                load(write(f'project = "s"\nwarehouse = "{place}"'))
+            assert str(refused.value).endswith(
+                f"twice.toml: warehouse: {scheme}: locations are not supported yet, only folders that this machine "
+                "sees. Name a folder, e.g. one on a mounted disk."
+            )
+            assert refused.value.exit_code == 2
+
+    def test_a_location_in_a_variable_or_a_profile_is_refused_too(
+        self, write: Write, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        root = write('project = "s"\nwarehouse = "${env:TABLES}"\n[profiles.prod]\nwarehouse = "gs://bucket/x"')
+        monkeypatch.setenv("TABLES", "s3a://bucket/x")
+        with pytest.raises(DeclarationError, match="warehouse: s3a: locations"):
+            load(root)
+        with pytest.raises(DeclarationError, match=r"profiles\.prod.*warehouse: gs: locations"):
+            load(root, "prod")
+        monkeypatch.setenv("TWICE_WAREHOUSE", "hdfs://name/x")
+        with pytest.raises(DeclarationError, match=r"TWICE_WAREHOUSE: warehouse: hdfs: locations"):
+            load(root)
+
+    @pytest.mark.parametrize(
+        ("text", "folder"),
+        [("file:///data/a%20b", "/data/a b"), ("file:/data/x", "/data/x"), ("file://localhost/data/x", "/data/x")],
+    )
+    def test_a_file_location_is_the_folder_it_names(self, write: Write, text: str, folder: str) -> None:
+        settings = load(write(f'project = "s"\nwarehouse = "{text}"\nledger = "{text}.db"'))
+        assert settings.warehouse == Path(folder)
+        assert settings.ledger_url == f"sqlite:///{folder}.db"
+
+    @pytest.mark.parametrize("text", ["file:data", "file://host/data", "file:"])
+    def test_a_file_location_of_another_machine_is_refused(self, write: Write, text: str) -> None:
+        with pytest.raises(DeclarationError, match="warehouse is not a file: location of this machine"):
+            load(write(f'project = "s"\nwarehouse = "{text}"'))
+
+    def test_roots_that_would_fence_nothing_are_refused(self, write: Write) -> None:
+        with pytest.raises(DeclarationError, match="roots has no meaning") as refused:
+            load(write('project = "s"\nroots = ["s3://bucket"]'))
+        assert refused.value.fix == "Take it out."
+        assert load(write('project = "s"\nroots = []')).project == "s"
 
     @pytest.mark.parametrize("folder", ["..", ".", "/somewhere", "a/../../b"])
     def test_pipelines_lie_inside_the_project(self, write: Write, folder: str) -> None:
@@ -256,6 +298,7 @@ class TestMistakes:
             ('project = "s"\n[spark]\nmaster = ""', "spark.master is wrong"),
             ('project = "s"\n[spark]\nshort_jobs = "perhaps"', "spark.short_jobs is wrong"),
             ('project = "s"\nroots = [["x"]]', "roots.0 is wrong"),
+            ('project = "s"\ninternal = "sometimes"', "internal is wrong"),
         ],
     )
     def test_a_mistake_names_the_file_the_key_and_the_fix(self, write: Write, text: str, message: str) -> None:

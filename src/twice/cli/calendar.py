@@ -12,6 +12,7 @@ from twice.core.calendar import Cell, Page
 # state: shape, shape where the terminal knows no other letters, colour
 _LOOKS: dict[Cell, tuple[str, str, str | None]] = {
     "published": ("■", "#", "green"),
+    "stale": ("□", "s", "yellow"),
     "failed": ("✗", "x", "red"),
     "quarantined": ("!", "!", "magenta"),
     "at work": ("◌", "~", "yellow"),

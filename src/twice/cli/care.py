@@ -34,7 +34,7 @@ def recover(
 
 @boundary
 def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
-    """Delete what dead attempts staged.
+    """Delete what dead attempts staged, and the scratch files of killed processes.
 
     Only where no process can publish it any more.
     """
@@ -47,6 +47,12 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
         return 0
     for one in collected:
         print(f"{one.task}: {one.files} files of {len(one.attempts)} attempts deleted, {len(one.kept)} attempts kept")
+        if one.kept:
+            print(
+                f"  kept until {', '.join(one.slices)} is published again: a process may still publish what it staged"
+            )
+        if one.given_up:
+            print(f"  {len(one.given_up)} attempts of a task that is no longer declared: VACUUM has what they left")
     print(f"{sum(one.files for one in collected)} files deleted")
     return 0
 

@@ -1,13 +1,15 @@
-"""ledger migrate, check, rebuild and export: looking after the ledger itself."""
+"""ledger migrate, check, rebuild, export and unassigned: looking after the ledger itself."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -16,7 +18,12 @@ import typer
 from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, plain, print_json
 from twice.errors import UsageError
 
+OlderThan = Annotated[str, typer.Option("--older-than", help="What ended longer ago goes, e.g. 90d.", metavar="DAYS")]
 File = Annotated[Path | None, typer.Option("--to", help="A file instead of standard output.", dir_okay=False)]
+
+Take = Annotated[
+    str | None, typer.Option("--take", metavar="TASK", help="Give what is left of this task to this environment.")
+]
 
 
 @boundary
@@ -94,6 +101,71 @@ def export(to: File = None, project: Folder = Path(), profile: Profile = None, d
     if to is not None:
         print(f"{count} rows written to {to}")
     return 0
+
+
+@boundary
+def unassigned(
+    take: Take = None,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """List records from before the ledger knew environments whose owner no table has shown.
+
+    Nothing of them is ever sent. With --take, a task's are given to this environment.
+    """
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        if take is not None:
+            opened.take_unassigned(take)
+        found, unasked = opened.ledger.unassigned.listed(), opened.tables_to_ask
+    if output is Format.json:
+        print_json({"unassigned": [asdict(each) for each in found], "tables_to_ask": list(unasked)})
+        return 0
+    for each in found:
+        counts = {name: count for name, count in asdict(each).items() if name != "task" and count}
+        print(f"{each.task}: {', '.join(f'{count} {name}' for name, count in counts.items())}")
+    if not found:
+        print("every record says whose it is")
+    elif unasked:
+        print(f"the tables of {', '.join(unasked)} were not asked yet which are their own\nnext: twice ledger check")
+    return 0
+
+
+@boundary
+def prune(
+    older_than: OlderThan = "90d",
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Let go of what is old and decides nothing any more.
+
+    Runs, plans, marks, what waits for a person and that effects were said stay, however old.
+    """
+    from twice.wiring import open_project
+
+    age = _age(older_than)
+    with open_project(project, profile) as opened:
+        tidied = opened.prune_ledger(age)
+    if output is Format.json:
+        print_json({"pruned": {**asdict(tidied.ledger), "commits": tidied.commits}})
+        return 0
+    gone = tidied.ledger
+    print(
+        f"{gone.attempts:,} attempts, {gone.effects:,} effects that were never to be sent, the texts of {gone.texts:,} "
+        f"sent ones, {gone.backfills:,} backfills, {gone.proofs:,} proofs and {tidied.commits:,} commits let go"
+    )
+    return 0
+
+
+def _age(text: str) -> timedelta:
+    if not re.fullmatch(r"[0-9]{1,5}d", text):
+        raise UsageError(f"{text!r} is no number of days", fix="Write it like 90d.")
+    return timedelta(days=int(text[:-1]))
 
 
 @contextmanager

@@ -6,7 +6,21 @@ import sys
 
 import typer
 
-from twice.cli import backfill, care, configuration, create, effects, graph, ledger, lint, marks, prove, records, runs
+from twice.cli import (
+    backfill,
+    care,
+    configuration,
+    create,
+    effects,
+    graph,
+    ledger,
+    lint,
+    marks,
+    prove,
+    records,
+    runs,
+    takeover,
+)
 
 app = typer.Typer(
     name="twice",
@@ -49,6 +63,7 @@ app.command("lint")(lint.lint)
 app.command("recover")(care.recover)
 app.command("gc")(care.gc)
 app.command("doctor")(care.doctor)
+app.command("takeover")(takeover.takeover)
 app.add_typer(mark_app, name="mark")
 mark_app.command("show")(marks.show)
 mark_app.command("reset")(marks.reset)
@@ -57,6 +72,8 @@ ledger_app.command("migrate")(ledger.migrate)
 ledger_app.command("check")(ledger.check)
 ledger_app.command("rebuild")(ledger.rebuild)
 ledger_app.command("export")(ledger.export)
+ledger_app.command("unassigned")(ledger.unassigned)
+ledger_app.command("prune")(ledger.prune)
 app.add_typer(config_app, name="config")
 config_app.command("show")(configuration.show)
 app.add_typer(effects_app, name="effects")

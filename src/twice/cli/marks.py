@@ -36,6 +36,8 @@ def show(
         mark = opened.mark(task)
     if output is Format.json:
         print_json({"mark": asdict(mark)})
+    elif mark.unclear is not None:
+        print(mark.unclear)
     elif mark.at is None:
         print(f"{task}: nothing published yet; the first run reads {mark.cursor} from {mark.initial}")
     else:
@@ -64,14 +66,14 @@ def reset(
         before = opened.mark(task)
         if not yes:
             twice = "" if before.keyed else " Its rows have no key: those that are read again come twice."
-            _ask(f"{task}: move the mark from {before.at} to {to or before.initial}?{twice}")
+            _ask(f"{task}: move the mark from {before.at or 'where nobody can say'} to {to or before.initial}?{twice}")
         before, after = opened.reset_mark(task, to, getpass.getuser(), reason)
     if output is Format.json:
         print_json({"before": asdict(before), "after": asdict(after)})
     elif before == after:
         print(f"{task}: the mark is {after.at} already")
     else:
-        print(f"{task}: the mark was {before.at} and is now {after.at}\nnext: twice run {task}")
+        print(f"{task}: the mark was {before.at or 'unclear'} and is now {after.at}\nnext: twice run {task}")
     return 0
 
 

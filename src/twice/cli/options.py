@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from functools import wraps
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, ParamSpec
 
 import typer
 
 from twice.core.failpoints import Action, Point, SendPoint, armed, kill_at
-from twice.errors import TwiceError, UsageError
+from twice.core.interruption import Terminated, exit_code_of
+from twice.errors import Interrupted, TwiceError, UsageError
 
 SCHEMA_VERSION = 1
 
@@ -43,11 +48,13 @@ def boundary(command: Callable[P, int | None]) -> Callable[P, None]:
     def bounded(*args: P.args, **kwargs: P.kwargs) -> None:
         as_json = kwargs.get("output") == "json"  # every command's own formats are strings, too
         try:
-            with armed(_failpoint()):
+            with ending_in_order(), armed(_failpoint()):
                 code = command(*args, **kwargs) or 0
         except TwiceError as error:
             code = error.exit_code
             tell(error, as_json=as_json, debug=bool(kwargs.get("debug")))
+        except KeyboardInterrupt as interrupt:
+            code = _tell_interrupted(interrupt, as_json=as_json, debug=bool(kwargs.get("debug")))
         raise typer.Exit(code)
 
     return bounded
@@ -61,6 +68,34 @@ def tell(error: TwiceError, *, as_json: bool, debug: bool) -> None:
         print_json({"error": error.details()})
     else:
         print(f"error[{error.code}]: {error}", file=sys.stderr)
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """SIGTERM is heard like Ctrl-C for as long as a command lasts: what is under way ends in order. Only where nobody
+    else has a say in it."""
+
+    def terminated(_: int, __: FrameType | None) -> None:
+        raise Terminated
+
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _tell_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bool) -> int:
+    told = interrupt.told if isinstance(interrupt, Interrupted) else None
+    if told is not None and (as_json or debug):
+        tell(told, as_json=as_json, debug=debug)
+    else:
+        print(told or "interrupted", file=sys.stderr)
+    return interrupt.exit_code if isinstance(interrupt, Interrupted) else exit_code_of(interrupt)
 
 
 def print_json(body: dict[str, Any]) -> None:

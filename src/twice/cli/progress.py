@@ -117,6 +117,8 @@ def told(event: Event) -> str:
         outcomes = ", ".join(dict.fromkeys(end.outcome for end in event.ends))
         return f"{where}: {outcomes}, {rows:,} rows, {event.seconds:.1f} s"
     assert event.error is not None
+    if event.kind == "taken over":
+        return f"{where}: another worker has taken it over ({event.error.what})"
     if event.kind == "split":
         return f"{where}: failed, split in two to find out where: {event.error.what}"
     return f"{where}: FAILED: {event.error.what}"
@@ -136,8 +138,10 @@ def print_line(body: dict[str, Any]) -> None:
 def interruptible(stop: Stop) -> Iterator[None]:
     """Ctrl-C once: the batch in hand is finished. Twice: it is stopped, and the next worker looks what landed."""
 
-    def interrupted(_: int, __: FrameType | None) -> None:
+    def interrupted(number: int, frame: FrameType | None) -> None:
         if stop.asked.is_set():
+            if callable(before):
+                before(number, frame)
             raise KeyboardInterrupt
         stop.asked.set()
         print("finishing what is in hand; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)

@@ -50,7 +50,8 @@ def prove(
 ) -> int:
     """Run a task twice, crash it, shuffle it: is its table the same?
 
-    In a scratch copy: no table, ledger or receiver of yours is touched. Exit 1 if anything differs.
+    In a scratch copy and a process that is closed in: no table, file or service of yours is touched, and what the
+    code tries beside its result is named. Exit 1 if anything differs.
     """
     if script is not None:
         from twice.wiring.jobs import prove_file
@@ -126,6 +127,8 @@ def print_proof(proof: Proof) -> None:
         print(told(trial))
     for note in proof.notes:
         print(f"note: {note}")
+    for one in proof.not_blocked:
+        print(f"not blocked: {one}")
 
 
 def _date_of(opened: OpenProject, task: str, date: str | None) -> str | None:

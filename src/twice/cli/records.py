@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
+from twice.core.mark import shown
 from twice.core.record import TABLE
 from twice.errors import UsageError
 
@@ -32,9 +33,9 @@ def status(
     profile: Profile = None,
     debug: Debug = False,
 ) -> int:
-    """Show what is published, what failed.
+    """Show what is published, what failed, what is stale.
 
-    Every slice the ledger knows. Exit 1 if the last attempt at one failed, or an effect waits for a person.
+    Every slice, as far as the ledger knows. Exit 1 if the last attempt at one failed, or an effect waits for a person.
     """
     from twice.wiring import open_project
 
@@ -44,22 +45,28 @@ def status(
     wanted = limit or (_ALL if output is Format.json else _SHOWN)
     with open_project(project, profile) as opened:
         found = opened.status(task, wanted)
+        stale = {(each.task, each.slice.label): each.why for each in opened.stale(task)} if found.runs else {}
         marks = opened.marks(found.runs)
         effects = opened.ledger.outbox.counts(task)
         proofs = [each for name, each in opened.proofs().items() if task is None or name == task]
+        unasked = opened.tables_to_ask
     waiting = {state.value: count for state, count in effects.items() if state.waits_for_a_person}
     if output is Format.json:
-        runs = [_run_data(run) for run in found.runs]
+        runs = [{**_run_data(run), "stale": stale.get((run.task, run.label))} for run in found.runs]
         told = {state.value: count for state, count in effects.items()}
         proved = [{**asdict(proof), "current": current} for proof, current in proofs]
-        print_json({"runs": runs, "total": found.total, "failed": found.failed, "effects": told, "proofs": proved})
+        counts = {"total": found.total, "failed": found.failed, "stale": len(stale)}
+        print_json({"runs": runs, **counts, "effects": told, "proofs": proved})
     elif not found.runs:
         print("nothing has run yet\nnext: twice run TASK --date DATE")
     else:
-        _print_overview(found, marks)
+        _print_overview(found, marks, stale)
     if output is Format.text:
         for proof, current in proofs:
             print(_proved(proof, current))
+    if unasked and output is Format.text:
+        print(f"not shown: records from before this ledger knew environments, of {', '.join(unasked)}")
+        print("next: twice ledger check (it asks the tables which are their own)")
     if waiting and output is Format.text:
         print(f"effects wait for a person: {', '.join(f'{count} {state}' for state, count in waiting.items())}")
         print("next: twice effects list")
@@ -111,7 +118,9 @@ def history(
     return 0
 
 
-def _print_overview(found: Overview, marks: Mapping[tuple[str, str], str]) -> None:
+def _print_overview(
+    found: Overview, marks: Mapping[tuple[str, str], str], stale: Mapping[tuple[str, str], str]
+) -> None:
     print_table(
         ("slice", "published", "generation", "rows", "last attempt"),
         [
@@ -120,26 +129,38 @@ def _print_overview(found: Overview, marks: Mapping[tuple[str, str], str]) -> No
                 moment(run.published) if run.generation else "-",
                 marks.get((run.task, run.label)) or str(run.generation or "-"),
                 "-" if run.rows is None else f"{run.rows:,}",
-                _last(run),
+                _last(run) + (", stale" if (run.task, run.label) in stale else ""),
             )
             for run in found.runs
         ],
     )
     if len(found.runs) < found.total:
         print(f"({found.total - len(found.runs):,} more; --limit shows them)")
+    for name in dict.fromkeys(task for task, _ in stale):
+        print(stale_line(name, {label: why for (task, label), why in stale.items() if task == name}))
     if found.last_failed:
         print(
             f"next: twice history {found.last_failed.task} --date {found.last_failed.label}, then twice retry --failed"
         )
 
 
+def stale_line(task: str, whys: Mapping[str, str]) -> str:
+    first, *others = whys
+    told = f"{task}[{first}]" if not others else f"{len(whys)} slices of {task}, the first {first},"
+    last = others[-1] if others else first
+    fix = f"twice backfill {task} --from {first} --to {last} --only stale --with-downstream"
+    fix = fix if first != "all" else f"twice run {task}"
+    return f"stale: {told} because {whys[first]}; next: {fix}"
+
+
 def _print_attempt(attempt: AttemptRecord) -> None:
     labels = ", ".join(slice_.label for slice_ in attempt.slices)
-    print(f"{attempt.task}[{labels}]  attempt {attempt.id[:8]}  {attempt.kind}: {attempt.state.value}")
+    where = f"[{labels}]" if labels else ""  # a takeover is of the whole table
+    print(f"{attempt.task}{where}  attempt {attempt.id[:8]}  {attempt.kind}: {attempt.state.value}")
     print(f"  {moment(attempt.started)} to {moment(attempt.finished)} by {attempt.holder}, fence {attempt.fence}")
     for slice_ in attempt.slices:
         if slice_.rows is not None:
-            generation = "" if slice_.aim is None else f" for generation {slice_.aim}"
+            generation = "" if slice_.aim is None else f" for {shown(slice_.aim)}"
             print(f"  {slice_.label}: {slice_.rows:,} rows, fingerprint {slice_.fingerprint}{generation}")
     for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs if i.kind != TABLE):
         print(f"  read {leaf[0]} {leaf[1]}" + ("" if leaf[2] is None else f" at version {leaf[2]}"))

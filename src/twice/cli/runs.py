@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, Wait, boundary, print_json, tell
+from twice.core.mark import shown
 from twice.core.run import EffectEnd, Outcome, RunResult
 from twice.errors import UsageError
 
@@ -108,7 +109,7 @@ def retry(
     if not ends and output is Format.text:
         print("nothing has failed")
         return 0
-    return _tell_ends(ends, output)
+    return tell_ends(ends, output)
 
 
 @boundary
@@ -161,10 +162,10 @@ def _run_all(date: str | None, wait: timedelta | None, output: Format, place: tu
 
     with open_project(*place) as opened:
         ends = opened.run_all(date, wait)
-    return _tell_ends(ends, output)
+    return tell_ends(ends, output)
 
 
-def _tell_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
+def tell_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
     failed = [end for end in ends if end.error or end.waits_for]
     if output is Format.json:
         print_json({"tasks": [_end_data(end) for end in ends]})
@@ -176,11 +177,32 @@ def _tell_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
             tell(end.error, as_json=False, debug=False)
         if end.waits_for:
             print(f"{end.task}: not run, because {end.waits_for} did not succeed")
-    print(
-        f"{len(ends) - len(failed)} of {len(ends)} tasks are right"
-        + (", the others can be run again" if failed else "")
-    )
+        if end.left_out:
+            print(f"{end.task}: left out, because {end.left_out}")
+    print(_summary(ends, len(failed)))
+    for end in ends:
+        if end.stale:
+            print(_left_stale(end))
     return 1 if failed else 0
+
+
+def _summary(ends: tuple[TaskEnd, ...], failed: int) -> str:
+    asked = len([end for end in ends if not end.left_out])
+    parts = [f"{asked - failed} of {asked} tasks are right"]
+    parts += ["the others can be run again"] if failed else []
+    parts += [f"{len(ends) - asked} left out"] if asked < len(ends) else []
+    stale = sum(len(end.stale) for end in ends)
+    parts += [f"{stale} slices of other dates are stale"] if stale else []
+    return ", ".join(parts)
+
+
+def _left_stale(end: TaskEnd) -> str:
+    """The slices that are stale for reasons of their own, with what makes them right."""
+    first, last = end.stale[0].slice.label, end.stale[-1].slice.label
+    if first == last:
+        return f"  {end.task}[{first}] is stale: {end.stale[0].why}; next: twice run {end.task} --date {first}"
+    fix = f"twice backfill {end.task} --from {first} --to {last} --only stale --with-downstream"
+    return f"  {end.task}: {len(end.stale)} slices are stale, the first: {end.stale[0].why}; next: {fix}"
 
 
 def _end_data(end: TaskEnd) -> dict[str, Any]:
@@ -189,6 +211,8 @@ def _end_data(end: TaskEnd) -> dict[str, Any]:
         "results": [_as_data(result) for result in end.results],
         "error": end.error.details() if end.error else None,
         "waits_for": end.waits_for,
+        "left_out": end.left_out,
+        "stale": [{"label": each.slice.label, "why": each.why} for each in end.stale],
     }
 
 
@@ -254,7 +278,7 @@ def _effect_said(effect: EffectEnd) -> str:
 def _print_forecast(forecast: Forecast) -> None:
     verb = "would be computed" if forecast.compute else "would stay as it is"
     print(f"{forecast.task}[{forecast.label}]: {verb} ({forecast.why})")
-    held = f"generation {forecast.generation}" if forecast.generation else "nothing of this slice"
+    held = shown(forecast.generation) if forecast.generation else "nothing of this slice"
     version = "" if forecast.version is None else f", version {forecast.version}"
     print(f"  target {forecast.target}: holds {held}{version}; written by {forecast.write}")
     for leaf in forecast.leaves:

@@ -3,10 +3,11 @@
     project = "myshop"                       # fixed: it is part of every token
     pipelines = ["pipelines"]
     warehouse = "warehouse"
+    environment = "dev"                      # whose records; by default the place of the tables
     ledger = ".twice/ledger.db"              # or postgresql+psycopg://team:${env:LEDGER_PASSWORD}@host/ledger
     format = "delta"
     lease_seconds = 300
-    roots = []
+    internal = true                          # false: Delta's public API alone
 
     [spark]
     master = "local[*]"
@@ -45,6 +46,7 @@ from pydantic import ValidationError
 from twice.config.secret import Secret
 from twice.config.sources import find, layers
 from twice.config.written import PREFIX, Written, WrittenEffects, check_names, invalid, origin_of
+from twice.core.place import local_path
 from twice.core.reference import REFERENCE, hide_passwords
 from twice.errors import DeclarationError
 
@@ -98,9 +100,10 @@ class Settings:
     pipelines: tuple[Path, ...]
     warehouse: Path
     ledger: Secret
+    environment: str | None
     format: str
     lease_seconds: int
-    roots: tuple[str, ...]
+    internal: bool
     spark: SparkSettings
     effects: EffectSettings
     connections: Mapping[str, ConnectionSettings]
@@ -153,9 +156,10 @@ def explain(settings: Settings) -> tuple[Explained, ...]:
         "pipelines": ", ".join(str(folder) for folder in settings.pipelines),
         "warehouse": str(settings.warehouse),
         "ledger": settings.ledger.shown(),
+        "environment": settings.environment or str(settings.warehouse),
         "format": settings.format,
         "lease_seconds": str(settings.lease_seconds),
-        "roots": ", ".join(hide_passwords(root) for root in settings.roots),
+        "internal": str(settings.internal).lower(),
         "spark.master": hide_passwords(spark.master),
         "spark.memory": spark.memory or "",
         "spark.short_jobs": str(spark.short_jobs).lower(),
@@ -198,7 +202,8 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
 
     def path(name: str, text: str) -> Path:
         resolved = Secret(text, f"{origins.get(name, file)}: {name}").reveal()
-        return Path(os.path.normpath(root / Path(resolved).expanduser()))
+        local = local_path(resolved, name, origins.get(name, str(file)))
+        return Path(os.path.normpath(root / Path(local).expanduser()))
 
     conf = {
         name: Secret(value, f"{origins.get(f'spark.conf.{name}', file)}: spark.conf.{name}")
@@ -210,14 +215,17 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
         )
         for name, each in written.connections.items()
     }
+    _refuse_roots(written, origins.get("roots", str(file)))
     settings = Settings(
         project=written.project,
         pipelines=tuple(path("pipelines", folder) for folder in written.pipelines),
         warehouse=path("warehouse", written.warehouse),
         ledger=Secret(written.ledger, f"{origins.get('ledger', file)}: ledger"),
+        environment=written.environment
+        and Secret(written.environment, f"{origins.get('environment', file)}: environment").reveal(),
         format=written.format,
         lease_seconds=written.lease_seconds,
-        roots=tuple(place if "://" in place else str(path("roots", place)) for place in written.roots),
+        internal=written.internal,
         spark=SparkSettings(written.spark.master, written.spark.memory, written.spark.short_jobs, conf),
         effects=_effects(written.effects, path),
         connections=connections,
@@ -234,6 +242,16 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
                 fix='Name one below the file: pipelines = ["pipelines"].',
             )
     return settings
+
+
+def _refuse_roots(written: Written, where: str) -> None:
+    """It was read and never used. A fence that is not there must not be taken for one."""
+    if written.roots:
+        raise DeclarationError(
+            "roots has no meaning: every Delta table lies in the warehouse, and a name cannot lead out of it",
+            where=where,
+            fix="Take it out.",
+        )
 
 
 def _effects(written: WrittenEffects, path: Callable[[str, str], Path]) -> EffectSettings:
@@ -258,8 +276,8 @@ def _effects(written: WrittenEffects, path: Callable[[str, str], Path]) -> Effec
 
 def _url(text: str, root: Path) -> str:
     """A path, or an SQLite URL with a relative one, means a file of the project; other URLs stay as they are."""
-    if "://" not in text:
-        place = os.path.normpath(root / Path(text).expanduser())
+    if "://" not in text or text.lower().startswith("file:"):
+        place = os.path.normpath(root / Path(local_path(text, "ledger")).expanduser())
         return "sqlite:///" + quote(place, safe="/ :@!$&'()*+,;=~")
     sqlite = re.fullmatch(r"(sqlite(?:\+\w+)?:///)([^?]+)(.*)", text)
     if sqlite is None:

@@ -65,8 +65,10 @@ class Written(BaseSettings):
     pipelines: _Listed = Field(default=("pipelines",), min_length=1)
     warehouse: str = Field(default="warehouse", min_length=1)
     ledger: str = Field(default=".twice/ledger.db", min_length=1)
+    environment: str | None = Field(default=None, pattern=r"^\S(.{0,198}\S)?$")
     format: str = Field(default="delta", pattern=r"^[a-z][a-z0-9_]*$")
     lease_seconds: int = Field(default=300, gt=0)
+    internal: bool = True
     roots: _Listed = ()
     spark: WrittenSpark = WrittenSpark()
     effects: WrittenEffects = WrittenEffects()
@@ -84,7 +86,9 @@ _FIXES = {
     "project": 'Name it with letters, digits, - and _: project = "myshop".',
     "warehouse": 'Name a folder: warehouse = "warehouse".',
     "ledger": 'Name a file or a database URL: ledger = ".twice/ledger.db".',
+    "environment": 'Name it in a word or two: environment = "prod".',
     "lease_seconds": "Give whole seconds: lease_seconds = 300.",
+    "internal": "Say true or false: internal = false.",
     "spark.master": 'Name a master: master = "local[*]".',
     "spark.short_jobs": "Say true or false: short_jobs = true.",
     "spark.memory": 'Give a number and a unit: memory = "2g".',
@@ -95,7 +99,7 @@ _FIXES = {
     "format": 'Name a table system: format = "delta".',
     "pipelines": 'Give the folders: pipelines = ["pipelines"].',
     "connections": 'Name it in lower case, with a URL: [connections.postgres] url = "${env:SHOP_URL}".',
-    "roots": 'Give the folders or locations: roots = ["s3://bucket/tables"].',
+    "roots": "Take it out: every Delta table lies in the warehouse.",
 }
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from twice.core.record import RunRecord
 from twice.core.time_scope import TimeScope
 
-Cell = Literal["published", "failed", "quarantined", "at work", "missing", "none"]
+Cell = Literal["published", "stale", "failed", "quarantined", "at work", "missing", "none"]
 """`none`: there is no such slice, as the 31st of June or a day before the first."""
 
 
@@ -21,8 +21,8 @@ class Page:
     cells: tuple[Cell, ...]
 
 
-def calendar(scope: TimeScope, runs: Iterable[RunRecord]) -> tuple[Page, ...]:
-    """From the first to the last slice that anything is known of."""
+def calendar(scope: TimeScope, runs: Iterable[RunRecord], stale: Collection[str] = ()) -> tuple[Page, ...]:
+    """From the first to the last slice that anything is known of. `stale`: the labels of those that are."""
     known = {run.label: run for run in runs}
     if not known:
         return ()
@@ -31,11 +31,10 @@ def calendar(scope: TimeScope, runs: Iterable[RunRecord]) -> tuple[Page, ...]:
     for slice_ in slices:
         title, place = _place(slice_.label)
         cells = pages.setdefault(title, [])
-        if place is None:
-            cells.append(_cell(known.get(slice_.label)))
-            continue
-        cells.extend(["none"] * (place - len(cells)))
-        cells.append(_cell(known.get(slice_.label)))
+        if place is not None:
+            cells.extend(["none"] * (place - len(cells)))
+        cell = _cell(known.get(slice_.label))
+        cells.append("stale" if cell == "published" and slice_.label in stale else cell)
     return tuple(Page(title, tuple(cells)) for title, cells in pages.items())
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from twice.core.ports import Leaf
+from twice.core.ports import ALLOWED, FUNCTION, PLAN, Leaf
 
 
 def inputs_hash(leaves: Iterable[Leaf]) -> str | None:
@@ -18,3 +18,27 @@ def inputs_hash(leaves: Iterable[Leaf]) -> str | None:
         return None
     lines = "\n".join(sorted(f"{kind} {identity}" for kind, identity in identities))
     return hashlib.sha256(lines.encode()).hexdigest()[:32]
+
+
+def changed_beside(leaves: Sequence[Leaf], before: Sequence[Leaf]) -> str | None:
+    """What beside its tables is not as it was when the slice was published from `before`, or may not be; None if it
+    is all the same, or nobody knows."""
+    for leaf in leaves:
+        if leaf.kind == ALLOWED:
+            return f"{leaf.name}, which the task allows, may differ on every run"
+        if leaf.kind in (FUNCTION, PLAN) and leaf.identity is None:
+            return f"nothing shows that it is the same: its {leaf.kind} {leaf.name}"
+    if not any(leaf.kind == PLAN for leaf in before):
+        return None
+    for kind, what in ((FUNCTION, "a function that it calls computes with other values"), (PLAN, _OTHER_PLAN)):
+        now, then = ({leaf.identity for leaf in each if leaf.kind == kind} for each in (leaves, before))
+        if now != then and _tables(leaves) == _tables(before):
+            return what
+    return None
+
+
+_OTHER_PLAN = "its code makes another plan than before, of values that it takes from elsewhere"
+
+
+def _tables(leaves: Iterable[Leaf]) -> set[tuple[str, str | None]]:
+    return {(leaf.kind, leaf.identity) for leaf in leaves if leaf.kind not in (FUNCTION, PLAN)}

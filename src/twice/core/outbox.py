@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -157,15 +158,18 @@ def occasion_of(again: Again, generation: int, fingerprint: str | None) -> str:
     return str(generation) if again == "on_restate" else f"{generation}:{fingerprint}"
 
 
-def key_of(project: str, task: str, label: str, name: str, occasion: str) -> str:
-    """64 hexadecimal digits. As JSON, so that no two lists of words run together."""
-    return hashlib.sha256(json.dumps([project, task, label, name, occasion]).encode()).hexdigest()
+def key_of(whose: Sequence[str], task: str, label: str, name: str, occasion: str) -> str:
+    """64 hexadecimal digits. As JSON, so that no two lists of words run together. `whose`: project, environment and
+    table, so that a receiver that has heard it from one does not take another's for the same."""
+    return hashlib.sha256(json.dumps([list(whose), task, label, name, occasion]).encode()).hexdigest()
 
 
-def prepare(project: str, task: str, effect: Effect, label: str, generation: int, fingerprint: str | None) -> Prepared:
+def prepare(
+    whose: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
+) -> Prepared:
     occasion = occasion_of(effect.again, generation, fingerprint)
     return Prepared(
-        key_of(project, task, label, effect.name, occasion),
+        key_of(whose, task, label, effect.name, occasion),
         label,
         effect.name,
         effect.kind,

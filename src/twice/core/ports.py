@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from twice.core.audit import Measure
 from twice.core.effect import Effect, Message, Result
 from twice.core.outbox import Answer
+from twice.core.owner import Ownership
 from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
@@ -25,7 +26,7 @@ Frame = Any
 class Column:
     name: str
     type: str
-    """In Spark's simple form: `decimal(12,2)`, `array<string>`."""
+    """In Spark's simple form, odd names quoted: `decimal(12,2)`, `array<string>`, `struct<`user-agent`:string>`."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,23 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """A table as the commit that publishes will leave it. `exists`: whether it is there already. Nothing was written
+    for it; `handle` is the target's own."""
+
+    shape: Shape
+    exists: bool
+    handle: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Published:
-    """What a table holds now: its version and the generation of each token asked for (0: never published)."""
+    """What a table holds now: its version, the generation of each token asked for (0: never published) and, where a
+    look asked for any, whose tokens there are."""
 
     version: int | None
     generations: Mapping[str, int]
+    owners: Ownership = field(default_factory=Ownership)
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,8 @@ class Held:
 class Staged:
     """Rows that are written and invisible. `handle` is the target's own; it dies with the process.
 
-    `deduplicated`: so many more rows were given, and lost to a newer row of their key.
+    `deduplicated`: so many more rows were given, and lost to another row of their key. `ties`: of so many keys the row
+    that won was only equally new, and other than one that lost.
     """
 
     table: TableName
@@ -67,6 +81,7 @@ class Staged:
     rows_by_slice: Mapping[str, int]
     files: tuple[str, ...] = ()
     deduplicated: int = 0
+    ties: int = 0
     handle: Any = field(default=None, compare=False, repr=False)
 
 
@@ -87,10 +102,12 @@ class Lost:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A commit that changed rows of a slice without twice."""
+    """A commit that changed rows of a slice without twice; or (`forgotten`) the newest of those that the log has
+    forgotten, so that nobody can say who made them."""
 
     version: int
     operation: str
+    forgotten: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,21 +137,24 @@ class Target(Protocol):
     wherever it dies.
     """
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Shape:
-        """Create the table if it is missing; refuse a layout or schema that does not fit. Returns its shape.
-        A second call changes nothing. Dying here leaves no table, or an empty one."""
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+        """How the table must be for this result: as it is, with new columns (`evolve`), or made. Refuses a layout or
+        schema that does not fit, and a place that holds something else. Writes nothing: a table is made, and a column
+        added, by the commit that publishes rows into it, so that a run that fails before binds nobody."""
 
     def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
-        """The recorded generations, fresh from the table. A missing table holds nothing."""
+        """The recorded generations and the owners, fresh from the table. A missing table holds nothing."""
 
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         """Every token whose name begins so, for a ledger that must be made anew. A missing table holds none."""
 
     def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
-        """The note of the commit that gave this token this generation; None once the log forgot it."""
+        """The note of the commit that gave this token this generation, with that commit's version; None once the log
+        forgot it."""
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
-        """Commits after a version, as far as the log remembers, by which others changed rows of these slices."""
+        """Commits after a version by which others changed rows of these slices, oldest first. Where the log does not
+        reach back so far, it begins with what is forgotten."""
 
     def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
         """Which rows the commits after a version may have touched, by their values in a column; read from the log
@@ -144,10 +164,18 @@ class Target(Protocol):
         """Why this table takes one slice per commit; None if it takes several, or does not exist yet."""
 
     def stage(
-        self, table: TableName, frame: Frame | None, plan: Plan, attempt: str, *, read_at: int | None = None
+        self,
+        table: TableName,
+        frame: Frame | None,
+        plan: Plan,
+        attempt: str,
+        *,
+        read_at: int | None = None,
+        into: Prepared | None = None,
     ) -> Staged:
         """Write the rows where no reader sees them. Refuses rows outside the plan's slices, and NULL in a key.
         Without a frame there are no rows: an append then moves its tokens alone.
+        `into`: the table as it was prepared; without it, the table that is there, as it is.
         `read_at`: the version of this very table that the rows were computed from, if they were: the commit then
         refuses rows that are out of date.
         Dying here leaves invisible files that `discard` finds by the attempt's name."""
@@ -158,12 +186,18 @@ class Target(Protocol):
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
-        token to the note's generation, in one commit, then read back. Else Lost. A keyed write that changes no row
-        writes no file and moves its token all the same. Dying here has published all or nothing."""
+        token to the note's generation, in one commit, then read back. Else Lost. A table that must be made for it, or
+        get new columns, is and does in the same commit; if somebody else made or changed it otherwise meanwhile, it is
+        a StageMismatch. A keyed write that changes no row writes no file and moves its token all the same. Dying here
+        has published all or nothing."""
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Delete what an attempt that did not land has staged; how many files. Never touches a file that any
         version of the table refers to. A second call finds nothing."""
+
+    def forget(self, table: TableName, before: datetime) -> int:
+        """Let go of whose the commits before then were, where no token has the generation they gave any more; how many.
+        Tokens stay. 0 where the table's own log looks after that. Dying here has forgotten all of them or none."""
 
     def read(self, table: TableName, at: int | Staged | None = None) -> Frame:
         """The table now, at a version, or an attempt's staged rows."""
@@ -177,6 +211,11 @@ class Leaf:
     name: str
     identity: str | None
     version: int | None = None
+
+
+PLAN, FUNCTION, ALLOWED = "plan", "function", "allowed"
+"""Kinds of leaves that are no table: the expressions and constants of a plan, a function it calls, and something the
+plan guard lets pass although it may differ."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +291,10 @@ class Engine(Protocol):
     ) -> Mapping[str, tuple[Leaf, ...]]:
         """What each of several slices reads, by label: of a portion only the files of its own part, so that its inputs
         are the same whether it was computed alone or with others."""
+
+    def outside(self, frame: Frame, cuts: Sequence[Frame]) -> tuple[Leaf, ...]:
+        """What the frame's rows hang on beside its tables: the expressions and constants of its plan, and the functions
+        in it. `cuts` are the inputs as they were cut to the slices: where they were cut does not count."""
 
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         """Count, fingerprint and measure the rows of each slice while they are written."""

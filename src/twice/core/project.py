@@ -83,6 +83,14 @@ def _refuse_taken_names(tasks: Mapping[str, Task]) -> None:
                 f"{other.name} and {task.name} both were {task.first_name} first",
                 fix="formerly= belongs to the task that took the history over; give the other a new name.",
             )
+    for task in tasks.values():
+        for old in task.formerly:
+            if old in tasks and old != task.name:
+                # Its records in the ledger would be moved to this one.
+                raise DeclarationError(
+                    f"{task.name} was {old} once, and {old} is a task of this project",
+                    fix="Leave that name out of formerly=, or give the other task a new name.",
+                )
 
 
 def _place(task: Task) -> str:

@@ -84,8 +84,19 @@ def played(scenario: str, reason: str, difference: Difference | None, seconds: f
 
 
 @dataclass(frozen=True)
+class Beside:
+    """What the code tried beside its result, and was refused. `kind`: call, file, table or process; `where`: its
+    file and line, if Python was asked."""
+
+    kind: str
+    what: str
+    where: str
+
+
+@dataclass(frozen=True)
 class Proof:
-    """`label` is the slice's; `code_hash` the code that was proved; `notes` what a person should know."""
+    """`label` is the slice's; `code_hash` the code that was proved; `notes` what a person should know; `beside` what
+    the code tried beside its result; `not_blocked` what this system could not have kept it from."""
 
     task: str
     label: str
@@ -94,6 +105,8 @@ class Proof:
     trials: tuple[Trial, ...]
     seconds: float
     notes: tuple[str, ...] = ()
+    beside: tuple[Beside, ...] = ()
+    not_blocked: tuple[str, ...] = ()
 
     @property
     def changed(self) -> tuple[Trial, ...]:

@@ -115,6 +115,28 @@ class Adopted:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """What a table shows of records from before the ledger knew whose they are: the attempts that its commits name, and
+    the generation of each slice it holds."""
+
+    attempts: frozenset[str]
+    generations: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Unassigned:
+    """Old records under a task's name that no table has shown to be its own. `unsent` effects were never sent, and
+    are not."""
+
+    task: str
+    attempts: int = 0
+    slices: int = 0
+    effects: int = 0
+    unsent: int = 0
+    batches: int = 0
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """What is known of one (task, slice): the last publish, if any, the last attempt's state, since when it waits for
     a person (`quarantined`), or when it is tried again."""

@@ -14,10 +14,11 @@ from twice.errors import DeclarationError
 class Retry:
     """How often, how long, and what. Only transient errors are tried again, each time as a new attempt that looks
     first. `attempts`: in all; 1 leaves retries to whoever calls. `total`: no attempt begins later than this after the
-    first. The wait before attempt n+1 is drawn between 0 and the ceiling `first * 2**(n-1)`, at most `longest`.
-    `transient`, `permanent`: what this task knows better than the table."""
+    first one failed. The wait before attempt n+1 is drawn between half the ceiling `first * 2**(n-1)`, at most
+    `longest`, and the whole of it: by default the waits last three minutes at least, longer than a database takes to
+    restart. `transient`, `permanent`: what this task knows better than the table."""
 
-    attempts: int = 3
+    attempts: int = 10
     total: timedelta = timedelta(minutes=10)
     first: timedelta = timedelta(seconds=5)
     longest: timedelta = timedelta(minutes=1)
@@ -42,7 +43,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Failure:
-    """What is known when attempt `number` (from 1) has failed, `elapsed` after the first one began."""
+    """What is known when attempt `number` (from 1) has failed, `elapsed` after the first one did."""
 
     number: int
     elapsed: timedelta
@@ -54,18 +55,20 @@ def judged(retry: Retry, chain: Sequence[Signs]) -> Judgement:
 
 
 def pause_after(retry: Retry, failure: Failure, draw: float) -> timedelta | None:
-    """How long to wait for the next attempt; None: there is none. `draw` is uniform in [0, 1): full jitter, so that
-    many runs felled by one outage do not come back all at once."""
+    """How long to wait for the next attempt; None: there is none. `draw` is uniform in [0, 1): many runs felled by one
+    outage do not come back all at once, and yet none of them gives up before half the waits are over."""
     if failure.judgement.nature is Nature.PERMANENT or failure.number >= retry.attempts:
         return None
-    pause = ceiling(retry, failure.number) * draw
+    pause = ceiling(retry, failure.number) * ((1 + draw) / 2)
     return pause if failure.elapsed + pause <= retry.total else None
 
 
 def gives_up(retry: Retry, failure: Failure, pause: timedelta | None) -> bool:
-    """Whether passing trouble has outlasted every retry: then a person must look. A permanent error needs no such
-    brake, and who retries by himself (`attempts=1`) must not be stopped by us."""
-    return pause is None and failure.judgement.nature is Nature.TRANSIENT and retry.attempts > 1
+    """Whether what came each time, on every retry, is for a person to look at. What is only away (a server, a network)
+    is not: whoever calls may try again later. A permanent error needs no such brake, and who retries by himself
+    (`attempts=1`) must not be stopped by us."""
+    judgement = failure.judgement
+    return pause is None and judgement.nature is Nature.TRANSIENT and judgement.person and retry.attempts > 1
 
 
 def ceiling(retry: Retry, number: int) -> timedelta:

@@ -52,10 +52,13 @@ class AttemptState(str, Enum):
 
 @dataclass(frozen=True)
 class SliceResult:
+    """`put_back`: others had changed it, and a restatement has put its rows in their place."""
+
     label: str
     generation: int
     rows: int | None = None
     fingerprint: str | None = None
+    put_back: bool = False
 
 
 @dataclass(frozen=True)

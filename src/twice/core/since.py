@@ -1,8 +1,4 @@
-"""Since: what came after a mark. The mark is kept as the token's version, so it lands with the data.
-
-The version is how far the mark lies from `initial`, plus one (0 means: nothing published yet). It counts
-microseconds for instants, days for dates, ones for numbers.
-"""
+"""Since: what came after a mark. The mark is kept as the token's version (mark.py), so it lands with the data."""
 
 from __future__ import annotations
 
@@ -56,19 +52,6 @@ class Since:
         """`initial` as a value."""
         return _value(self.initial)
 
-    def version_of(self, value: CursorValue) -> int:
-        """The token's version of a mark. Raises UsageError for one before `initial`."""
-        distance = _distance(self.start, value)
-        if distance < 0:
-            raise UsageError(
-                f"the mark {told(value)} is before initial={self.initial}", fix=f"Give {told(self.start)} or later."
-            )
-        return distance + 1
-
-    def mark_of(self, version: int) -> CursorValue | None:
-        """The mark a version stands for; None where nothing is published yet."""
-        return _moved(self.start, version - 1) if version else None
-
     def held_back(self, newest: CursorValue) -> CursorValue:
         """The upper bound: the newest value, less the lag."""
         return _moved(newest, -self._lag)
@@ -81,6 +64,11 @@ class Since:
             value = None
         if value is None or type(value) is not type(self.start):
             raise UsageError(f"{text!r} is not a mark of this task", fix=f"Give it as {told(self.start)}.")
+        if value < self.start:  # type: ignore[operator]
+            raise UsageError(
+                f"the mark {told(value)} is before initial={self.initial}",
+                fix=f"Give {told(self.start)} or later, or an earlier initial=.",
+            )
         return value
 
     @property
@@ -132,16 +120,6 @@ def _value(initial: str | int) -> CursorValue:
     if instant.tzinfo is None:
         raise DeclarationError(f"initial={initial!r} has no time zone", fix=_EXAMPLE)
     return instant.astimezone(timezone.utc)
-
-
-def _distance(start: CursorValue, value: CursorValue) -> int:
-    if isinstance(start, datetime) and isinstance(value, datetime):
-        return (value - start) // _MICROSECOND
-    if isinstance(start, int) and isinstance(value, int):
-        return value - start
-    if isinstance(start, date) and isinstance(value, date) and not isinstance(value, datetime):
-        return (value - start).days
-    raise TypeError(f"{value!r} is no mark that began at {start!r}")
 
 
 def _moved(start: CursorValue, by: int) -> CursorValue:

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo
 
 from twice.core.slice import Bounds, Slice, SliceValue
-from twice.errors import DeclarationError, UsageError
+from twice.errors import BeforeStart, DeclarationError, UsageError
 
 Grain = Literal["day", "month", "hour", "window"]
 ValueType = Literal["date", "timestamp"]
@@ -77,6 +77,7 @@ class TimeScope:
             instant = _instant(text)
             if instant is None:
                 raise UsageError(f"{text!r} is not a {self._noun} of this task", fix=f"Give it as {self._example}.")
+            self._refuse_other_zone(text, instant)
             found = self.slice_at(instant)
         else:
             found = self._slice(local)
@@ -84,11 +85,21 @@ class TimeScope:
             raise UsageError(f"{text} does not exist in {self.zone}: its clocks skipped it", fix="Leave it out.")
         return self._begun(found)
 
+    def _refuse_other_zone(self, text: str, instant: datetime) -> None:
+        """A date has no zone: midnight in Berlin would be taken for the day before."""
+        if self._column_type == "date" and instant.utcoffset():
+            raise UsageError(
+                f"{text} is a time in a zone of its own, and this task's {self._noun}s are dates without one",
+                fix=f"Give the {self._noun} itself: --date {self._label(self._floor(instant.replace(tzinfo=None)))}.",
+            )
+
     def covering(self, day: date) -> tuple[Slice, ...]:
-        """The slices that a calendar day of this scope's zone is made of, or the one that it lies in."""
-        midnight = datetime(day.year, day.month, day.day)
-        end = self._instant(midnight + timedelta(days=1))
-        return tuple(self._begun(slice_) for slice_ in self._walk(self._slice(self._floor(midnight)), end))
+        """The slices that a calendar day of this scope's zone is made of, or the one that it lies in, from the task's
+        start on. Raises BeforeStart where there is none."""
+        begin = datetime(day.year, day.month, day.day)
+        end = self._instant(begin + timedelta(days=1))
+        found = tuple(self._walk(self._slice(self._floor(begin)), end))
+        return tuple(slice_ for slice_ in found if slice_.start >= self.first.start) or (self._begun(found[-1]),)
 
     def between(self, start: datetime, end: datetime) -> Iterator[Slice]:
         """The slices of `[start, end)`, which must begin and end on slice boundaries, oldest first."""
@@ -205,7 +216,7 @@ class TimeScope:
 
     def _begun(self, slice_: Slice) -> Slice:
         if slice_.start < self.first.start:
-            raise UsageError(
+            raise BeforeStart(
                 f"{slice_.label} is before the task's start, {self.first.label}",
                 fix=f"Choose a {self._noun} from {self.first.label} on, or change start= in the declaration.",
             )
@@ -229,6 +240,22 @@ class TimeScope:
         # fold=0: where local midnight happens twice a day begins at the first; where it is skipped,
         # the offset before the gap gives the instant of the jump, which is the day's first.
         return local.replace(tzinfo=self._tz, fold=0).astimezone(timezone.utc)
+
+
+_HALF_SHIFT = timedelta(hours=2)
+"""More than any clock change moves a midnight."""
+
+
+def midnight(instant: datetime, zone: str | None) -> date | None:
+    """The date that begins at this instant; None if none does."""
+    if zone is None:
+        local = instant.astimezone(timezone.utc)
+        return local.date() if local.time() == datetime.min.time() else None
+    # `before=days(7)` over a clock change ends an hour beside midnight, and a midnight that the clocks skip
+    # begins its day at 01:00: the nearest midnight is meant.
+    local = instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    near = datetime.combine((local + timedelta(hours=12)).date(), datetime.min.time())
+    return near.date() if abs(local - near) <= _HALF_SHIFT else None
 
 
 def _zone(name: str) -> ZoneInfo:

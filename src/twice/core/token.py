@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from twice.core.write import Changes
 
-Kind = Literal["run", "restate", "reset"]
+Kind = Literal["run", "restate", "reset", "takeover"]
 
 
 def app_id(project: str, task: str, label: str) -> str:
@@ -39,13 +39,16 @@ class Intention:
 @dataclass(frozen=True)
 class Note:
     """Written into the commit beside the tokens, for people and for settling: it dies with the log.
-    `changes` is what a keyed write did; the target that carries it out fills it in."""
+    `changes` is what a keyed write did; the target that carries it out fills it in. `why`: a person's word.
+    `version` is the table's that the commit made: nobody writes it, the target that reads the note fills it in."""
 
     attempt: str
     kind: Kind
     generations: Mapping[str, int]
     intentions: Mapping[str, Intention] = field(default_factory=dict)
     changes: Changes | None = None
+    why: str | None = None
+    version: int | None = field(default=None, compare=False)
 
     def to_json(self) -> str:
         slices = {
@@ -57,6 +60,8 @@ class Note:
         body: dict[str, Any] = {"attempt": self.attempt, "kind": self.kind, "slices": slices}
         if self.changes is not None:
             body["changes"] = {name: rows for name, rows in asdict(self.changes).items() if rows}
+        if self.why is not None:
+            body["why"] = self.why
         return json.dumps({"twice": body}, sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -72,6 +77,6 @@ class Note:
             }
             generations = {app: int(row[0] or 0) for app, row in slices.items()}
             changes = Changes(**body["changes"]) if "changes" in body else None
-            return cls(str(body["attempt"]), body["kind"], generations, intentions, changes)
+            return cls(str(body["attempt"]), body["kind"], generations, intentions, changes, body.get("why"))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             return None

@@ -23,6 +23,9 @@ class Nature(str, Enum):
 
 T, P = Nature.TRANSIENT, Nature.PERMANENT
 
+CANCELLED = ("OPERATION_CANCELED", "SPARK_JOB_CANCELLED")
+"""Spark's conditions where somebody wanted it to end."""
+
 # fmt: off
 STATUSES: Mapping[int, Nature] = {
     408: T, 425: T, 429: T,            # too slow, too early, too many
@@ -45,7 +48,7 @@ CONDITIONS: Mapping[str, Nature] = {   # Spark's and Delta's names
     "DELTA_CONCURRENT_TRANSACTION": T, "DELTA_CONCURRENT_WRITE": T, "DELTA_MAX_COMMIT_RETRIES_EXCEEDED": T,
     "DELTA_METADATA_CHANGED": T, "DELTA_PROTOCOL_CHANGED": T,
     "DELTA_ACTIVE_SPARK_SESSION_NOT_FOUND": P,
-    "OPERATION_CANCELED": P, "SPARK_JOB_CANCELLED": P,  # somebody wanted it to end
+    **dict.fromkeys(CANCELLED, P),
 }
 
 CLASSES: Mapping[str, Nature] = {
@@ -53,7 +56,8 @@ CLASSES: Mapping[str, Nature] = {
     "twice.errors.UsageError": P, "twice.errors.DeclarationError": P, "twice.errors.SliceBusy": P,
     "twice.errors.InputMissing": P, "twice.errors.ResultRefused": P, "twice.errors.AuditFailed": P,
     "twice.errors.Superseded": P, "twice.errors.LeaseLost": P, "twice.errors.Quarantined": P,
-    "twice.errors.LedgerOutOfReach": T, "twice.errors.StageMismatch": T, "twice.errors.OutcomeUnknown": T,
+    "twice.errors.LedgerOutOfReach": T, "twice.errors.StageMismatch": T, "twice.errors.StageLost": T,
+    "twice.errors.OutcomeUnknown": T,
     # Python
     "builtins.KeyboardInterrupt": P,
     "builtins.ConnectionError": T, "builtins.TimeoutError": T, "asyncio.exceptions.TimeoutError": T,
@@ -66,6 +70,10 @@ CLASSES: Mapping[str, Nature] = {
     "urllib3.exceptions.TimeoutError": T, "urllib3.exceptions.ProtocolError": T,
     "botocore.exceptions.ConnectionError": T, "botocore.exceptions.HTTPClientError": T,
     "psycopg.OperationalError": T, "psycopg2.OperationalError": T,
+    # Delta's conflicts, where the user's code has imported its Python package: without their condition.
+    **{f"delta.exceptions.base.{name}Exception": T for name in (
+        "ConcurrentAppend", "ConcurrentDeleteDelete", "ConcurrentDeleteRead", "ConcurrentTransaction",
+        "ConcurrentWrite", "DeltaConcurrentModification", "MetadataChanged", "ProtocolChanged")},
     # The JVM behind this session is gone: only a new process helps.
     "py4j.protocol.Py4JNetworkError": P,
     # Java, met as the cause of a Spark error
@@ -79,6 +87,7 @@ CLASSES: Mapping[str, Nature] = {
 }
 
 WORDS: Mapping[str, Nature] = {        # of systems that give no code; in the order they are looked for
+    "twice.errors.StageMismatch: ": T,  # raised in one of Spark's tasks, which hands it on as text
     # psycopg has no SQLSTATE for a connection that was refused.
     "password authentication failed": P, "no pg_hba.conf entry": P, "no password supplied": P,
     "does not exist": P, "not permitted to log in": P,
@@ -86,6 +95,12 @@ WORDS: Mapping[str, Nature] = {        # of systems that give no code; in the or
     "ExecutorLostFailure": T,
 }
 # fmt: on
+
+FOR_A_PERSON = frozenset(
+    {"twice.errors.StageMismatch", "ExecutorLostFailure", "org.apache.spark.shuffle.FetchFailedException"}
+)
+"""Passing trouble that does not come from outside: if it comes each time, it is this slice's own (its code gives
+another result each time, its rows fill an executor's memory), and no wait mends it. A server that is away returns."""
 
 _DEPTH = 30
 """How far a chain of causes is followed; a longer one is a ring."""
@@ -108,10 +123,12 @@ class Signs:
 
 @dataclass(frozen=True)
 class Judgement:
-    """`why` is shown to people: the sign that decided."""
+    """`why` is shown to people: the sign that decided. `person`: if it is still so after every retry, somebody must
+    look at the slice."""
 
     nature: Nature
     why: str
+    person: bool = False
 
 
 def judge(chain: Sequence[Signs], *, transient: Sequence[Mark] = (), permanent: Sequence[Mark] = ()) -> Judgement:
@@ -188,10 +205,11 @@ def _by_table(signs: Signs) -> Judgement | None:
     words = next((words for words in WORDS if words in signs.message), None)
     # Our own errors quote others; their class is what they say.
     if words is not None and not signs.ours:
-        return Judgement(WORDS[words], f"{words!r}")
+        return Judgement(WORDS[words], f"{words!r}", words in FOR_A_PERSON)
     for name in signs.classes:
         if name in CLASSES:
-            return Judgement(CLASSES[name], name.removeprefix("builtins.").removeprefix("twice.errors."))
+            told = name.removeprefix("builtins.").removeprefix("twice.errors.")
+            return Judgement(CLASSES[name], told, name in FOR_A_PERSON)
     return None
 
 

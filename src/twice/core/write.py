@@ -23,7 +23,9 @@ class UpsertRows:
     """Staged rows whose key is new are inserted; the others update the row they match, unless it is newer
     (`newest_by`), unchanged, or only inserting is wanted (`insert_only`).
 
-    Of several staged rows with one key one survives: the newest, then the one with the greatest content hash.
+    Of several staged rows with one key one survives: the newest, then the one whose content is the greatest, in an
+    order of the target's own. The same order holds between a staged row and the table's, so that batches give one table
+    whatever order they come in; unless `wins_ties`: a correction lands also where it is only equally new.
     `delete_missing`: rows inside the slices (all rows, where a slice has no bounds) whose key is not staged go.
     """
 
@@ -33,6 +35,7 @@ class UpsertRows:
     insert_only: bool = False
     delete_missing: bool = False
     null_keys: NullKeys = "refuse"
+    wins_ties: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a write did, in rows. `older`: ignored, since the table holds a newer row of their key.
-    `differing`: left alone by an insert-only write although the table's row of their key differs."""
+    """What a write did, in rows. `older`: ignored, since the table holds a newer row of their key, or one that is
+    equally new and wins by its content. `differing`: left alone by an insert-only write although the table's row of
+    their key differs. `ties`: how often two rows of a key were equally new and differed, in the batch or between it and
+    the table; these rows are counted by what became of them, too."""
 
     inserted: int = 0
     updated: int = 0
@@ -89,8 +94,13 @@ class Changes:
     deleted: int = 0
     older: int = 0
     differing: int = 0
+    ties: int = 0
 
     def __str__(self) -> str:
-        words = {"older": "older ignored", "differing": "left alone though they differ"}
+        words = {
+            "older": "older ignored",
+            "differing": "left alone though they differ",
+            "ties": "equally new though they differ",
+        }
         counts = [(getattr(self, field.name), words.get(field.name, field.name)) for field in fields(self)]
         return ", ".join(f"{count:,} {word}" for count, word in counts if count) or "none changed"

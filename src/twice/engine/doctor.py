@@ -136,8 +136,14 @@ def _delta(session: SparkSession, table: str) -> Check:
     one = rows.where("day = DATE '2026-01-01' AND id = 0")
     one.write.format("delta").mode("overwrite").option("replaceWhere", "day = DATE '2026-01-01'").save(table)
     left = sorted(row.id for row in session.read.format("delta").load(table).collect())
-    ok = left == [0, 1, 3]
-    return Check("delta", ok, "write, replace and read work" if ok else f"read back {left}, not [0, 1, 3]")
+    if left != [0, 1, 3]:
+        return Check("delta", False, f"read back {left}, not [0, 1, 3]")
+    from twice.engine.session import TESTED_DELTA, delta_version, is_tested
+
+    found = delta_version(session)
+    if not is_tested(session.version, found):
+        return Check("delta", False, f"Delta {found}, tested is {TESTED_DELTA}", "Set internal = false in twice.toml.")
+    return Check("delta", True, f"Delta {found}: write, replace and read work")
 
 
 def _zones(session: SparkSession) -> Check:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 from twice.core.ports import Column, Shape
 from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice, SliceValue
+from twice.core.spark_types import type_text
 from twice.core.time_scope import SliceColumn
 from twice.engine.columns import as_plain, declared, find, not_a_frame, quoted, refuse_twins
 from twice.engine.fingerprint import key_hash
@@ -29,7 +30,7 @@ _BYTES = 50
 
 
 def columns_of(frame: DataFrame) -> tuple[Column, ...]:
-    return tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
+    return tuple(Column(field.name, type_text(field.dataType)) for field in frame.schema.fields)
 
 
 def cut(frame: DataFrame, column: str, start: datetime, end: datetime, zone: str | None) -> DataFrame:

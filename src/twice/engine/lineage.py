@@ -89,7 +89,7 @@ def _analysed(leaf: JavaObject, reading: Reading, jvm: Jvm) -> Iterator[Leaf]:
     node = parse(leaf.toJSON())
     if node.kind in _ELSEWHERE:
         return
-    literal = _literal(leaf, node, jvm)
+    literal = literal_of(leaf, node, jvm)
     if literal is not None:
         yield literal
     elif node.kind == "DataSourceV2Relation" and leaf.options().containsKey(INPUT):
@@ -111,7 +111,7 @@ def _without_scan(relation: JavaObject, jvm: Jvm) -> Leaf:
     return scan.leaf() if isinstance(scan, DeltaScan) else scan
 
 
-def _literal(leaf: JavaObject, node: Node, jvm: Jvm) -> Leaf | None:
+def literal_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Leaf | None:
     """Data that stands in the plan itself: it is the same whenever the plan is."""
     if node.kind == "OneRowRelation":
         return Leaf("literal", "one row", digest("one row"))

@@ -36,7 +36,7 @@ _ANYTHING = frozenset({"eval", "exec", "globals", "locals", "vars", "__import__"
 """Code that names one of these may reach any name of its module."""
 
 _DECLARING = frozenset({"task", "sql_task"})
-_ENGINES = frozenset({"twice", "pyspark", "py4j", "delta"})
+ENGINES = frozenset({"twice", "pyspark", "py4j", "delta"})
 """Never the project's, wherever they lie: spark-submit puts pyspark on the path from Spark's own folder."""
 
 
@@ -199,7 +199,7 @@ class _Undeclared(ast.NodeTransformer):
 def _project_files(imported: Import, importer: Path, home: Path) -> Iterator[Found]:
     """The packages on the way, the module, and modules among the names taken. Nothing is imported to find out."""
     parts = [part for part in imported.module.split(".") if part]
-    if not imported.level and parts[0] in _ENGINES:
+    if not imported.level and parts[0] in ENGINES:
         return
     if imported.level:
         base = importer.parents[min(imported.level, len(importer.parents)) - 1]

@@ -77,6 +77,9 @@ class PlainEngine:
     ) -> Mapping[str, tuple[Leaf, ...]]:
         return {slice_.label: self.leaves(_inside(frame, slice_)) for slice_ in slices}
 
+    def outside(self, frame: Frame, cuts: Sequence[Frame]) -> tuple[Leaf, ...]:  # noqa: ARG002 - all is in the rows
+        return ()
+
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         def read() -> Mapping[str, Measured]:
             return {slice_.label: _measured(_inside(frame, slice_), measures) for slice_ in slices}

@@ -84,6 +84,16 @@ def whole_table(relation: JavaObject) -> Leaf | None:
     return Leaf(DELTA, str(location.path().toString()), identity, version)
 
 
+def which(relation: JavaObject) -> str:
+    """Which table or files a relation is of, wherever they lie and whatever they hold now."""
+    if not _is_of_files(relation):
+        return class_name(relation)
+    location = relation.location()
+    if class_name(location).endswith(".TahoeLogFileIndex"):
+        return str(location.getSnapshot().metadata().id())
+    return str(location.rootPaths().mkString(", "))
+
+
 def only_rearranged(scan: DeltaScan, before: Leaf, session: JavaObject, jvm: Jvm) -> bool:
     """Do this scan's files hold the rows of `before`, moved only by commits that change no data (OPTIMIZE)?
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from twice.engine import archive as archives
-from twice.engine import jars
+from twice.engine import interrupts, jars
 from twice.engine.java import Java, find_java
 from twice.errors import EnvironmentProblem
 
@@ -29,6 +29,7 @@ _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOG_LIMIT = 20_000_000
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+TESTED_SPARK, TESTED_DELTA = "4.1", "4.4.0"
 _ARCHIVE = "spark.twice.archive"
 _RUN = "spark.twice.run"
 _SHORT_JOBS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -58,7 +59,7 @@ _RUN_CONF = {
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """`folder` gets Spark's log and scratch files, `warehouse` the tables.
+    """`folder` gets Spark's log and scratch files (those under `scratch`, this process's own), `warehouse` the tables.
 
     `short_jobs` trades peak speed for a quick start (tests, demo, small runs): never for big data.
     `archive`: "make" uses the class-data archive and makes it if there is none, "use" never makes one.
@@ -72,6 +73,7 @@ class SessionSettings:
     cache: Path = field(default_factory=jars.cache_folder)
     archive: Literal["make", "use", "off"] = "make"
     conf: Mapping[str, str] = field(default_factory=dict)
+    scratch: str = ""
 
     @property
     def log(self) -> Path:
@@ -107,10 +109,13 @@ def embedded(settings: SessionSettings) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # The rest never becomes a command line: any user of the machine could read a secret there.
     _start_jvm(_spark_conf({k: v for k, v in wanted.items() if k.startswith(_SUBMITTED)}), settings.log)
+    before = interrupts.handlers()
     spark = SparkSession.builder.config(conf=_spark_conf(wanted)).getOrCreate()
+    interrupts.stopping_jobs(before)
     for name in _PYSPARK_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     atexit.register(close, spark)
+    _refuse_remote_files(spark)
     return spark
 
 
@@ -138,6 +143,7 @@ def close(spark: SparkSession) -> None:
     gateway: Any = SparkContext._gateway
     if gateway is None or spark._jvm is not gateway.jvm:
         return
+    interrupts.give_back()
     archive, process, end = spark.sparkContext._conf.get(_ARCHIVE), gateway.proc, gateway.shutdown
     with suppress(Exception):  # a JVM that is already gone needs no stopping
         spark.stop()
@@ -153,6 +159,27 @@ def close(spark: SparkSession) -> None:
     if archive:
         archives.keep(archives.Archive(Path(archive)))
     atexit.unregister(close)
+
+
+def check_tested(session: SparkSession) -> None:
+    """Refuse a Spark or a Delta that nobody has tried this version of twice with: its own commits use classes that are
+    not Delta's API."""
+    found = (str(session.version), delta_version(session))
+    if not is_tested(*found):
+        raise EnvironmentProblem(
+            f"this is Delta {found[1]} on Spark {found[0]}, and twice was tested with Delta {TESTED_DELTA} on Spark "
+            f"{TESTED_SPARK}.x",
+            fix="Set internal = false in twice.toml to publish by Delta's public API alone, or use those versions.",
+        )
+
+
+def is_tested(spark: str, delta: str) -> bool:
+    return spark.startswith(f"{TESTED_SPARK}.") and delta == TESTED_DELTA
+
+
+def delta_version(session: SparkSession) -> str:
+    jvm: Any = session.sparkContext._jvm
+    return str(getattr(getattr(jvm, "io.delta.package$"), "MODULE$").VERSION())
 
 
 def archive_for(java: Java, delta: tuple[Path, ...], cache: Path) -> archives.Archive:
@@ -179,7 +206,7 @@ def _conf(settings: SessionSettings, delta: tuple[Path, ...], archive: archives.
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.local.dir": str(settings.folder.absolute() / "scratch"),
+        "spark.local.dir": str(settings.folder.absolute() / "scratch" / settings.scratch),
         "spark.sql.warehouse.dir": str(settings.warehouse.absolute()),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.extensions": _DELTA_EXTENSION,
@@ -291,6 +318,19 @@ def _check_pieces(session: SparkSession) -> None:
         raise EnvironmentProblem(
             "your Spark session was started without Delta, and a running session cannot be given it",
             fix=f"Start it with {' and '.join(missing)}, or let twice start Spark itself.",
+        )
+    _refuse_remote_files(session)
+
+
+def _refuse_remote_files(session: SparkSession) -> None:
+    """A path without a scheme is one of the session's default file system: tables would lie where nobody named them."""
+    jvm: Any = session.sparkContext._jvm
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    scheme = str(jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(hadoop).getScheme())
+    if scheme != "file":
+        raise EnvironmentProblem(
+            f"this session's default file system is {scheme}:, and twice writes to folders that this machine sees only",
+            fix="Set spark.hadoop.fs.defaultFS=file:///.",
         )
 
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from twice.core.ports import Column
 from twice.core.since import CursorType
-from twice.core.time_scope import SliceColumn
+from twice.core.time_scope import SliceColumn, midnight
 from twice.engine.columns import declared, find, listed
 from twice.errors import DeclarationError, ResultRefused
 
@@ -18,10 +18,6 @@ _INITIAL = {
     "date": 'Write a date: initial="2026-01-01".',
     "integer": "Write a whole number: initial=0.",
 }
-_HALF_SHIFT = timedelta(hours=2)
-"""More than any clock change moves a midnight."""
-
-
 _CURSORS: dict[str, CursorType] = {
     "timestamp": "timestamp",
     "timestamp_ntz": "timestamp",
@@ -123,7 +119,7 @@ def _floor(moment: datetime, held: SliceColumn) -> date | datetime:
 
 
 def _dates(name: str, start: datetime, end: datetime, zone: str | None) -> tuple[date, date]:
-    low, high = _midnight(start, zone), _midnight(end, zone)
+    low, high = midnight(start, zone), midnight(end, zone)
     if low is None or high is None:
         raise DeclarationError(
             f"by= names the DATE column {name!r}, but {start.isoformat()} to {end.isoformat()} are not whole days"
@@ -131,18 +127,6 @@ def _dates(name: str, start: datetime, end: datetime, zone: str | None) -> tuple
             fix="A date says nothing about the hour: cut by a TIMESTAMP column, or declare a Daily scope.",
         )
     return low, high
-
-
-def _midnight(instant: datetime, zone: str | None) -> date | None:
-    """The date that begins at this instant; None if none does."""
-    if zone is None:
-        local = instant.astimezone(timezone.utc)
-        return local.date() if local.time() == datetime.min.time() else None
-    # `before=days(7)` over a clock change ends an hour beside midnight, and a midnight that the clocks skip
-    # begins its day at 01:00: the nearest midnight is meant.
-    local = instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
-    near = datetime.combine((local + timedelta(hours=12)).date(), datetime.min.time())
-    return near.date() if abs(local - near) <= _HALF_SHIFT else None
 
 
 def _cast(name: str, have: str, want: str) -> str:

@@ -17,6 +17,7 @@ from twice.core.time_scope import SliceColumn
 from twice.engine import frames, guard, lineage
 from twice.engine import portions as portions_
 from twice.engine.observe import observe
+from twice.engine.outside import outside
 from twice.engine.session import run_session
 from twice.engine.totals import totals
 
@@ -52,6 +53,9 @@ class SparkEngine:
         self, frame: Frame, slices: Sequence[Slice], portions: Sequence[Portion]
     ) -> Mapping[str, tuple[Leaf, ...]]:
         return portions_.leaves_of_each(frame, slices, portions)
+
+    def outside(self, frame: Frame, cuts: Sequence[Frame]) -> tuple[Leaf, ...]:
+        return outside(frame, cuts)
 
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         return observe(frame, slices, measures)

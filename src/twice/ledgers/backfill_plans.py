@@ -1,4 +1,5 @@
-"""Frozen plans as rows of the ledger: how one is written, and read again with what became of it."""
+"""Frozen plans as rows of the ledger: how one is written, and read again with what became of it. `key` stands for a
+backfill."""
 
 from __future__ import annotations
 
@@ -8,31 +9,32 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, select, update
 
 from twice.core.backfill import BackfillPlan, PlannedSlice, Request
 from twice.core.backfill_result import (
     BackfillRecord,
     BackfillState,
-    BatchClaim,
     BatchRecord,
     BatchState,
     Comparison,
     SliceEnd,
 )
+from twice.core.home import name_of
+from twice.ledgers.owners import Owner
 from twice.ledgers.schema import backfills, batches, needs, planned
 
 
-def insert_plan(connection: Connection, plan: BackfillPlan) -> None:
+def insert_plan(connection: Connection, owner: Owner, key: str, plan: BackfillPlan) -> None:
     if not plan.batches:
         return
     connection.execute(
         insert(batches),
         [
             {
-                "backfill": plan.name,
+                "backfill": key,
                 "number": batch.number,
-                "task": batch.task,
+                "task": owner.key(batch.task),
                 "kind": batch.kind,
                 "position": at,
                 "state": BatchState.PENDING.value,
@@ -44,29 +46,29 @@ def insert_plan(connection: Connection, plan: BackfillPlan) -> None:
     connection.execute(
         insert(planned),
         [
-            {**asdict(slice_), "backfill": plan.name, "task": batch.task, "number": batch.number}
+            {**asdict(slice_), "backfill": key, "task": owner.key(batch.task), "number": batch.number}
             for batch in plan.batches
             for slice_ in batch.slices
         ],
     )
     wanted = [
-        {"backfill": plan.name, "number": batch.number, "needed": needed}
-        for batch in plan.batches
-        for needed in batch.needs
+        {"backfill": key, "number": batch.number, "needed": needed} for batch in plan.batches for needed in batch.needs
     ]
     if wanted:
         connection.execute(insert(needs), wanted)
 
 
-def insert_part(connection: Connection, claim: BatchClaim, part: Sequence[PlannedSlice], position: int) -> None:
-    of_backfill = batches.c.backfill == claim.backfill
+def insert_part(connection: Connection, key: str, whole: int, part: Sequence[PlannedSlice], position: int) -> None:
+    """These slices of the batch `whole` become a batch of their own."""
+    of_backfill = batches.c.backfill == key
     number = connection.execute(select(func.max(batches.c.number)).where(of_backfill)).scalar_one() + 1
+    batch = connection.execute(select(batches).where(of_backfill, batches.c.number == whole)).one()
     connection.execute(
         insert(batches).values(
-            backfill=claim.backfill,
+            backfill=key,
             number=number,
-            task=claim.task,
-            kind=claim.kind,
+            task=batch.task,
+            kind=batch.kind,
             position=position,
             state=BatchState.PENDING.value,
             tries=0,
@@ -75,43 +77,39 @@ def insert_part(connection: Connection, claim: BatchClaim, part: Sequence[Planne
     connection.execute(
         update(planned)
         .where(
-            planned.c.backfill == claim.backfill,
-            planned.c.task == claim.task,
+            planned.c.backfill == key,
+            planned.c.number == whole,
             planned.c.label.in_([slice_.label for slice_ in part]),
         )
         .values(number=number)
     )
-    known = connection.execute(select(needs).where(needs.c.backfill == claim.backfill)).all()
-    rows = [
-        {"backfill": claim.backfill, "number": number, "needed": n.needed} for n in known if n.number == claim.number
-    ]
-    rows += [
-        {"backfill": claim.backfill, "number": n.number, "needed": number} for n in known if n.needed == claim.number
-    ]
+    known = connection.execute(select(needs).where(needs.c.backfill == key)).all()
+    rows = [{"backfill": key, "number": number, "needed": n.needed} for n in known if n.number == whole]
+    rows += [{"backfill": key, "number": n.number, "needed": number} for n in known if n.needed == whole]
     if rows:
         connection.execute(insert(needs), rows)
 
 
-def write_ends(connection: Connection, claim: BatchClaim, ends: Sequence[SliceEnd]) -> None:
+def write_ends(connection: Connection, key: str, number: int, ends: Sequence[SliceEnd]) -> None:
     if ends:
-        connection.execute(_ENDED, [_ended(claim, end) for end in ends])
+        connection.execute(_ENDED, [_ended(key, number, end) for end in ends])
 
 
 _ENDED = (
     update(planned)
     .where(
         planned.c.backfill == bindparam("of_backfill"),
-        planned.c.task == bindparam("of_task"),
+        planned.c.number == bindparam("of_number"),
         planned.c.label == bindparam("of_label"),
     )
     .values({name: bindparam(f"new_{name}") for name in ("outcome", "rows", "fingerprint", "comparison")})
 )
 
 
-def _ended(claim: BatchClaim, end: SliceEnd) -> dict[str, Any]:
+def _ended(key: str, number: int, end: SliceEnd) -> dict[str, Any]:
     return {
-        "of_backfill": claim.backfill,
-        "of_task": claim.task,
+        "of_backfill": key,
+        "of_number": number,
         "of_label": end.label,
         "new_outcome": end.outcome,
         "new_rows": end.rows,
@@ -120,8 +118,8 @@ def _ended(claim: BatchClaim, end: SliceEnd) -> dict[str, Any]:
     }
 
 
-def slices_of(connection: Connection, name: str, number: int) -> tuple[PlannedSlice, ...]:
-    chosen = select(planned).where(planned.c.backfill == name, planned.c.number == number).order_by(planned.c.label)
+def slices_of(connection: Connection, key: str, number: int) -> tuple[PlannedSlice, ...]:
+    chosen = select(planned).where(planned.c.backfill == key, planned.c.number == number).order_by(planned.c.label)
     return tuple(_planned(row) for row in connection.execute(chosen))
 
 
@@ -129,8 +127,8 @@ def _planned(row: Any) -> PlannedSlice:
     return PlannedSlice(row.label, row.standing, row.why, row.generation)
 
 
-def records_of(connection: Connection, name: str | None) -> tuple[BackfillRecord, ...]:
-    chosen = select(backfills).order_by(backfills.c.created, backfills.c.name)
+def records_of(connection: Connection, mine: ColumnElement[bool], key: str | None) -> tuple[BackfillRecord, ...]:
+    chosen = select(backfills).where(mine).order_by(backfills.c.created, backfills.c.name)
     counted = (
         select(
             batches.c.backfill, batches.c.state, func.count().label("slices"), func.sum(planned.c.rows).label("rows")
@@ -138,8 +136,8 @@ def records_of(connection: Connection, name: str | None) -> tuple[BackfillRecord
         .join(planned, and_(planned.c.backfill == batches.c.backfill, planned.c.number == batches.c.number))
         .group_by(batches.c.backfill, batches.c.state)
     )
-    if name is not None:
-        chosen, counted = chosen.where(backfills.c.name == name), counted.where(batches.c.backfill == name)
+    if key is not None:
+        chosen, counted = chosen.where(backfills.c.name == key), counted.where(batches.c.backfill == key)
     slices: dict[str, dict[BatchState, int]] = defaultdict(dict)
     rows: dict[str, int] = defaultdict(int)
     for row in connection.execute(counted):
@@ -147,7 +145,7 @@ def records_of(connection: Connection, name: str | None) -> tuple[BackfillRecord
         rows[row.backfill] += int(row.rows or 0)
     return tuple(
         BackfillRecord(
-            row.name,
+            name_of(row.name),
             Request.from_data(json.loads(row.request)),
             BackfillState(row.state),
             row.created,
@@ -159,21 +157,21 @@ def records_of(connection: Connection, name: str | None) -> tuple[BackfillRecord
     )
 
 
-def batches_of(connection: Connection, name: str) -> tuple[BatchRecord, ...]:
+def batches_of(connection: Connection, key: str) -> tuple[BatchRecord, ...]:
     slices: dict[int, list[PlannedSlice]] = defaultdict(list)
     ends: dict[int, list[SliceEnd]] = defaultdict(list)
-    for row in connection.execute(select(planned).where(planned.c.backfill == name).order_by(planned.c.label)):
+    for row in connection.execute(select(planned).where(planned.c.backfill == key).order_by(planned.c.label)):
         slices[row.number].append(_planned(row))
         if row.outcome is not None:
             ends[row.number].append(_end(row))
     needed: dict[int, list[int]] = defaultdict(list)
-    for row in connection.execute(select(needs).where(needs.c.backfill == name).order_by(needs.c.needed)):
+    for row in connection.execute(select(needs).where(needs.c.backfill == key).order_by(needs.c.needed)):
         needed[row.number].append(row.needed)
-    chosen = select(batches).where(batches.c.backfill == name).order_by(batches.c.position, batches.c.number)
+    chosen = select(batches).where(batches.c.backfill == key).order_by(batches.c.position, batches.c.number)
     return tuple(
         BatchRecord(
             row.number,
-            row.task,
+            name_of(row.task),
             BatchState(row.state),
             tuple(slices[row.number]),
             tuple(ends[row.number]),

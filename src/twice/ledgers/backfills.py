@@ -1,4 +1,5 @@
-"""Backfills in the ledger: frozen plans, and which worker has which batch of them.
+"""Backfills in the ledger: frozen plans, and which worker has which batch of them. A ledger sees those whose tasks are
+all its own.
 
 Every method is one transaction. Claims only save work: two workers on one batch are kept apart by the leases of its
 slices and, in the end, by the target.
@@ -12,7 +13,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, ScalarSelect, Select, and_, exists, or_, select, update
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, and_, exists, or_, select, update
 
 from twice.core.backfill import BackfillPlan, Request, halves
 from twice.core.backfill_result import (
@@ -25,8 +26,10 @@ from twice.core.backfill_result import (
     Hold,
     SliceEnd,
 )
+from twice.core.home import backfill_key, name_of
 from twice.ledgers.backfill_plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
 from twice.ledgers.outage import Outage, outliving
+from twice.ledgers.owners import Owner
 from twice.ledgers.schema import backfills, batches, insert_or, needs
 
 _OPEN = [state.value for state in OPEN]
@@ -41,18 +44,27 @@ class Backfills:
         writing: Callable[[], AbstractContextManager[Connection]],
         reading: Callable[[], AbstractContextManager[Connection]],
         time: Callable[[Connection], datetime],
+        owner: Owner,
     ) -> None:
         self._outage = outage
         self._writing = writing
         self._reading = reading
         self._time = time
+        self._owner = owner
 
     @outliving
     def create(self, plan: BackfillPlan) -> bool:
         """Store a plan; False, and nothing written, if there is one of that name. Dying here stores all or nothing."""
+        owner, task = self._owner, plan.request.task
         with self._writing() as connection:
+            owner.register(connection, {task, *(batch.task for batch in plan.batches)})
+            owner.lock(connection)
+            if self._key(connection, plan.name) is not None:
+                return False
+            key = backfill_key(plan.name, owner.key(task))
             put = insert_or(connection, backfills).values(
-                name=plan.name,
+                name=key,
+                task=owner.key(task),
                 state=BackfillState.RUNNING.value,
                 created=self._time(connection),
                 request=json.dumps(plan.request.to_data(), sort_keys=True),
@@ -61,32 +73,33 @@ class Backfills:
             stored = put.on_conflict_do_nothing().returning(backfills.c.name)
             if connection.execute(stored).one_or_none() is None:
                 return False
-            insert_plan(connection, plan)
+            insert_plan(connection, owner, key, plan)
             return True
 
     @outliving
     def record(self, name: str) -> BackfillRecord | None:
         with self._reading() as connection:
-            return next(iter(records_of(connection, name)), None)
+            return next(iter(records_of(connection, self._mine(), self._key(connection, name) or "")), None)
 
     @outliving
     def records(self) -> tuple[BackfillRecord, ...]:
         """Oldest first."""
         with self._reading() as connection:
-            return records_of(connection, None)
+            return records_of(connection, self._mine(), None)
 
     @outliving
     def batches(self, name: str) -> tuple[BatchRecord, ...]:
         """In the order they are taken."""
         with self._reading() as connection:
-            return batches_of(connection, name)
+            return batches_of(connection, self._key(connection, name) or "")
 
     @outliving
     def move(self, name: str, before: Sequence[BackfillState], after: BackfillState) -> bool:
         """Pause, resume or cancel; False if it is in another state. A second call changes nothing."""
         with self._writing() as connection:
             moved = update(backfills).where(
-                backfills.c.name == name, backfills.c.state.in_([state.value for state in before])
+                backfills.c.name == self._key(connection, name),
+                backfills.c.state.in_([state.value for state in before]),
             )
             return connection.execute(moved.values(state=after.value)).rowcount == 1
 
@@ -94,9 +107,10 @@ class Backfills:
     def finish(self, name: str) -> bool:
         """Running becomes finished once nothing is open; False otherwise."""
         with self._writing() as connection:
-            still = exists().where(batches.c.backfill == name, batches.c.state.in_(_OPEN))
+            key = self._key(connection, name)
+            still = exists().where(batches.c.backfill == key, batches.c.state.in_(_OPEN))
             over = update(backfills).where(
-                backfills.c.name == name, backfills.c.state == BackfillState.RUNNING.value, ~still
+                backfills.c.name == key, backfills.c.state == BackfillState.RUNNING.value, ~still
             )
             return connection.execute(over.values(state=BackfillState.FINISHED.value)).rowcount == 1
 
@@ -106,15 +120,16 @@ class Backfills:
         batches. A second call finds none."""
         bad = [BatchState.FAILED.value, BatchState.SKIPPED.value]
         with self._writing() as connection:
+            key = self._key(connection, name)
             count = connection.execute(
                 update(batches)
-                .where(batches.c.backfill == name, batches.c.state.in_(bad))
+                .where(batches.c.backfill == key, batches.c.state.in_(bad))
                 .values(state=BatchState.PENDING.value, error=None)
             ).rowcount
             if count:
                 connection.execute(
                     update(backfills)
-                    .where(backfills.c.name == name, backfills.c.state == BackfillState.FINISHED.value)
+                    .where(backfills.c.name == key, backfills.c.state == BackfillState.FINISHED.value)
                     .values(state=BackfillState.RUNNING.value)
                 )
             return count
@@ -125,28 +140,29 @@ class Backfills:
         is none now. Dying after it leaves a claim that runs out by itself, and so does a reply that was lost."""
         with self._writing() as connection:
             now = self._time(connection)
-            number = connection.execute(_claimable(name, now)).scalar_one_or_none()
-            if number is None:
+            key = self._key(connection, name)
+            number = connection.execute(_claimable(key, now)).scalar_one_or_none() if key is not None else None
+            if key is None or number is None:
                 return None
             taken = connection.execute(
                 update(batches)
-                .where(batches.c.backfill == name, batches.c.number == number, _free(now))
+                .where(batches.c.backfill == key, batches.c.number == number, _free(now))
                 .values(state=BatchState.CLAIMED.value, holder=holder, until=now + lease, tries=batches.c.tries + 1)
                 .returning(batches.c.task, batches.c.kind, batches.c.tries)
             ).one_or_none()
             if taken is None:
                 return None
-            request = connection.execute(select(backfills.c.request).where(backfills.c.name == name)).scalar_one()
+            request = connection.execute(select(backfills.c.request).where(backfills.c.name == key)).scalar_one()
             silent = Request.from_data(json.loads(request)).silent
-            slices = slices_of(connection, name, number)
-            return BatchClaim(name, number, taken.tries, taken.task, slices, taken.kind, silent)
+            slices = slices_of(connection, key, number)
+            return BatchClaim(name, number, taken.tries, name_of(taken.task), slices, taken.kind, silent)
 
     @outliving
     def renew(self, claim: BatchClaim, lease: timedelta) -> bool:
         """Hold on for another `lease`. False: another worker has the batch."""
         with self._writing() as connection:
             until = self._time(connection) + lease
-            return connection.execute(_of(claim).values(until=until)).rowcount == 1
+            return connection.execute(self._of(connection, claim).values(until=until)).rowcount == 1
 
     def release(self, claim: BatchClaim) -> bool:
         """Put a batch back that was not done. False: another worker has it."""
@@ -157,7 +173,7 @@ class Backfills:
         """The batches that workers have now. Asked every second, so of ten thousand slices none is read."""
         with self._reading() as connection:
             chosen = select(batches.c.number, batches.c.tries, batches.c.holder).where(
-                batches.c.backfill == name, batches.c.state == BatchState.CLAIMED.value
+                batches.c.backfill == self._key(connection, name), batches.c.state == BatchState.CLAIMED.value
             )
             return tuple(Hold(*row) for row in connection.execute(chosen.order_by(batches.c.number)))
 
@@ -165,7 +181,9 @@ class Backfills:
     def free(self, name: str, number: int, tries: int) -> bool:
         """A worker is known to be gone: its batch is free again. False if it is not its any more."""
         with self._writing() as connection:
-            freed = _of_claim(name, number, tries).values(state=BatchState.PENDING.value, holder=None, until=None)
+            freed = _of_claim(self._key(connection, name), number, tries).values(
+                state=BatchState.PENDING.value, holder=None, until=None
+            )
             return connection.execute(freed).rowcount == 1
 
     @outliving
@@ -173,9 +191,9 @@ class Backfills:
         """Dying before it leaves the claim to run out; the next worker finds the slices published."""
         with self._writing() as connection:
             values = {"state": BatchState.DONE.value, "holder": None, "until": None, "seconds": seconds, "error": None}
-            if connection.execute(_of(claim).values(values)).rowcount != 1:
+            if connection.execute(self._of(connection, claim).values(values)).rowcount != 1:
                 return False
-            write_ends(connection, claim, ends)
+            write_ends(connection, self._key(connection, claim.backfill) or "", claim.number, ends)
             return True
 
     @outliving
@@ -189,9 +207,9 @@ class Backfills:
                 "seconds": seconds,
                 "error": json.dumps(dict(error), sort_keys=True),
             }
-            if connection.execute(_of(claim).values(values)).rowcount != 1:
+            if connection.execute(self._of(connection, claim).values(values)).rowcount != 1:
                 return False
-            _skip_what_needs(connection, claim.backfill, claim.number, error)
+            _skip_what_needs(connection, self._key(connection, claim.backfill) or "", claim.number, error)
             return True
 
     @outliving
@@ -200,18 +218,29 @@ class Backfills:
         _, second = halves(claim.slices)
         with self._writing() as connection:
             values = {"state": BatchState.PENDING.value, "holder": None, "until": None}
-            found = connection.execute(_of(claim).values(values).returning(batches.c.position)).scalar_one_or_none()
+            moved = self._of(connection, claim).values(values).returning(batches.c.position)
+            found = connection.execute(moved).scalar_one_or_none()
             if found is None:
                 return False
-            insert_part(connection, claim, second, found)
+            insert_part(connection, self._key(connection, claim.backfill) or "", claim.number, second, found)
             return True
 
+    def _key(self, connection: Connection, name: str) -> str | None:
+        """What stands for the backfill in the tables; None if there is none of that name here."""
+        named = backfills.c.name.in_(self._owner.backfills(name))
+        oldest = select(backfills.c.name).where(named, self._mine()).order_by(backfills.c.created).limit(1)
+        return connection.execute(oldest).scalar_one_or_none()
 
-def _of(claim: BatchClaim) -> Any:
-    return _of_claim(claim.backfill, claim.number, claim.tries)
+    def _mine(self) -> ColumnElement[bool]:
+        """One with a single task of another environment would wait for ever for batches that nobody here may do."""
+        foreign = exists().where(batches.c.backfill == backfills.c.name, ~self._owner.of(batches.c.task, None))
+        return and_(self._owner.of(backfills.c.task, None), ~foreign)
+
+    def _of(self, connection: Connection, claim: BatchClaim) -> Any:
+        return _of_claim(self._key(connection, claim.backfill), claim.number, claim.tries)
 
 
-def _of_claim(name: str, number: int, tries: int) -> Any:
+def _of_claim(name: str | None, number: int, tries: int) -> Any:
     """The one guard of every transition: this batch, claimed, by this very try."""
     return update(batches).where(
         batches.c.backfill == name,

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from twice.core.home import name_of
 from twice.core.record import Busy, Claim
 from twice.core.run import AttemptState
 from twice.core.token import Kind
@@ -16,7 +17,7 @@ from twice.ledgers.schema import attempts, insert_or, leases, runs, slices
 
 @dataclass(frozen=True)
 class Wish:
-    """An attempt that wants all of these slices, or none."""
+    """An attempt that wants all of these slices, or none. `task` is the task's key."""
 
     task: str
     labels: tuple[str, ...]
@@ -52,7 +53,7 @@ def claim(connection: Connection, wish: Wish, now: datetime, until: datetime) ->
     )
     connection.execute(insert(slices), [{"fence": fence, "label": label, "task": wish.task} for label in wish.labels])
     _remember_last(connection, wish.task, wish.labels, fence)
-    return Claim(wish.attempt, wish.task, wish.labels, fence)
+    return Claim(wish.attempt, name_of(wish.task), wish.labels, fence)
 
 
 def renew(connection: Connection, held: Claim, until: datetime) -> bool:
@@ -106,7 +107,7 @@ def _claimed_before(connection: Connection, wish: Wish) -> Claim | None:
     asked = (wish.task, wish.kind, wish.holder, AttemptState.CLAIMED.value, set(wish.labels))
     if (found.task, found.kind, found.holder, found.state, set(labels)) != asked:
         raise _claimed_twice(wish)
-    return Claim(wish.attempt, wish.task, wish.labels, found.fence)
+    return Claim(wish.attempt, name_of(wish.task), wish.labels, found.fence)
 
 
 def _claimed_twice(wish: Wish) -> ValueError:

@@ -1,6 +1,7 @@
 """How effects move on in the outbox. Every transition is guarded by the state it comes from, and leaves an event.
 
-The functions here are parts of somebody's transaction: they have happened when that commits.
+A `task` here is the task's key. The functions are parts of somebody's transaction: they have happened when that
+commits.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, exists, func, insert, literal, select, update
 
 from twice.core.effect import Message
+from twice.core.home import name_of
 from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, Prepared
 from twice.ledgers.effect_tables import COUNTS, effect_events, effects
 from twice.ledgers.schema import UtcTime
@@ -65,6 +67,25 @@ def remember_unknown(connection: Connection, task: str, wanted: Sequence[Prepare
             _insert(connection, None, task, effect, S.UNKNOWN, now, "published before this ledger knew of it")
             added += 1
     return added
+
+
+def remember_old(connection: Connection, task: str, old: Any, why: str, now: datetime) -> None:
+    """An effect of somebody whom nobody knows was counted for a slice of this task: it is of unknown state here, under
+    the key it had. Not where the task has spoken of the occasion, or has compared its rows with later ones."""
+    of_slice = (effects.c.task == task, effects.c.label == old.label, effects.c.name == old.name, COUNTS)
+    if connection.execute(select(exists().where(*of_slice, effects.c.occasion == old.occasion))).scalar_one():
+        return
+    later = select(exists().where(*of_slice, effects.c.generation > old.generation))
+    if ":" in old.occasion and connection.execute(later).scalar_one():
+        return
+    kept = {name: old._mapping[name] for name in ("key", "label", "name", "kind", "occasion", "generation")}
+    kept |= {name: old._mapping[name] for name in ("fingerprint", "keyed", "remembers")}
+    _put(connection, {**kept, "task": task, "state": S.UNKNOWN.value}, now, why)
+
+
+def make_unknown(connection: Connection, id_: int, why: str, now: datetime) -> None:
+    """Whatever it waited for, it is not sent by itself any more."""
+    move(connection, id_, tuple(S), Change(S.UNKNOWN, why), _short(None), now)
 
 
 def move(
@@ -140,7 +161,7 @@ def record_of(row: Any) -> EffectRecord:
     return EffectRecord(
         id=row.id,
         key=row.key,
-        task=row.task,
+        task=name_of(row.task),
         label=row.label,
         name=row.name,
         kind=row.kind,
@@ -202,12 +223,14 @@ def _insert(
         "state": state.value,
         "keyed": effect.keyed,
         "remembers": int(effect.remembers.total_seconds()),
-        "fence": 0,
-        "prepared": now,
-        "changed": now,
     }
-    id_ = connection.execute(insert(effects).values(values).returning(effects.c.id)).scalar_one()
-    _remember(connection, id_, state, _short(attempt), why, now)
+    _put(connection, values, now, why)
+
+
+def _put(connection: Connection, values: dict[str, Any], now: datetime, why: str) -> None:
+    stamped = {**values, "fence": 0, "prepared": now, "changed": now}
+    id_ = connection.execute(insert(effects).values(stamped).returning(effects.c.id)).scalar_one()
+    _remember(connection, id_, _STATES[values["state"]], _short(values.get("attempt")), why, now)
 
 
 def _remember(connection: Connection, id_: int, state: EffectState, who: str, why: str, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Reading the ledger: rows become records."""
+"""Reading the ledger: rows become records, and keys of tasks their names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, func, or_, select
 
 from twice.core.audit import AuditResult
+from twice.core.home import name_of
 from twice.core.record import TABLE, AttemptRecord, InputRecord, Overview, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.core.write import Changes
+from twice.ledgers.owners import Owner
 from twice.ledgers.schema import HAS_LEFTOVERS, IS_OPEN, IS_QUARANTINED, attempts, audits, inputs, leases, runs, slices
 
 _STATES = {state.value: state for state in AttemptState}
@@ -24,31 +26,45 @@ Chosen = Select[int]
 _VALUES = 500
 
 
-def named(attempt: str) -> Chosen:
-    return select(attempts.c.fence).where(attempts.c.id == attempt)
+def named(owner: Owner, attempt: str) -> Chosen:
+    return select(attempts.c.fence).where(attempts.c.id == attempt, owner.of_any_table(attempts.c.task))
 
 
-def still_open(task: str | None) -> Chosen:
-    return _of_task(select(attempts.c.fence).where(IS_OPEN), task)
+def still_open(owner: Owner, task: str | None) -> Chosen:
+    return select(attempts.c.fence).where(IS_OPEN, owner.of(attempts.c.task, task))
 
 
-def with_leftovers(task: str | None) -> Chosen:
-    return _of_task(select(attempts.c.fence).where(HAS_LEFTOVERS), task)
+def with_leftovers(owner: Owner, task: str | None) -> Chosen:
+    return select(attempts.c.fence).where(HAS_LEFTOVERS, owner.of(attempts.c.task, task))
 
 
-def newest(task: str, label: str | None, limit: int) -> Chosen:
+def newest(owner: Owner, task: str, label: str | None, limit: int) -> Chosen:
     if label is None:
-        chosen = select(attempts.c.fence).where(attempts.c.task == task).order_by(attempts.c.fence.desc())
+        chosen = select(attempts.c.fence).where(owner.of(attempts.c.task, task)).order_by(attempts.c.fence.desc())
     else:
-        of_slice = (slices.c.task == task, slices.c.label == label)
+        of_slice = (owner.of(slices.c.task, task), slices.c.label == label)
         chosen = select(slices.c.fence).where(*of_slice).order_by(slices.c.fence.desc())
     return chosen.limit(limit)
 
 
-def frozen_aim(connection: Connection, task: str, label: str, expected: int) -> int | None:
+def frozen_aim(connection: Connection, owner: Owner, task: str, label: str, expected: int) -> int | None:
     """What the first attempt that found this generation aimed at."""
-    of_slice = (slices.c.task == task, slices.c.label == label, slices.c.expected == expected)
+    of_slice = (owner.of(slices.c.task, task), slices.c.label == label, slices.c.expected == expected)
     chosen = select(slices.c.aim).where(*of_slice, slices.c.aim > expected).order_by(slices.c.fence).limit(1)
+    return connection.execute(chosen).scalar_one_or_none()
+
+
+def furthest_aim(connection: Connection, owner: Owner, task: str, label: str, last: int) -> int | None:
+    """The greatest generation, none beyond `last`, that an attempt at this slice has published."""
+    of_slice = (owner.of(slices.c.task, task), slices.c.label == label, slices.c.aim <= last)
+    published = attempts.c.state == AttemptState.PUBLISHED.value
+    chosen = select(func.max(slices.c.aim)).join(attempts, attempts.c.fence == slices.c.fence)
+    return connection.execute(chosen.where(*of_slice, published)).scalar_one_or_none()
+
+
+def last_version(connection: Connection, owner: Owner, task: str) -> int | None:
+    """The newest version of its table that a task has published."""
+    chosen = select(func.max(runs.c.version)).where(owner.of(runs.c.task, task))
     return connection.execute(chosen).scalar_one_or_none()
 
 
@@ -77,9 +93,11 @@ def read_attempts(connection: Connection, chosen: Chosen) -> tuple[AttemptRecord
     return tuple(records)
 
 
-def read_runs(connection: Connection, task: str | None, label: str | None = None) -> tuple[RunRecord, ...]:
+def read_runs(
+    connection: Connection, owner: Owner, task: str | None, label: str | None = None
+) -> tuple[RunRecord, ...]:
     """By task and label. One row per (task, slice) that was ever claimed, published or adopted."""
-    chosen = _runs(task)
+    chosen = _runs(owner, task)
     if label is not None:
         chosen = chosen.where(runs.c.label == label)
     found = connection.execute(chosen.order_by(runs.c.task, runs.c.label))
@@ -87,20 +105,20 @@ def read_runs(connection: Connection, task: str | None, label: str | None = None
     return tuple(_run_record(row) for part in found.partitions(1000) for row in part)
 
 
-def read_runs_of(connection: Connection, task: str, labels: Sequence[str]) -> Iterator[RunRecord]:
+def read_runs_of(connection: Connection, owner: Owner, task: str, labels: Sequence[str]) -> Iterator[RunRecord]:
     # In parts: a statement carries only so many values.
     for at in range(0, len(labels), _VALUES):
-        chosen = _runs(task).where(runs.c.label.in_(labels[at : at + _VALUES]))
+        chosen = _runs(owner, task).where(runs.c.label.in_(labels[at : at + _VALUES]))
         yield from (_run_record(row) for row in connection.execute(chosen))
 
 
-def read_overview(connection: Connection, task: str | None, limit: int) -> Overview:
+def read_overview(connection: Connection, owner: Owner, task: str | None, limit: int) -> Overview:
     backwards = (runs.c.task.desc(), runs.c.label.desc())
-    last = connection.execute(_runs(task).order_by(*backwards).limit(limit)).all()
-    bad = _runs(task).where(or_(_LAST.c.state.in_(_BAD), IS_QUARANTINED))
+    last = connection.execute(_runs(owner, task).order_by(*backwards).limit(limit)).all()
+    bad = _runs(owner, task).where(or_(_LAST.c.state.in_(_BAD), IS_QUARANTINED))
     last_failed = connection.execute(bad.order_by(*backwards).limit(1)).first()
-    counted = select(func.count()).select_from(runs)
-    total = connection.execute(counted if task is None else counted.where(runs.c.task == task)).scalar_one()
+    counted = select(func.count()).select_from(runs).where(owner.among(runs.c.task, task))
+    total = connection.execute(counted).scalar_one()
     failed = connection.execute(select(func.count()).select_from(bad.subquery())).scalar_one()
     return Overview(
         tuple(_run_record(row) for row in reversed(last)),
@@ -110,13 +128,13 @@ def read_overview(connection: Connection, task: str | None, limit: int) -> Overv
     )
 
 
-def _runs(task: str | None) -> Select[Any]:
+def _runs(owner: Owner, task: str | None) -> Select[Any]:
     joined = runs.outerjoin(_LAST, _LAST.c.fence == runs.c.last_fence)
     chosen = select(runs, _LAST.c.id, _LAST.c.state, _LAST.c.retry_at).select_from(joined)
-    return chosen if task is None else chosen.where(runs.c.task == task)
+    return chosen.where(owner.among(runs.c.task, task))
 
 
-def read_inputs(connection: Connection, task: str) -> dict[str, tuple[InputRecord, ...]]:
+def read_inputs(connection: Connection, owner: Owner, task: str) -> dict[str, tuple[InputRecord, ...]]:
     """What each published slice of a task was computed from, by label. Later attempts that found nothing to do bring
     their pinned tables up to date: up to those versions the slice is known to be right."""
     shown = select(inputs).select_from(
@@ -133,7 +151,7 @@ def read_inputs(connection: Connection, task: str) -> dict[str, tuple[InputRecor
     )
     unchanged = (later.c.state == AttemptState.UNCHANGED.value, inputs.c.kind == TABLE)
     found: dict[str, dict[tuple[str, str, int], InputRecord]] = defaultdict(dict)
-    of_task = runs.c.task == task
+    of_task = owner.among(runs.c.task, task)
     for row in connection.execute(shown.where(of_task)):
         place = -1 if row.kind == TABLE else row.position
         found[row.label][row.kind, row.name, place] = _input_record(row)
@@ -144,10 +162,6 @@ def read_inputs(connection: Connection, task: str) -> dict[str, tuple[InputRecor
 
 def _input_record(row: Any) -> InputRecord:
     return InputRecord(row.label, row.kind, row.name, row.identity, row.version)
-
-
-def _of_task(chosen: Chosen, task: str | None) -> Chosen:
-    return chosen if task is None else chosen.where(attempts.c.task == task)
 
 
 def _leases_of(connection: Connection, chosen: Chosen) -> dict[int, tuple[datetime, int]]:
@@ -174,7 +188,7 @@ def _attempt_record(
 ) -> AttemptRecord:
     return AttemptRecord(
         id=row.id,
-        task=row.task,
+        task=name_of(row.task),
         kind=row.kind,
         state=_STATES[row.state],
         fence=row.fence,
@@ -201,7 +215,7 @@ def _run_record(row: Any) -> RunRecord:
     (task, label, generation, attempt, code, inputs_, rows, fingerprint, version, published, *tried) = row
     _, quarantined, last, state, retry_at = tried
     return RunRecord(
-        task,
+        name_of(task),
         label,
         generation,
         attempt,

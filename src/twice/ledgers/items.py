@@ -19,6 +19,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    delete,
     func,
     literal,
     null,
@@ -101,6 +102,12 @@ def revive(connection: Connection, queue: str, id_: str, now: datetime) -> bool:
     dead = (*_is(queue, id_), items.c.status == "failed")
     afresh = {"status": "pending", "attempts": 0, "due": now, "began": null()}
     return connection.execute(update(items).where(*dead).values(afresh)).rowcount == 1
+
+
+def forget(connection: Connection, queue: str, before: datetime) -> int:
+    """Items that were done before then; how many."""
+    done = (items.c.queue == queue, items.c.status == "done", items.c.due < before)
+    return connection.execute(delete(items).where(*done)).rowcount
 
 
 def read(connection: Connection, queue: str, id_: str) -> Item | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, Column, Connection, MetaData, PrimaryKeyConstraint, Table, Text, select
+from sqlalchemy import CheckConstraint, Column, Connection, MetaData, PrimaryKeyConstraint, Table, Text, delete, select
 
 from twice.ledgers.schema import NAME, UtcTime, insert_or
 
@@ -35,3 +35,9 @@ def remember(connection: Connection, inbox: str, id_: str, body_hash: str, now: 
         return None
     known = select(messages.c.body_hash).where(messages.c.inbox == inbox, messages.c.id == id_)
     return str(connection.execute(known).scalar_one())
+
+
+def forget(connection: Connection, inbox: str, before: datetime) -> int:
+    """Messages that were handled before then; how many."""
+    old = (messages.c.inbox == inbox, messages.c.handled < before)
+    return connection.execute(delete(messages).where(*old)).rowcount

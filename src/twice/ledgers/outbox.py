@@ -19,6 +19,7 @@ from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, Pr
 from twice.ledgers import effects as rows
 from twice.ledgers.effect_tables import COUNTS, effects
 from twice.ledgers.outage import Outage
+from twice.ledgers.owners import Owner
 
 S = EffectState
 T = TypeVar("T")
@@ -31,6 +32,7 @@ class Outbox:
     writing: Transaction
     time: Callable[[Connection], datetime]
     outage: Outage
+    owner: Owner
 
     def render(self, effect: EffectRecord, message: Message, who: str) -> bool:
         """released -> pending, with the very bytes that every try will send. False, and the stored ones stay, if
@@ -68,7 +70,8 @@ class Outbox:
 
         def remember(_: bool) -> int:
             with self.writing() as connection:
-                return rows.remember_unknown(connection, task, wanted, self.time(connection))
+                self.owner.register(connection, [task])
+                return rows.remember_unknown(connection, self.owner.key(task), wanted, self.time(connection))
 
         return self.outage.outlive(remember)
 
@@ -76,47 +79,47 @@ class Outbox:
         return next(iter(self._read(effects.c.id == id_)), None)
 
     def events(self, id_: int) -> tuple[EffectEvent, ...]:
-        return self._ask(lambda connection: rows.read_events(connection, id_))
+        return self._ask(lambda connection: rows.read_events(connection, id_)) if self.find(id_) else ()
 
     def of_attempt(self, attempt: str) -> tuple[EffectRecord, ...]:
         return self._read(effects.c.attempt == attempt)
 
     def said(self, task: str, label: str, name: str) -> EffectRecord | None:
         """The last one that counts, for this slice and this name."""
-        of_slice = (effects.c.task == task, effects.c.label == label, effects.c.name == name)
+        of_slice = (self.owner.of(effects.c.task, task), effects.c.label == label, effects.c.name == name)
         newest = select(func.max(effects.c.id)).where(*of_slice, COUNTS).scalar_subquery()
         return next(iter(self._read(effects.c.id == newest)), None)
 
     def in_state(self, state: EffectState, task: str | None = None) -> tuple[EffectRecord, ...]:
         """Oldest first."""
-        return self._read(effects.c.state == state.value, *_of(task))
+        return self._read(effects.c.state == state.value, self._of(task))
 
     def due(self, task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         """Pending effects whose time has come, oldest first."""
-        pending = (effects.c.state == S.PENDING.value, *_of(task))
+        pending = (effects.c.state == S.PENDING.value, self._of(task))
         return self._ask(
             lambda connection: rows.read(connection, *pending, effects.c.due <= self.time(connection), limit=limit)
         )
 
     def silent(self, task: str | None) -> tuple[EffectRecord, ...]:
         """Effects whose sender's lease ran out while it was sending."""
-        sending = (effects.c.state == S.SENDING.value, *_of(task))
+        sending = (effects.c.state == S.SENDING.value, self._of(task))
         return self._ask(lambda connection: rows.read(connection, *sending, effects.c.until <= self.time(connection)))
 
     def next_due(self, task: str | None) -> datetime | None:
         """When the next pending effect may be tried."""
-        pending = (effects.c.state == S.PENDING.value, *_of(task))
+        pending = (effects.c.state == S.PENDING.value, self._of(task))
         found = select(effects.c.due).where(*pending).order_by(effects.c.due).limit(1)
         return self._ask(lambda connection: connection.execute(found).scalar_one_or_none())
 
     def listed(self, states: Sequence[EffectState], task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         """Newest first; without states, all of them."""
         chosen = [effects.c.state.in_([state.value for state in states])] if states else []
-        found = select(effects).where(*chosen, *_of(task)).order_by(effects.c.id.desc()).limit(limit)
+        found = select(effects).where(*chosen, self._of(task)).order_by(effects.c.id.desc()).limit(limit)
         return self._ask(lambda connection: tuple(rows.record_of(row) for row in connection.execute(found)))
 
     def counts(self, task: str | None = None) -> Mapping[EffectState, int]:
-        found = select(effects.c.state, func.count()).where(*_of(task)).group_by(effects.c.state)
+        found = select(effects.c.state, func.count()).where(self._of(task)).group_by(effects.c.state)
         return self._ask(lambda connection: {EffectState(state): count for state, count in connection.execute(found)})
 
     def _move(
@@ -139,7 +142,11 @@ class Outbox:
         return self.outage.outlive(move)
 
     def _read(self, *where: ColumnElement[bool]) -> tuple[EffectRecord, ...]:
-        return self._ask(lambda connection: rows.read(connection, *where))
+        return self._ask(lambda connection: rows.read(connection, self._of(None), *where))
+
+    def _of(self, task: str | None) -> ColumnElement[bool]:
+        """Also what a task says of a table that it does not write any more: it was published, and is to be said."""
+        return self.owner.of_any_table(effects.c.task, task)
 
     def _ask(self, question: Callable[[Connection], T]) -> T:
         def ask(_: bool) -> T:
@@ -147,7 +154,3 @@ class Outbox:
                 return question(connection)
 
         return self.outage.outlive(ask)
-
-
-def _of(task: str | None) -> tuple[ColumnElement[bool], ...]:
-    return () if task is None else (effects.c.task == task,)

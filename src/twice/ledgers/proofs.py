@@ -21,7 +21,9 @@ from sqlalchemy import (
     select,
 )
 
+from twice.core.home import name_of
 from twice.core.proof import Proof, ProofRecord, document
+from twice.ledgers.owners import Owner
 from twice.ledgers.schema import NAME, UtcTime, metadata
 
 proofs = Table(
@@ -42,7 +44,7 @@ proofs = Table(
 Index("twice_proofs_by_task", proofs.c.task, proofs.c.id)
 
 
-def record(connection: Connection, proof: Proof) -> None:
+def record(connection: Connection, owner: Owner, proof: Proof) -> None:
     """Keep a proof. The rows it shows side by side are the user's data: they stay out of the ledger."""
     (body,) = document([proof])["proofs"]
     for trial in body["trials"]:
@@ -50,7 +52,7 @@ def record(connection: Connection, proof: Proof) -> None:
             trial["difference"]["pairs"] = []
     connection.execute(
         insert(proofs).values(
-            task=proof.task,
+            task=owner.key(proof.task),
             label=proof.label,
             code_hash=proof.code_hash,
             at=proof.at,
@@ -61,11 +63,13 @@ def record(connection: Connection, proof: Proof) -> None:
     )
 
 
-def newest(connection: Connection) -> Mapping[str, ProofRecord]:
+def newest(connection: Connection, owner: Owner) -> Mapping[str, ProofRecord]:
     """The last proof of each task, by task."""
-    last = select(func.max(proofs.c.id)).group_by(proofs.c.task)
+    last = select(func.max(proofs.c.id)).where(owner.of(proofs.c.task, None)).group_by(proofs.c.task)
     rows = connection.execute(select(proofs).where(proofs.c.id.in_(last)).order_by(proofs.c.task))
     return {
-        row.task: ProofRecord(row.task, row.label, row.code_hash, row.at, row.holds, tuple(json.loads(row.changed)))
+        (name := name_of(row.task)): ProofRecord(
+            name, row.label, row.code_hash, row.at, row.holds, tuple(json.loads(row.changed))
+        )
         for row in rows
     }

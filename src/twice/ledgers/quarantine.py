@@ -9,6 +9,7 @@ from sqlalchemy import Connection, func, literal, select, update
 
 from twice.core.record import Facts
 from twice.ledgers.claims import release
+from twice.ledgers.owners import Owner
 from twice.ledgers.schema import IS_QUARANTINED, UtcTime, attempts, runs, slices
 from twice.ledgers.transitions import learn
 
@@ -35,13 +36,15 @@ def quarantine(connection: Connection, fence: int, now: datetime, note: str) -> 
     return set_aside.rowcount > 0
 
 
-def lift(connection: Connection, task: str, labels: Sequence[str]) -> None:
+def lift(connection: Connection, owner: Owner, task: str, labels: Sequence[str]) -> None:
     """A person wants them tried again. Dying here leaves all of them set aside, or none."""
     for label in sorted(labels):
-        connection.execute(update(runs).where(runs.c.task == task, runs.c.label == label).values(quarantined=None))
+        of_slice = (owner.of(runs.c.task, task), runs.c.label == label)
+        connection.execute(update(runs).where(*of_slice).values(quarantined=None))
 
 
-def quarantined(connection: Connection, task: str) -> Mapping[str, datetime]:
+def quarantined(connection: Connection, owner: Owner, task: str) -> Mapping[str, datetime]:
     """The slices of a task that are set aside, and since when."""
-    rows = connection.execute(select(runs.c.label, runs.c.quarantined).where(runs.c.task == task, IS_QUARANTINED))
+    set_aside = (owner.of(runs.c.task, task), IS_QUARANTINED)
+    rows = connection.execute(select(runs.c.label, runs.c.quarantined).where(*set_aside))
     return {row.label: row.quarantined for row in rows}

@@ -9,6 +9,8 @@
               ├─ planned   the slices of each batch, why they are in it, how they ended
               └─ needs     which batches must be done before another
 
+Whose a row is says its `task`: a key of `twice_tasks` (owners.py), never a bare name.
+
 The fence is the attempts' own key: the database hands it out in growing order and never twice.
 Names begin with `twice_`, since a team's PostgreSQL database may hold other tables.
 """
@@ -42,7 +44,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest migration. Known without loading alembic, which most openings do not need."""
 
 VERSION_TABLE = "twice_schema"
@@ -204,6 +206,8 @@ backfills = Table(
     Column("created", UtcTime, nullable=False),
     Column("request", Text, nullable=False),
     Column("notes", Text, nullable=False),
+    # The task that was asked for; the name is a key too. NULL: from before, and nobody has said yet whose it is.
+    Column("task", NAME),
     PrimaryKeyConstraint("name", name="twice_backfills_pk"),
     CheckConstraint("name <> ''", name="twice_backfills_named"),
 )

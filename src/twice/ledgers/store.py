@@ -1,24 +1,27 @@
 """The ledger: what was tried, what landed, who is at work. SQLite or PostgreSQL, by URL.
 
+It is opened for one project and environment, and sees no record of another's.
+
 Every method is one transaction: it has happened or it has not, whenever the process dies. A line that breaks in the
 middle of one is made again and the method called again (outage.py): each may happen twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Engine, update
 
+from twice.core.home import Home
 from twice.core.ports import Clock
 from twice.core.proof import Proof, ProofRecord
 from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
-from twice.ledgers import claims, history, proofs, quarantine, transitions
+from twice.ledgers import claims, history, proofs, prune, quarantine, transitions
 from twice.ledgers.backfills import Backfills
 from twice.ledgers.claims import Wish
 from twice.ledgers.clock import database_time
@@ -27,9 +30,15 @@ from twice.ledgers.export import export
 from twice.ledgers.migrate import migrate
 from twice.ledgers.outage import PATIENCE_SECONDS, Outage, outliving
 from twice.ledgers.outbox import Outbox
-from twice.ledgers.rename import rename
+from twice.ledgers.owners import Owner, missing
+from twice.ledgers.prune import Pruned
+from twice.ledgers.rename import rename, settle_in
 from twice.ledgers.schema import HEAD, attempts
 from twice.ledgers.trouble import problem, told_plainly
+from twice.ledgers.unassigned import OldRecords
+
+NOWHERE = Home()
+"""For a ledger that nobody shares: a proof's, a test's."""
 
 
 class Ledger:
@@ -37,23 +46,30 @@ class Ledger:
 
     Its clock is the database's, so that hosts need not agree on the time; a test may give its own."""
 
-    def __init__(self, engine: Engine, clock: Clock | None = None, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self, engine: Engine, clock: Clock | None = None, patience: float = PATIENCE_SECONDS, home: Home = NOWHERE
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._outage = Outage(patience)
+        self._owner = Owner(home)
 
     @classmethod
-    def open(cls, url: str, clock: Clock | None = None, patience: float = PATIENCE_SECONDS) -> Ledger:
+    def open(
+        cls, url: str, clock: Clock | None = None, patience: float = PATIENCE_SECONDS, home: Home = NOWHERE
+    ) -> Ledger:
         """Open, create or migrate the ledger. Dying here leaves no ledger, an empty one, or a whole one.
         A server that does not answer now is told at once; one that goes away later is waited for, `patience` seconds.
         """
         engine = connect(parse_url(url))
         try:
             migrate(engine)
+            opened = cls(engine, clock, patience, home)
+            opened._settle_in()
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine, clock, patience)
+        return opened
 
     @staticmethod
     def migrate(url: str) -> tuple[str | None, str]:
@@ -68,13 +84,22 @@ class Ledger:
         self._engine.dispose()
 
     @property
+    def home(self) -> Home:
+        return self._owner.home
+
+    @property
     def backfills(self) -> Backfills:
-        return Backfills(self._outage, self._writing, self._reading, self._time)
+        return Backfills(self._outage, self._writing, self._reading, self._time, self._owner)
+
+    @property
+    def unassigned(self) -> OldRecords:
+        """Records from before the ledger knew whose they are."""
+        return OldRecords(self._outage, self._writing, self._reading, self._time, self._owner)
 
     @property
     def outbox(self) -> Outbox:
         """What is to be said of what was published."""
-        return Outbox(self._reading, self._writing, self._time, self._outage)
+        return Outbox(self._reading, self._writing, self._time, self._outage, self._owner)
 
     @outliving
     def now(self) -> datetime:
@@ -88,11 +113,12 @@ class Ledger:
     ) -> Claim | Busy:
         """All slices or none. Dying after it leaves an open attempt whose lease runs out. A second call by the same
         attempt finds the claim of the first."""
-        wish = Wish(task, tuple(labels), attempt, kind, holder)
+        wish = Wish(self._owner.key(task) if task else "", tuple(labels), attempt, kind, holder)
         found: Claim | Busy | None = None
         while found is None:
             with self._writing() as connection:
                 # With the lock in hand: a claim that waited for it must not judge leases by an old time.
+                self._owner.register(connection, [task])
                 now = self._time(connection)
                 found = claims.claim(connection, wish, now, now + lease)
                 if not isinstance(found, Claim):
@@ -113,7 +139,7 @@ class Ledger:
         """The process behind an attempt is known to be gone: its lease ends now. The attempt stays open until a look
         at the table says what became of it. A second call changes nothing."""
         with self._writing() as connection:
-            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            fence = connection.execute(history.named(self._owner, attempt)).scalar_one_or_none()
             if fence is not None:
                 claims.release(connection, fence)
 
@@ -129,7 +155,19 @@ class Ledger:
     def frozen_aim(self, task: str, label: str, expected: int) -> int | None:
         """What an earlier attempt from this same generation aimed at, if there was one: a retry keeps to it."""
         with self._reading() as connection:
-            return history.frozen_aim(connection, task, label, expected)
+            return history.frozen_aim(connection, self._owner, task, label, expected)
+
+    @outliving
+    def furthest_aim(self, task: str, label: str, last: int) -> int | None:
+        """The greatest generation, none beyond `last`, that was ever published of a slice, also if it was set back."""
+        with self._reading() as connection:
+            return history.furthest_aim(connection, self._owner, task, label, last)
+
+    @outliving
+    def last_version(self, task: str) -> int | None:
+        """The newest version of its table that a task has published; None if nobody knows of one."""
+        with self._reading() as connection:
+            return history.last_version(connection, self._owner, task)
 
     def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
         """Move on and keep what was learnt. Raises LeaseLost if another process has closed this attempt."""
@@ -146,7 +184,7 @@ class Ledger:
         """The target says these generations landed. Dying before it leaves the ledger behind the table; the next
         look at the slice calls this again. A second call changes nothing."""
         with self._writing() as connection:
-            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            fence = connection.execute(history.named(self._owner, attempt)).scalar_one_or_none()
             if fence is None:
                 raise problem(
                     f"attempt {attempt} is not in this ledger: it was replaced while the attempt ran. "
@@ -161,7 +199,7 @@ class Ledger:
         """End an attempt that published nothing and let go of its slices. False, and nothing written, if it has
         ended before or is unknown. Dying before it leaves an open attempt for a later look."""
         with self._writing() as connection:
-            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            fence = connection.execute(history.named(self._owner, attempt)).scalar_one_or_none()
             return fence is not None and transitions.close(connection, fence, state, facts, self._time(connection))
 
     @outliving
@@ -169,7 +207,7 @@ class Ledger:
         """The attempt failed and the run is tried again then; its slices are free meanwhile. A second call changes
         nothing."""
         with self._writing() as connection:
-            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            fence = connection.execute(history.named(self._owner, attempt)).scalar_one_or_none()
             if fence is not None:
                 quarantine.postpone(connection, fence, until, note)
 
@@ -178,27 +216,27 @@ class Ledger:
         """No more attempts at its slices until a person lifts it. False if the attempt never claimed them, or another
         one has begun since. A publish lifts it too. A second call changes nothing."""
         with self._writing() as connection:
-            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            fence = connection.execute(history.named(self._owner, attempt)).scalar_one_or_none()
             return fence is not None and quarantine.quarantine(connection, fence, self._time(connection), note)
 
     @outliving
     def lift(self, task: str, labels: Sequence[str]) -> None:
         """A person's word: these slices may be tried again. A second call changes nothing."""
         with self._writing() as connection:
-            quarantine.lift(connection, task, labels)
+            quarantine.lift(connection, self._owner, task, labels)
 
     @outliving
     def quarantined(self, task: str) -> Mapping[str, datetime]:
         """The task's slices that wait for a person, and since when."""
         with self._reading() as connection:
-            return quarantine.quarantined(connection, task)
+            return quarantine.quarantined(connection, self._owner, task)
 
     @outliving
     def abandon_unlooked(self, attempt: str) -> bool:
         """End an attempt that died before it looked at its table: it has staged nothing, so nothing is left of it.
         False, and nothing written, if it has looked after all, or has ended. It may wake: the ledger then stops it."""
         with self._writing() as connection:
-            fence = connection.execute(history.named(attempt)).scalar_one_or_none()
+            fence = connection.execute(history.named(self._owner, attempt)).scalar_one_or_none()
             return fence is not None and transitions.abandon_unlooked(connection, fence, self._time(connection))
 
     def adopt(
@@ -219,7 +257,8 @@ class Ledger:
     def adopt_all(self, task: str, found: Sequence[Adopted]) -> None:
         """The same for many slices of a task, together."""
         with self._writing() as connection:
-            transitions.adopt(connection, task, found)
+            self._owner.register(connection, [task])
+            transitions.adopt(connection, self._owner.key(task), found)
 
     @outliving
     def forget(self, task: str, label: str) -> None:
@@ -227,36 +266,46 @@ class Ledger:
         of its publish is no longer true. Its attempts stay; the next publish counts from what the table holds.
         Dying before it leaves that to the next look."""
         with self._writing() as connection:
-            transitions.forget(connection, task, label)
+            transitions.forget(connection, self._owner.key(task), label)
+
+    @outliving
+    def record_takeover(self, task: str, attempt: str, holder: str, why: str) -> None:
+        """A task was given a table that held another's slices: kept among its attempts, without slices of its own. A
+        second call with the same attempt changes nothing."""
+        with self._writing() as connection:
+            self._owner.register(connection, [task])
+            key, now = self._owner.key(task), self._time(connection)
+            transitions.record_takeover(connection, key, attempt, holder, why, now)
 
     @outliving
     def discarded(self, attempt: str) -> None:
         """The attempt's staged files are known to be gone. Dying before it costs one more look for them."""
         with self._writing() as connection:
-            connection.execute(update(attempts).where(attempts.c.id == attempt).values(discarded=True))
+            mine = self._owner.of_any_table(attempts.c.task)
+            connection.execute(update(attempts).where(attempts.c.id == attempt, mine).values(discarded=True))
 
     @outliving
     def rename(self, old: str, new: str) -> None:
         """A task's history follows it to its new name. A second call changes nothing."""
         with self._writing() as connection:
-            rename(connection, old, new)
+            rename(connection, self._owner, old, new)
 
     @outliving
     def attempt(self, attempt: str) -> AttemptRecord | None:
         with self._reading() as connection:
-            return next(iter(history.read_attempts(connection, history.named(attempt))), None)
+            return next(iter(history.read_attempts(connection, history.named(self._owner, attempt))), None)
 
     @outliving
     def attempts(self, task: str, label: str | None = None, limit: int = 50) -> tuple[AttemptRecord, ...]:
         """Newest first."""
         with self._reading() as connection:
-            return history.read_attempts(connection, history.newest(task, label, limit))[::-1]
+            return history.read_attempts(connection, history.newest(self._owner, task, label, limit))[::-1]
 
     @outliving
     def open_attempts(self, task: str | None = None, labels: Sequence[str] | None = None) -> tuple[AttemptRecord, ...]:
         """Attempts that may be at work or may have died, oldest first; with `labels`, those touching one of them."""
         with self._reading() as connection:
-            found = history.read_attempts(connection, history.still_open(task))
+            found = history.read_attempts(connection, history.still_open(self._owner, task))
         # Filtered here: few attempts are open, but a backfill may ask for more labels than a statement can carry.
         wanted = None if labels is None else set(labels)
         return tuple(a for a in found if wanted is None or any(s.label in wanted for s in a.slices))
@@ -265,25 +314,25 @@ class Ledger:
     def undiscarded(self, task: str | None = None) -> tuple[AttemptRecord, ...]:
         """Attempts closed without publishing whose staged files may be left, oldest first."""
         with self._reading() as connection:
-            return history.read_attempts(connection, history.with_leftovers(task))
+            return history.read_attempts(connection, history.with_leftovers(self._owner, task))
 
     @outliving
     def run(self, task: str, label: str) -> RunRecord | None:
         """None for a slice that was never claimed, published or adopted."""
         with self._reading() as connection:
-            return next(iter(history.read_runs(connection, task, label)), None)
+            return next(iter(history.read_runs(connection, self._owner, task, label)), None)
 
     @outliving
     def runs_of(self, task: str, labels: Sequence[str]) -> dict[str, RunRecord]:
         """The same for many slices at once, by label; without those nobody knows."""
         with self._reading() as connection:
-            return {run.label: run for run in history.read_runs_of(connection, task, labels)}
+            return {run.label: run for run in history.read_runs_of(connection, self._owner, task, labels)}
 
     @outliving
     def runs(self, task: str | None = None) -> tuple[RunRecord, ...]:
         """By task and label."""
         with self._reading() as connection:
-            return history.read_runs(connection, task)
+            return history.read_runs(connection, self._owner, task)
 
     def _time(self, connection: Connection) -> datetime:
         return database_time(connection) if self._clock is None else self._clock.now()
@@ -292,19 +341,41 @@ class Ledger:
     def overview(self, task: str | None, limit: int) -> Overview:
         """At a glance, also over 100,000 runs: they are counted by the database and only the last are read."""
         with self._reading() as connection:
-            return history.read_overview(connection, task, limit)
+            return history.read_overview(connection, self._owner, task, limit)
 
     @outliving
     def record_proof(self, proof: Proof) -> None:
         """Keep a proof with the code it is of. A second call keeps it twice, and the newest counts."""
         with self._writing() as connection:
-            proofs.record(connection, proof)
+            self._owner.register(connection, [proof.task])
+            proofs.record(connection, self._owner, proof)
 
     @outliving
     def proofs(self) -> Mapping[str, ProofRecord]:
         """The last proof of each task, by task."""
         with self._reading() as connection:
-            return proofs.newest(connection)
+            return proofs.newest(connection, self._owner)
+
+    def prune(self, before: datetime) -> Pruned:
+        """Let go of what ended before then and decides nothing any more, in many small transactions. A second call
+        finds nothing. Dying in between leaves the rest to the next call."""
+        return Pruned(
+            self._until_none(prune.prune_attempts, before),
+            self._until_none(prune.prune_effects, before),
+            self._until_none(prune.prune_texts, before),
+            self._until_none(prune.prune_backfills, before),
+            self._until_none(prune.prune_proofs, before),
+        )
+
+    def _until_none(self, step: Callable[[Connection, Owner, datetime], int], before: datetime) -> int:
+        def once(_: bool) -> int:
+            with self._writing() as connection:
+                return step(connection, self._owner, before)
+
+        total = 0
+        while count := self._outage.outlive(once):
+            total += count
+        return total
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Every row of every table as plain data, in one state of the ledger. The first says which schema it is."""
@@ -315,7 +386,17 @@ class Ledger:
     def inputs(self, task: str) -> Mapping[str, tuple[InputRecord, ...]]:
         """What each published slice of a task was computed from, by label."""
         with self._reading() as connection:
-            return history.read_inputs(connection, task)
+            return history.read_inputs(connection, self._owner, task)
+
+    @outliving
+    def _settle_in(self) -> None:
+        """Say what the keys of the declared tasks stand for; take over what their places were called before they had
+        a name. A ledger that knows all of it is only read. Dying here leaves the rest to the next opening."""
+        with self._reading() as connection:
+            if not any(missing(connection, self.home)):
+                return
+        with self._writing() as connection:
+            settle_in(connection, self._owner, *missing(connection, self.home))
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:

@@ -91,7 +91,9 @@ def advance(
         if not (again and found == after.value):
             raise _lost(held, found)
     learn(connection, held.fence, facts)
-    effects.prepare(connection, held.attempt, held.task, facts.effects, now)
+    if facts.effects:
+        task = connection.execute(select(attempts.c.task).where(attempts.c.fence == held.fence)).scalar_one()
+        effects.prepare(connection, held.attempt, task, facts.effects, now)
 
 
 def close(connection: Connection, fence: int, state: AttemptState, facts: Facts, now: datetime) -> bool:
@@ -152,6 +154,22 @@ def publish(connection: Connection, fence: int, facts: Facts, generations: Mappi
     effects.release(connection, attempt.id, now)
 
 
+def record_takeover(connection: Connection, task: str, attempt: str, holder: str, why: str, now: datetime) -> None:
+    """Once. Dying here leaves it in the table alone, whose commit says the same."""
+    act = {
+        "id": attempt,
+        "task": task,
+        "kind": "takeover",
+        "state": AttemptState.PUBLISHED.value,
+        "holder": holder,
+        "started": now,
+        "finished": now,
+        "discarded": True,
+        "why": why,
+    }
+    connection.execute(insert_or(connection, attempts).on_conflict_do_nothing(index_elements=[attempts.c.id]), act)
+
+
 def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Runs at a higher generation take these values whole; at the same generation of the same attempt they only
     fill in what was unknown; at a lower one nothing changes. A second call changes nothing."""
@@ -200,6 +218,16 @@ def adopt(connection: Connection, task: str, found: Sequence[Adopted]) -> None:
         for held in found
     ]
     move_forward(connection, rows)
+
+
+def record_runs(connection: Connection, fences: Sequence[int]) -> None:
+    """The runs of attempts that are on record as published, from what the attempts themselves remember."""
+    published = (attempts.c.fence.in_(fences), attempts.c.state == AttemptState.PUBLISHED.value)
+    for attempt in connection.execute(select(attempts).where(*published)).all():
+        fixed = (slices.c.fence == attempt.fence, slices.c.expected.is_not(None))
+        learnt = connection.execute(select(slices).where(*fixed)).all()
+        aims = {row.label: row.expected + 1 if row.aim is None else row.aim for row in learnt}
+        move_forward(connection, [_run_of(attempt, row, aims[row.label], attempt.finished) for row in learnt])
 
 
 def forget(connection: Connection, task: str, label: str) -> None:
@@ -282,7 +310,7 @@ def _refuse_unknown(attempt: str, labels: set[str]) -> None:
         raise ValueError(f"attempt {attempt} has no slice {', '.join(sorted(labels))}")
 
 
-def _run_of(attempt: Any, learnt: Any, generation: int, now: datetime) -> dict[str, Any]:
+def _run_of(attempt: Any, learnt: Any, generation: int, now: datetime | None) -> dict[str, Any]:
     return {
         "task": attempt.task,
         "label": learnt.label,

@@ -14,11 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.failpoints import Crash
-from twice.core.proof import Difference, Proof, Scenario, Trial, Verdict, played
+from twice.core.proof import Beside, Difference, Proof, Scenario, Trial, Verdict, played
 from twice.engine.compare import compare
 from twice.engine.session import run_session
 from twice.errors import UsageError
 from twice.proof.disturb import hidden, ordered, settings, spread
+from twice.proof.enclosure import Enclosure, only_findings, with_findings
 from twice.proof.job_blame import blame_writes, overlooked, said_more, vanished
 from twice.proof.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
 from twice.proof.scratch import NotApplicable
@@ -38,12 +39,13 @@ class Yard:
     warehouse: Path
     tables: tuple[str, ...]
     folder: Path
+    enclosure: Enclosure
     made: int = 0
 
     def copy(self) -> Path:
         self.made += 1
         to = self.folder / f"copy{self.made}"
-        copy_warehouse(self.warehouse, to)
+        copy_warehouse(self.warehouse, to, self.enclosure.only_writable)
         return to
 
     def run(self, where: Path, witness: Witness, conf: dict[str, str] | None = None) -> bool:
@@ -67,24 +69,46 @@ class CleanJob:
 
 
 def prove_job(
-    base: SparkSession, job: Job, tables: Sequence[str], warehouse: Path, scenarios: Sequence[str] = ()
+    base: SparkSession,
+    job: Job,
+    tables: Sequence[str],
+    warehouse: Path,
+    scenarios: Sequence[str] = (),
+    enclosure: Enclosure | None = None,
 ) -> Proof:
     """`job` is called with a session and the folder of a warehouse: a copy of yours, which is only read. A request to
-    a receiver on this machine is let through and counted; any other call is refused."""
-    check_tables(tables)
-    chosen = _chosen(scenarios)
+    a receiver on this machine goes to a stand-in and is counted; any other call is refused, by the `enclosure`."""
+    check_jobs_scenarios(tables, scenarios)
+    chosen, enclosure = _chosen(scenarios), enclosure or Enclosure()
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
     with tempfile.TemporaryDirectory(prefix="twice-proof-") as place:
-        yard = Yard(base, job, warehouse, tuple(tables), Path(place))
+        yard = Yard(base, job, warehouse, tuple(tables), Path(place), enclosure)
+        trials, beside = _played(yard, chosen)
+    name, took = getattr(job, "__name__", "job"), SYSTEM_CLOCK.monotonic() - began
+    return Proof(name, "job", _hash(job), at, trials, took, (), beside, enclosure.not_blocked)
+
+
+def check_jobs_scenarios(tables: Sequence[str], scenarios: Sequence[str]) -> None:
+    check_tables(tables)
+    _chosen(scenarios)
+
+
+def _played(yard: Yard, chosen: Sequence[str]) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
+    yard.enclosure.found()  # what an earlier proof's scenarios repeated is not this job's
+    try:
         clean = _clean(yard)
-        trials = tuple(_trial(yard, clean, name) for name in chosen)
-    name = getattr(job, "__name__", "job")
-    return Proof(name, "job", _hash(job), at, trials, SYSTEM_CLOCK.monotonic() - began)
+    except Exception as error:
+        found = yard.enclosure.behind(error)
+        if not found:
+            raise
+        return only_findings(chosen, found), found
+    found = yard.enclosure.found()
+    return with_findings([_trial(yard, clean, name) for name in chosen], found), found
 
 
 def twice(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
     where = yard.folder / "again"
-    copy_warehouse(clean.where, where)
+    copy_warehouse(clean.where, where, yard.enclosure.only_writable)
     witness = Witness(where, calls=list(clean.calls.elements()))
     yard.run(where, witness)
     return "run again", _difference(yard, clean, where, witness.writes, witness.calls)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twice.core.ports import Foreign, Held, Landed, Lost, Published, Shape, Staged, Target, Touched
+from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Staged, Target, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
@@ -43,7 +43,7 @@ class Pinned:
     def one_slice_only(self, table: TableName) -> str | None:
         return self.inner.one_slice_only(table)
 
-    def prepare(self, table: TableName, *_: Any) -> Shape:
+    def prepare(self, table: TableName, *_: Any) -> Prepared:
         raise _not_ours(table)
 
     def stage(self, table: TableName, *_: Any, **__: Any) -> Staged:
@@ -56,6 +56,9 @@ class Pinned:
         raise _not_ours(staged.table)
 
     def discard(self, table: TableName, *_: Any) -> int:
+        raise _not_ours(table)
+
+    def forget(self, table: TableName, *_: Any) -> int:
         raise _not_ours(table)
 
 

@@ -14,17 +14,15 @@ from twice.engine.compare import compare
 from twice.errors import UsageError
 
 
-def copy_warehouse(source: Path, to: Path) -> None:
-    """Data files are linked, not copied: Spark never writes into one that exists. All other files (logs, pointers,
-    notes) are copied, since those may be written in place."""
+def copy_warehouse(source: Path, to: Path, only_writable: Path | None = None) -> None:
+    """Every file is copied, but for data files where the system lets nobody write outside of `only_writable`: those of
+    the user become symbolic links. Never hard links: a job that writes into a file in place would write the user's."""
 
     def copy(one: str, other: str) -> str:
-        if not one.endswith(".parquet"):
+        real = Path(os.path.realpath(one))
+        if only_writable is None or real.suffix != ".parquet" or real.is_relative_to(only_writable):
             return str(shutil.copy2(one, other))
-        try:
-            os.link(one, other)
-        except OSError:  # another file system
-            shutil.copy2(one, other)
+        Path(other).symlink_to(real)
         return other
 
     if source.exists():

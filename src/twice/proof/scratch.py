@@ -1,7 +1,8 @@
 """A world apart: a copy of the task's table, a ledger of its own, senders that only write down.
 
 Inputs are read from the user's tables, each pinned to the version it had when the proof began. Nothing of the user's
-is written: the copy is a shallow clone, whose log is in a temporary folder and refers to the user's data files.
+is written: the copy is a shallow clone, whose log is in a temporary folder and refers to the user's data files. That
+the task's own code writes nothing either is the work of the process this runs in (`enclosure`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from twice.engine.spark import SparkEngine
 from twice.engine.suspects import REASONS
 from twice.errors import EnvironmentProblem
 from twice.ledgers.store import Ledger
-from twice.proof.outside import watched
+from twice.proof.copied import Copied
+from twice.proof.enclosure import Enclosure
 from twice.proof.pinned import Pinned
 from twice.runtime.plan import make_plan
 from twice.runtime.run_many import run_slices
@@ -62,12 +64,13 @@ class Errand:
 class Laboratory:
     """The user's workshop, and what is needed to build another. `delta` binds a session to tables found by a
     function; `folder` says where a table of the user's lies, None if that is no Delta table of a folder; `sent` is
-    the command line of a process that carries out an errand (`apart.carry_out`)."""
+    the command line of a process that carries out an errand (`apart.carry_out`); `enclosure` is this process's."""
 
     shop: Workshop
     delta: Callable[[Any, Callable[[TableName], str]], Target]
     folder: Callable[[TableName], str | None]
     sent: Callable[[Errand], Sequence[str]] | None = None
+    enclosure: Enclosure = field(default_factory=Enclosure)
 
 
 @dataclass(frozen=True)
@@ -131,14 +134,13 @@ class Template:
 
 @dataclass(frozen=True)
 class World:
-    """One scratch copy. `calls`: where the task's own code tried to call, beside its effects."""
+    """One scratch copy."""
 
     folder: Path
     shop: Workshop
     task: Task
     clock: Ahead
     sent: list[Letter]
-    calls: list[str]
 
     def run(self, slices: tuple[Slice, ...], kind: Kind = "run") -> tuple[RunResult, ...]:
         return run_slices(self.shop, self.task, slices, kind, None)
@@ -183,7 +185,10 @@ def _versions(lab: Laboratory, task: Task, slices: tuple[Slice, ...], session: S
     if isinstance(task.write.compile(()), UpsertRows):
         apps = make_plan(lab.shop.project.id, task, slices).app_ids
         held = [found.version for app in apps for name, found in target.tokens(task.target, app).items() if name == app]
-        yield from (version - 1 for version in sorted(v for v in held if v)[:1])
+        first = min((version for version in held if version is not None), default=None)
+        if first == 0:
+            return  # it made the table
+        yield from () if first is None else (first - 1,)
     yield newest
 
 
@@ -217,8 +222,8 @@ def enter_world(
     disturbance: Disturbance = UNDISTURBED,
 ) -> World:
     """The world that lies in that folder."""
-    clock, sent, calls = Ahead(), list[Letter](), list[str]()
-    played = _played(task, disturbance.inputs, calls)
+    clock, sent = Ahead(), list[Letter]()
+    played = _played(task, disturbance.inputs)
     base = lab.shop.engine
     if not isinstance(base, SparkEngine):
         raise EnvironmentProblem("a proof needs Spark: it compares tables")
@@ -227,7 +232,7 @@ def enter_world(
 
     def target_of(table: TableName, session: Any) -> Target:
         if project.located(table) == own:
-            return lab.delta(session, lambda _: str(folder / "table"))
+            return Copied(lab.delta(session, lambda _: str(folder / "table")))
         return Pinned(lab.shop.target_of(table, session), pins)
 
     code = lab.shop.code_hash(task)
@@ -243,7 +248,7 @@ def enter_world(
         senders={kind: Recorder(sender, sent) for kind, sender in lab.shop.senders.items()},
         sends=True,
     )
-    return World(folder, shop, played, clock, sent, calls)
+    return World(folder, shop, played, clock, sent)
 
 
 @dataclass(frozen=True)
@@ -259,18 +264,13 @@ class Disturbed(SparkEngine):
         return session
 
 
-def _played(task: Task, inputs: Frames | None, calls: list[str]) -> Task:
-    """The task as it is played: past the guard, so that what it would refuse is seen; tried once; its code watched."""
+def _played(task: Task, inputs: Frames | None) -> Task:
+    """The task as it is played: past the guard, so that what it would refuse is seen; tried once."""
     disturb = inputs or (lambda frame: frame)
 
     @functools.wraps(task.function)
     def function(**given: Any) -> Any:
-        arguments = {name: _disturbed(value, disturb) for name, value in given.items()}
-        with watched() as heard:
-            try:
-                return task.function(**arguments)
-            finally:
-                calls.extend(heard)
+        return task.function(**{name: _disturbed(value, disturb) for name, value in given.items()})
 
     policy = replace(task.policy, allow=tuple(REASONS), retry=Retry(attempts=1))
     return replace(task, function=function, policy=policy)

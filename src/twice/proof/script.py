@@ -16,11 +16,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Cause, Difference, Proof, Trial, Verdict, played
+from twice.core.proof import Beside, Cause, Difference, Proof, Trial, Verdict, played
 from twice.engine.session import run_session
 from twice.errors import UsageError, UserCodeError
 from twice.lint.run import lint_text
 from twice.lint.settings import LintSettings
+from twice.proof.enclosure import Enclosure, only_findings, with_findings
 from twice.proof.sandbox import check_tables, check_written, copy_warehouse, differing
 
 PLACE = "{warehouse}"
@@ -55,34 +56,62 @@ class Script:
             )
 
 
-def prove_script(base: SparkSession, script: Script) -> Proof:
+SCENARIOS = ("twice", "kill")
+
+
+def prove_script(base: SparkSession, script: Script, enclosure: Enclosure | None = None) -> Proof:
     """Two scenarios: `twice`, and `kill` by a real SIGKILL to the script's whole process group, then run again. Your
-    warehouse is only read. `base` is for comparing; the script starts its own Spark."""
+    warehouse is only read. `base` is for comparing; the script starts its own Spark, in the same `enclosure`."""
     script.check()
+    enclosure = enclosure or Enclosure()
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
     with tempfile.TemporaryDirectory(prefix="twice-proof-") as place:
-        folder = Path(place)
-        clean = _copied(script, folder / "clean")
+        trials, beside = _played(base, script, Ground(Path(place), enclosure))
+    code, took = hashlib.sha256(script.path.read_bytes()).hexdigest()[:32], SYSTEM_CLOCK.monotonic() - began
+    return Proof(script.path.stem, "script", code, at, trials, took, (), beside, enclosure.not_blocked)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where the copies are made."""
+
+    folder: Path
+    enclosure: Enclosure
+
+    def copy(self, source: Path, name: str) -> Path:
+        to = self.folder / name
+        copy_warehouse(source, to, self.enclosure.only_writable)
+        return to
+
+
+def _played(base: SparkSession, script: Script, ground: Ground) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
+    clean = ground.copy(script.warehouse, "clean")
+    ground.enclosure.found()  # what an earlier proof's scenarios repeated is not this script's
+    try:
         took = _run(script, clean)
-        check_written(run_session(base), clean, script.tables, "script", script.path.name)
-        trials = (_twice(base, script, folder, clean), _kill(base, script, folder, clean, took))
-    code = hashlib.sha256(script.path.read_bytes()).hexdigest()[:32]
-    return Proof(script.path.stem, "script", code, at, trials, SYSTEM_CLOCK.monotonic() - began)
+    except UserCodeError as error:
+        found = ground.enclosure.behind(error)
+        if not found:
+            raise
+        return only_findings(SCENARIOS, found), found
+    found = ground.enclosure.found()
+    check_written(run_session(base), clean, script.tables, "script", script.path.name)
+    trials = (_twice(base, script, ground, clean), _kill(base, script, ground, clean, took))
+    return with_findings(trials, found), found
 
 
-def _twice(base: SparkSession, script: Script, folder: Path, clean: Path) -> Trial:
+def _twice(base: SparkSession, script: Script, ground: Ground, clean: Path) -> Trial:
     began = SYSTEM_CLOCK.monotonic()
-    where = folder / "again"
-    copy_warehouse(clean, where)
+    where = ground.copy(clean, "again")
     _run(script, where)
     return played("twice", "run again", _difference(base, script, clean, where), SYSTEM_CLOCK.monotonic() - began)
 
 
-def _kill(base: SparkSession, script: Script, folder: Path, clean: Path, took: float) -> Trial:
+def _kill(base: SparkSession, script: Script, ground: Ground, clean: Path, took: float) -> Trial:
     began = SYSTEM_CLOCK.monotonic()
     killed: list[str] = []
     for number, fraction in enumerate(script.fractions):
-        where = _copied(script, folder / f"killed{number}")
+        where = ground.copy(script.warehouse, f"killed{number}")
         if not _run_and_kill(script, where, took * fraction):
             continue
         killed.append(f"{fraction:.0%}")
@@ -97,14 +126,10 @@ def _kill(base: SparkSession, script: Script, folder: Path, clean: Path, took: f
     return played("kill", told, None, SYSTEM_CLOCK.monotonic() - began)
 
 
-def _copied(script: Script, to: Path) -> Path:
-    copy_warehouse(script.warehouse, to)
-    return to
-
-
 def _started(script: Script, where: Path, log: Path) -> subprocess.Popen[bytes]:
     arguments = [argument.replace(PLACE, str(where)) for argument in script.arguments]
-    paths = [str(script.path.parent), str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    # What is there comes first: in an enclosure it is the hook that names what the script is refused.
+    paths = [*filter(None, [os.environ.get("PYTHONPATH")]), str(script.path.parent), str(Path.cwd())]
     environment = {**os.environ, VARIABLE: str(where), "PYTHONPATH": os.pathsep.join(paths)}
     with log.open("wb") as output:
         return subprocess.Popen(

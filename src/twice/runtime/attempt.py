@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from twice.core.audit import AuditResult
+from twice.core.interruption import behind, exit_code_of
 from twice.core.ports import Measured, Staged, Target
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
@@ -15,8 +16,10 @@ from twice.core.since import Window
 from twice.core.task import Task
 from twice.core.token import Kind
 from twice.core.write import Plan
-from twice.errors import OutcomeUnknown, RunError, Superseded, TwiceError
+from twice.errors import Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
 from twice.runtime.compute import Computed
+from twice.runtime.landing import Landing
+from twice.runtime.seen import Seen
 from twice.runtime.settle import Found
 from twice.runtime.workshop import Trace, Workshop
 
@@ -26,7 +29,8 @@ _TRACE = "Traceback (most recent call last):"
 @dataclass(frozen=True)
 class Attempt:
     """What stays the same from claim to finish; `notes` collects what a person should know; `silent`: no effect
-    speaks of it."""
+    speaks of it; `seen`: the generations at which it was decided on, shared with the attempts before it; `landing`:
+    what is known of its commit."""
 
     shop: Workshop
     task: Task
@@ -36,8 +40,10 @@ class Attempt:
     trace: Trace
     session: Any
     target: Target
+    landing: Landing
     notes: list[str] = field(default_factory=list)
     silent: bool = False
+    seen: Seen = field(default_factory=Seen)
 
     @property
     def id(self) -> str:
@@ -52,10 +58,16 @@ class Attempt:
         """Each slice's label and its token's name."""
         return {slice_.label: app for slice_, app in zip(self.plan.slices, self.plan.app_ids, strict=True)}
 
-    def discard(self) -> None:
-        """Delete what this attempt has staged. Its own it may always delete, unless it may have landed."""
-        self.target.discard(self.task.target, self.id, self.plan.reach)
-        self.shop.ledger.discarded(self.id)
+    def discard(self, complete: bool = True) -> None:
+        """Delete what this attempt has staged, which its own process may always do, unless it may have landed. What
+        cannot be deleted now is found by the next run, so it never stands in the way of what is to be told: how the
+        attempt ended. `complete`: nobody is writing for it any more."""
+        if not self.landing.absent:
+            return
+        with suppress(Exception):
+            self.target.discard(self.task.target, self.id, self.plan.reach)
+            if complete:
+                self.shop.ledger.discarded(self.id)
 
 
 @dataclass(frozen=True)
@@ -101,34 +113,64 @@ def discarding(attempt: Attempt) -> Iterator[None]:
     """An attempt that fails deletes its own staged rows; not if they may have landed."""
     try:
         yield
-    except OutcomeUnknown:
-        raise
-    except Exception:
-        attempt.discard()
+    except (Exception, KeyboardInterrupt) as error:
+        attempt.discard(
+            complete=behind(error, KeyboardInterrupt) is None
+        )  # tasks that were told to stop may still write a file
         raise
 
 
 @contextmanager
-def reported(shop: Workshop, claim: Claim, trace: Trace) -> Iterator[None]:
-    """Every failure is told where it happened and closes its attempt, unless its outcome is unknown."""
-    where = place(claim.task, claim.labels)
+def giving_back(shop: Workshop, attempt: str) -> Iterator[None]:
+    """Who is interrupted while it claims lets go of what it may have got."""
     try:
         yield
-    except OutcomeUnknown as error:
-        error.at(where)
-        raise  # the attempt stays open: only the target can say how it ended
+    except KeyboardInterrupt:
+        with suppress(TwiceError):
+            shop.ledger.close_attempt(attempt, AttemptState.FAILED)
+        raise
+
+
+@contextmanager
+def reported(shop: Workshop, claim: Claim, trace: Trace) -> Iterator[Landing]:
+    """Every failure is told where it happened, with a true sentence about the table, and closes its attempt. What has
+    landed is recorded first; where that is not known, or cannot be recorded, the attempt stays open with its slices
+    free: only the target can say how it ended, and the next look asks it."""
+    where = place(claim.task, claim.labels)
+    landing = Landing(shop.ledger, claim.attempt, where)
+    try:
+        yield landing
     except (Exception, KeyboardInterrupt) as error:
-        told = _told(error, where)
-        state = AttemptState.SUPERSEDED if isinstance(told, Superseded) else AttemptState.FAILED
-        facts = Facts(error=told.details(), seconds=trace.seconds)
-        try:
-            shop.ledger.close_attempt(claim.attempt, state, facts)
-        except TwiceError as unrecorded:
-            # The first error is what the person must hear; the open attempt is settled by the next look.
-            told.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"
-        if told is error or isinstance(error, KeyboardInterrupt):
+        interrupt = behind(error, KeyboardInterrupt)
+        landing.settle()
+        told = landing.judged(_told(interrupt or error, where))
+        if isinstance(told, OutcomeUnknown):
+            if landing.unrecorded is None:  # else the ledger has just shown that it cannot be written
+                _let_go(shop, claim)
+        else:
+            _close(shop, claim, trace, told)
+        if interrupt is not None:
+            raise Interrupted(told, exit_code_of(interrupt)) from error
+        if told is error:
             raise
         raise told from error
+
+
+def _close(shop: Workshop, claim: Claim, trace: Trace, told: TwiceError) -> None:
+    """An attempt that is recorded as published stays so."""
+    state = AttemptState.SUPERSEDED if isinstance(told, Superseded) else AttemptState.FAILED
+    facts = Facts(error=told.details(), seconds=trace.seconds)
+    try:
+        shop.ledger.close_attempt(claim.attempt, state, facts)
+    except TwiceError as unrecorded:
+        # The first error is what the person must hear; the open attempt is settled by the next look.
+        told.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"
+
+
+def _let_go(shop: Workshop, claim: Claim) -> None:
+    """Who runs it next need not wait: the target lets one of two win."""
+    with suppress(TwiceError):
+        shop.ledger.release(claim.attempt)
 
 
 def _told(error: BaseException, where: str) -> TwiceError:
@@ -137,13 +179,13 @@ def _told(error: BaseException, where: str) -> TwiceError:
     if isinstance(error, KeyboardInterrupt):
         return RunError("interrupted", where=where, fix="Run it again: it will look first.")
     return RunError(
-        f"{type(error).__name__}: {_telling_line(error)}",
+        f"{type(error).__name__}: {telling_line(error)}",
         where=where,
         fix="Run it again with --debug to see the whole trace.",
     )
 
 
-def _telling_line(error: BaseException) -> str:
+def telling_line(error: BaseException) -> str:
     """The first line; of an error from one of Spark's Python workers, the line below its trace."""
     lines = str(error).strip().splitlines() or ["(no message)"]
     if _TRACE not in lines:

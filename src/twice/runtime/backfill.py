@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request, Standing, batch_size, neighbours
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
-from twice.core.slice import Slice
+from twice.core.slice import Slice, labels_of
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
@@ -16,6 +16,7 @@ from twice.core.write import ReplaceRows
 from twice.errors import UsageError
 from twice.ledgers.store import Ledger
 from twice.runtime.compute import Pins, open_input
+from twice.runtime.correction import in_slice_order
 from twice.runtime.downstream import readers
 from twice.runtime.run_task import refuse_kind
 from twice.runtime.standing import standings
@@ -34,12 +35,23 @@ def plan_backfill(shop: Workshop, request: Request, name: str | None = None) -> 
     chosen = {slice_: stands for slice_, stands in found.items() if stands.standing in request.only}
     left_out = Counter(stands.standing for slice_, stands in found.items() if slice_ not in chosen)
     size, notes = _size(shop, task, request, tuple(chosen), session)
+    notes += _stale_left_out(found, chosen)
     batches = _batches(task, request, chosen, size)
     if request.downstream:
-        more, told = readers(shop, task, batches, chosen, session)
+        more, told = readers(shop, request, batches, slices, session)
         batches, notes = [*batches, *more], [*notes, *told]
+    batches, ordered = in_slice_order(shop, batches)
     name = name or _free_name(shop, request)
-    return BackfillPlan(name, request, tuple(batches), dict[Standing, int](left_out), tuple(notes))
+    return BackfillPlan(name, request, tuple(batches), dict[Standing, int](left_out), (*notes, *ordered))
+
+
+def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, PlannedSlice]) -> list[str]:
+    """Somebody named these slices by the range: that they are not right, and not made right, is told by name."""
+    left = [slice_ for slice_, stands in found.items() if stands.standing == "stale" and slice_ not in chosen]
+    if not left:
+        return []
+    fix = "--only missing,failed,stale makes them right too"
+    return [f"stale and not asked for: {labels_of(left)} ({found[left[0]].why}); {fix}"]
 
 
 def start(shop: Workshop, request: Request, name: str | None = None) -> tuple[BackfillRecord, BackfillPlan | None]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from twice.core.mark import shown
 from twice.core.ports import Held
 from twice.core.record import AttemptRecord, RunRecord
+from twice.core.time_scope import TimeScope
 from twice.runtime.attempt import place
+from twice.runtime.collect import named
 from twice.runtime.rebuild import tokens_of
-from twice.runtime.settle import lease_ran_out
+from twice.runtime.settle import lease_ran_out, never_looked, passed_at
 from twice.runtime.workshop import Workshop
 
 
@@ -25,13 +28,14 @@ class Difference:
 
 
 def check(shop: Workshop, session: Any) -> tuple[Difference, ...]:
-    return (*_of_runs(shop, session), *_of_attempts(shop))
+    tokens = {task.name: tokens_of(shop, task, session) for task in shop.project.in_order()}
+    return (*_of_runs(shop, tokens), *_of_attempts(shop, tokens))
 
 
-def _of_runs(shop: Workshop, session: Any) -> Iterator[Difference]:
+def _of_runs(shop: Workshop, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
     for task in shop.project.in_order():
         known = {run.label: run for run in shop.ledger.runs(task.name)}
-        tokens = tokens_of(shop, task, session)
+        tokens = held[task.name]
         for label in sorted(known.keys() | tokens.keys()):
             difference = _compared(known.get(label), tokens.get(label))
             if difference:
@@ -42,30 +46,53 @@ def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | N
     recorded = known.generation if known else 0
     landed = held.generation if held else 0
     if landed > recorded:
-        return f"the table holds generation {landed}, the ledger knows of {recorded}", "twice ledger rebuild"
+        return f"the table holds {shown(landed)}, the ledger knows of {_less(recorded)}", "twice ledger rebuild"
     if landed < recorded:
         return (
-            f"the ledger knows of generation {recorded}, the table holds {landed}: it was recreated, or replaced by "
+            f"the ledger knows of {shown(recorded)}, the table holds {_less(landed)}: it was recreated, or replaced by "
             "an older copy",
             "run it: the next run takes the table's word",
         )
     if known and held and held.note and known.attempt and known.attempt != held.note.attempt:
         return (
-            f"generation {landed} is attempt {held.note.attempt[:8]}'s in the table, "
+            f"{shown(landed)} is attempt {held.note.attempt[:8]}'s in the table, "
             f"{known.attempt[:8]}'s in the ledger: one of them belongs to another copy",
             "compare with twice history; then restate it",
         )
     return None
 
 
-def _of_attempts(shop: Workshop) -> Iterator[Difference]:
+def _less(generation: int) -> str:
+    return shown(generation).removeprefix("generation ")
+
+
+def _of_attempts(shop: Workshop, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
     for attempt in shop.ledger.open_attempts():
         if lease_ran_out(shop.ledger, attempt):
             yield Difference(
                 _where(attempt), f"attempt {attempt.id[:8]} ({attempt.holder}) went silent", "twice recover"
             )
     for attempt in shop.ledger.undiscarded():
-        yield Difference(_where(attempt), f"attempt {attempt.id[:8]} may have left staged files", "twice gc")
+        fix = "twice gc" if _collectable(shop, attempt, held) else _until_passed(shop, attempt)
+        yield Difference(_where(attempt), f"attempt {attempt.id[:8]} may have left staged files", fix)
+
+
+def _collectable(shop: Workshop, attempt: AttemptRecord, held: Mapping[str, Mapping[str, Held]]) -> bool:
+    """Whether `gc` can take it: what it cannot is not sent there for ever."""
+    task = shop.project.tasks.get(attempt.task)
+    if task is None or never_looked(attempt) or not named(task, [slice_.label for slice_ in attempt.slices]):
+        return True
+    tokens = held[attempt.task]
+    generations = {
+        slice_.label: tokens[slice_.label].generation if slice_.label in tokens else 0 for slice_ in attempt.slices
+    }
+    return passed_at(attempt, generations) is not None
+
+
+def _until_passed(shop: Workshop, attempt: AttemptRecord) -> str:
+    label = attempt.slices[0].label
+    date = f" --date {label}" if isinstance(shop.project.tasks[attempt.task].scope, TimeScope) else ""
+    return f"twice run {attempt.task}{date}: until then its process, if it lives, may still publish them"
 
 
 def _where(attempt: AttemptRecord) -> str:

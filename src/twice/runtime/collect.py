@@ -8,7 +8,7 @@ from typing import Any
 from twice.core.ports import Target
 from twice.core.record import AttemptRecord
 from twice.core.scope import slice_named
-from twice.core.slice import Slice
+from twice.core.slice import WHOLE, Slice
 from twice.core.task import Task
 from twice.core.write import Plan
 from twice.errors import UsageError
@@ -19,12 +19,16 @@ from twice.runtime.workshop import Workshop
 
 @dataclass(frozen=True)
 class Collected:
-    """`kept` are attempts whose generation is not passed: a process behind one may still publish its files."""
+    """`kept` are attempts whose generation is not passed: a process behind one may still publish its files; `slices`
+    are theirs: once they are published again, nobody can. `given_up`: of a task that is no longer declared, nobody
+    knows where they staged; VACUUM has it."""
 
     task: str
     files: int
     attempts: tuple[str, ...]
     kept: tuple[str, ...]
+    slices: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
 
 
 def collect_passed(shop: Workshop, task: Task, target: Target, plan: Plan) -> Collected:
@@ -39,7 +43,7 @@ def collect_passed(shop: Workshop, task: Task, target: Target, plan: Plan) -> Co
     published = target.published(task.target, plan.app_ids)
     settle_passed(shop, task, target, labels, published)
     generations = {label: published.generations[app] for app, label in labels.items()}
-    files, done, kept = 0, [], []
+    files, done, kept, slices = 0, [], [], dict[str, None]()
     for attempt in shop.ledger.undiscarded(task.name):
         if not {slice_.label for slice_ in attempt.slices} & set(generations):
             continue
@@ -49,7 +53,8 @@ def collect_passed(shop: Workshop, task: Task, target: Target, plan: Plan) -> Co
             done.append(attempt.id)
         else:
             kept.append(attempt.id)
-    return Collected(task.name, files, tuple(done), tuple(kept))
+            slices.update(dict.fromkeys(slice_.label for slice_ in attempt.slices))
+    return Collected(task.name, files, tuple(done), tuple(kept), tuple(slices))
 
 
 def collect_all(shop: Workshop, session: Any) -> tuple[Collected, ...]:
@@ -58,12 +63,38 @@ def collect_all(shop: Workshop, session: Any) -> tuple[Collected, ...]:
     for name, labels in sorted(_left_behind(shop).items()):
         task = shop.project.tasks.get(name)
         if task is None:
-            continue  # its declaration is gone; VACUUM has what it left
-        slices = _named(task, sorted(labels))
+            found.append(_given_up(shop, name))
+            continue
+        found += _without_a_slice(shop, task, session)
+        slices = named(task, sorted(labels))
         if slices:
             plan = make_plan(shop.project.id, task, slices)
             found.append(collect_passed(shop, task, shop.target_of(task.target, session), plan))
     return tuple(found)
+
+
+def _given_up(shop: Workshop, name: str) -> Collected:
+    """Its declaration is gone, and with it the name of its table: VACUUM has what it left. It is not told again."""
+    attempts = tuple(attempt.id for attempt in shop.ledger.undiscarded(name))
+    for attempt in attempts:
+        shop.ledger.discarded(attempt)
+    return Collected(name, 0, (), (), given_up=attempts)
+
+
+def _without_a_slice(shop: Workshop, task: Task, session: Any) -> list[Collected]:
+    """Attempts on slices that the task's scope has no more: no run will ever pass them. What one has staged goes; if
+    its process lives after all, it looks for its files before it publishes, and finds none."""
+    lost = [
+        attempt
+        for attempt in shop.ledger.undiscarded(task.name)
+        if not named(task, [slice_.label for slice_ in attempt.slices])
+    ]
+    target = shop.target_of(task.target, session)
+    files = 0
+    for attempt in lost:
+        files += target.discard(task.target, attempt.id, (WHOLE,))
+        shop.ledger.discarded(attempt.id)
+    return [Collected(task.name, files, tuple(attempt.id for attempt in lost), ())] if lost else []
 
 
 def _left_behind(shop: Workshop) -> dict[str, set[str]]:
@@ -75,11 +106,11 @@ def _left_behind(shop: Workshop) -> dict[str, set[str]]:
 
 def _reach(shop: Workshop, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
     """Where in the table its files may lie."""
-    slices = _named(task, [slice_.label for slice_ in attempt.slices])
+    slices = named(task, [slice_.label for slice_ in attempt.slices])
     return make_plan(shop.project.id, task, slices).reach
 
 
-def _named(task: Task, labels: list[str]) -> tuple[Slice, ...]:
+def named(task: Task, labels: list[str]) -> tuple[Slice, ...]:
     """The slices with these labels, without those the task's scope no longer has."""
     found = []
     for label in labels:

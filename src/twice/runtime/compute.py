@@ -5,13 +5,13 @@ Nothing here writes and no job over the data runs: dying anywhere leaves every t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from twice.core.lineage import inputs_hash
-from twice.core.ports import ALL_ROWS, Frame, Leaf, Portion, Shape, Suspicion
+from twice.core.lineage import changed_beside, inputs_hash
+from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Frame, Leaf, Portion, Shape, Suspicion
 from twice.core.record import TABLE
 from twice.core.scope import Whole
 from twice.core.since import Since, Window
@@ -41,7 +41,7 @@ class Computed:
     """A lazy result: what would be written, from what (by slice label), and what about it may differ next time.
 
     `read_at` is the version of the task's own target that it reads, if it does; `tables` are all the tables it was
-    pinned to.
+    pinned to; `because` says by label why a slice's inputs are not what they were, where that is known exactly.
     """
 
     frame: Frame
@@ -51,17 +51,19 @@ class Computed:
     suspicions: tuple[Suspicion, ...]
     read_at: int | None = None
     tables: Mapping[str, int] = field(default_factory=dict)
+    because: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Pins:
     """The tables one run reads, each at the version it had when it was first opened, and which part of its inputs each
-    slice reads where there are several."""
+    slice reads where there are several. `cuts`: the inputs as they were cut to the slices."""
 
     shop: Workshop
     session: Any
     versions: dict[TableName, int] = field(default_factory=dict)
     portions: list[Portion] = field(default_factory=list)
+    cuts: list[Frame] = field(default_factory=list)
 
     def open(self, table: TableName) -> Frame:
         """The table at its pinned version: reading it again later in this run gives the same rows."""
@@ -84,12 +86,15 @@ def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window |
     result = result_frame(shop, task, plan.slices, pins, window)
     frame, shape = shop.engine.shape(result, task.write.layout(task.scope).slice_column)
     check_named(task, shape)
-    leaves = _leaves(shop, task, plan, pins, frame)
+    suspicions = shop.engine.suspicions(frame)
+    beside = (*_outside(shop, task, pins, result), *allowed(task, suspicions))
+    before = _leaves_before(shop, task, plan) if len(plan.slices) == 1 else ()
+    leaves = {label: (*mine, *beside) for label, mine in _leaves(shop, plan, pins, frame, before).items()}
     code = shop.code_hash(task)
     intentions = {label: Intention(code, inputs_hash(mine)) for label, mine in leaves.items()}
-    suspicions = shop.engine.suspicions(frame)
     tables = {str(table): version for table, version in pins.versions.items()}
-    return Computed(frame, shape, leaves, intentions, suspicions, pins.version(task.target), tables)
+    because = {label: why for label, mine in leaves.items() if (why := changed_beside(mine, before))}
+    return Computed(frame, shape, leaves, intentions, suspicions, pins.version(task.target), tables, because)
 
 
 def result_frame(
@@ -106,10 +111,23 @@ def result_frame(
     return _call(task, arguments)
 
 
-def _leaves(shop: Workshop, task: Task, plan: Plan, pins: Pins, frame: Frame) -> Mapping[str, tuple[Leaf, ...]]:
+def _leaves(
+    shop: Workshop, plan: Plan, pins: Pins, frame: Frame, before: Sequence[Leaf]
+) -> Mapping[str, tuple[Leaf, ...]]:
     if len(plan.slices) == 1:
-        return {plan.slices[0].label: shop.engine.leaves(frame, _leaves_before(shop, task, plan))}
+        return {plan.slices[0].label: shop.engine.leaves(frame, before)}
     return shop.engine.leaves_of_each(frame, plan.slices, pins.portions)
+
+
+def _outside(shop: Workshop, task: Task, pins: Pins, result: Frame) -> tuple[Leaf, ...]:
+    """A query's text is all that a SQL task is made of, and is part of its code; a function may take more from
+    anywhere."""
+    return () if task.sql is not None else shop.engine.outside(result, pins.cuts)
+
+
+def allowed(task: Task, suspicions: Sequence[Suspicion]) -> tuple[Leaf, ...]:
+    """What the guard lets pass because the task says so may differ on the next run: nothing shows that it does not."""
+    return tuple(Leaf(ALLOWED, each.name, None) for each in suspicions if each.name in task.policy.allow)
 
 
 def _leaves_before(shop: Workshop, task: Task, plan: Plan) -> tuple[Leaf, ...]:
@@ -140,6 +158,16 @@ def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
     )
 
 
+def unsure_functions(computed: Computed) -> tuple[str, ...]:
+    """Notes on the Python functions in the plan that nobody can call the same next time."""
+    leaves = dict.fromkeys(leaf for mine in computed.leaves.values() for leaf in mine)
+    return tuple(
+        f"the function {leaf.name}: nothing shows that a second run gives the same rows"
+        for leaf in leaves
+        if leaf.kind == FUNCTION and leaf.identity is None
+    )
+
+
 def open_input(
     shop: Workshop, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None
 ) -> Frame:
@@ -152,7 +180,9 @@ def open_input(
     parts = {slice_.label: (task.scope.widened(slice_, source.before), slice_.end) for slice_ in slices}
     if len(slices) > 1:
         pins.portions.append(Portion(frame, source.by, task.scope.zone, parts))
-    return shop.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, task.scope.zone)
+    cut = shop.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, task.scope.zone)
+    pins.cuts.append(cut)
+    return cut
 
 
 def _how_to_make(shop: Workshop, table: TableName) -> str:

@@ -1,4 +1,4 @@
-"""Is a published slice still right? One pure function, used by run, plan and (later) backfill."""
+"""Is a published slice still right? One pure function, used by run, plan and backfill."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from twice.core.token import Intention, Kind
 
 @dataclass(frozen=True)
 class SliceState:
-    """What is known of one slice before the write: `published` is None where nobody remembers."""
+    """What is known of one slice before the write: `published` is None where nobody remembers. `because` says more
+    exactly why its inputs are not, or cannot be shown to be, what they were."""
 
     label: str
     generation: int
     published: Intention | None
     present: Intention
+    because: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,14 @@ def decide(kind: Kind, rerun: Rerun, states: Sequence[SliceState]) -> Decision:
     return Decision(True, reasons[0]) if reasons else Decision(False, "same code, same inputs")
 
 
+def corrects(kind: Kind, states: Sequence[SliceState]) -> bool:
+    """Whether a run is meant to put right what is published: asked for by name, or computed by other code (or by code
+    that nobody remembers). What other inputs give is no correction: it is as good as what is there."""
+    return kind == "restate" or any(
+        state.generation and (state.published is None or state.published.code != state.present.code) for state in states
+    )
+
+
 def rerun_of(task: Task) -> Rerun:
     """What is published by a strategy that cannot restate stays, whatever the policy says."""
     return task.policy.rerun if task.write.restatable else "never"
@@ -52,9 +62,9 @@ def difference(state: SliceState) -> str | None:
     if state.published is None:
         return "nobody remembers from what it was computed"
     if state.present.inputs is None:
-        return "an input has no version to compare"
+        return state.because or "an input has no version to compare"
     if state.published.code != state.present.code:
         return "the code or its options changed"
     if state.published.inputs != state.present.inputs:
-        return "its inputs changed"
+        return state.because or "its inputs changed"
     return None

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from twice.core.interruption import exit_code_of
 from twice.core.outbox import Change, EffectRecord, EffectState, Prepared, prepare
 from twice.core.run import EffectEnd, RunResult
 from twice.core.scope import slice_named
 from twice.core.task import Task
-from twice.errors import TwiceError, UsageError
-from twice.runtime.attempt import Attempt, Ready
+from twice.errors import Interrupted, RunError, TwiceError, UsageError
+from twice.runtime.attempt import Attempt, Ready, telling_line
 from twice.runtime.plan import make_plan
 from twice.runtime.post import Post, drain, judge_silent, may_wake_up, render_released
 from twice.runtime.workshop import Workshop
@@ -24,11 +25,12 @@ _STATES = {"sent": S.SENT, "abandon": S.ABANDONED}
 
 def to_say(attempt: Attempt, ready: Ready) -> tuple[Prepared, ...]:
     """The effects of what is about to be published, by slice; none for a silent run."""
-    if attempt.silent:
+    task = attempt.task
+    if attempt.silent or not task.effects:
         return ()
-    project, task = attempt.shop.project.id, attempt.task
+    whose = attempt.shop.ledger.home.whose(task.name)
     return tuple(
-        prepare(project, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
+        prepare(whose, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
         for label, generation in ready.found.aims.items()
         for effect in task.effects
     )
@@ -45,9 +47,18 @@ def speak(attempt: Attempt, result: RunResult) -> RunResult:
     try:
         say(shop, attempt.session, task.name)
         ends = tuple(_ends(shop, attempt, task))
-    except TwiceError as error:
-        told = f"its effects could not be sent now ({error.what}); next: twice effects send"
+    except Exception as error:  # noqa: BLE001 - the rows are published, whatever happens to what is said of them
+        what = error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {telling_line(error)}"
+        told = f"its effects could not be sent now ({what}); next: twice effects send"
         return replace(result, notes=(*result.notes, told))
+    except KeyboardInterrupt as interrupt:
+        fix = "Its effects are sent by the next run, or: twice effects send."
+        raise Interrupted(
+            RunError(
+                "interrupted while its effects were sent", where=attempt.where, now="The slice is right.", fix=fix
+            ),
+            exit_code_of(interrupt),
+        ) from interrupt
     return replace(result, effects=ends)
 
 

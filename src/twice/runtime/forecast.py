@@ -10,6 +10,7 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.runtime.compute import Pins, compute
 from twice.runtime.decide import Decision, SliceState, decide, rerun_of
+from twice.runtime.owners import refuse_taken
 from twice.runtime.plan import make_plan
 from twice.runtime.settle import remembered
 from twice.runtime.window import next_window
@@ -48,6 +49,7 @@ def _forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
     session = shop.engine.fresh()
     target = shop.target_of(task.target, session)
     published = target.published(task.target, plan.app_ids)
+    refuse_taken(shop.project.id, task, published.owners)
     generation = published.generations[plan.app_ids[0]]
     held = remembered(shop, task, target, plan.app_ids[0], slice_.label, generation)
     pins = Pins(shop, session)
@@ -57,9 +59,8 @@ def _forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
         if window is None:
             return _idle(task, slice_, generation, published.version)
     computed = compute(shop, task, plan, pins, window)
-    decision = decide(
-        "run", rerun_of(task), [SliceState(slice_.label, generation, held, computed.intentions[slice_.label])]
-    )
+    present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
+    decision = decide("run", rerun_of(task), [SliceState(slice_.label, generation, held, present, because)])
     if window is not None:
         decision = Decision(True, f"rows of {window}")
     return Forecast(

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
+from functools import cache
 from pathlib import Path
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_PROCESSES = Path("/proc/self/ns/pid")
 
 
 def this_process() -> str:
-    """`host:pid`, and where Linux says so the moment it started: process numbers are used again."""
+    """`host/place:pid`, and where Linux says so the moment it started: process numbers are used again."""
     started = _started(os.getpid())
-    return f"{socket.gethostname()}:{os.getpid()}" + (f":{started}" if started else "")
+    return f"{_host()}:{os.getpid()}" + (f":{started}" if started else "")
 
 
 def is_gone(holder: str) -> bool:
-    """Only True if it is certain: a process of this machine that has ended. Elsewhere the lease decides.
+    """Only True if it is certain: a process that this one could see, and that has ended. Elsewhere the lease decides.
 
-    To be wrong here would cost work, not rows: the target lets one of two win.
+    To be wrong here would cost work, not rows (the target lets one of two win), but it could send an effect twice.
     """
     host, _, process = holder.partition(":")
     pid, _, started = process.partition(":")
-    if host != socket.gethostname() or not started or not pid.isdecimal() or _started(os.getpid()) is None:
+    if "/" not in host or host != _host() or not started or not pid.isdecimal():
         return False
     return _started(int(pid)) != started
+
+
+def _host() -> str:
+    place = _place()
+    return f"{socket.gethostname()}/{place}" if place else socket.gethostname()
+
+
+@cache
+def _place() -> str | None:
+    """Since when this machine runs, and whose process numbers ours is one of. A host's name says neither: two pods may
+    share one, and after a restart of the machine the same number means another process. None without Linux."""
+    try:
+        told = f"{_BOOT.read_text().strip()} {_PROCESSES.readlink()}"
+    except OSError:
+        return None
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
 
 
 def _started(pid: int) -> str | None:

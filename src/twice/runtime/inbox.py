@@ -63,3 +63,13 @@ class Inbox:
             return known is None
 
         return self._database.outlive(lambda: self._database.together(is_new, handle, SILENCE))
+
+    def forget(self, older_than: timedelta) -> int:
+        """Forget messages that were handled longer ago; how many. One of them that is delivered again is handled again:
+        keep them for longer than the sender redelivers. A second call finds none."""
+
+        def old() -> int:
+            with self._database.writing() as connection:
+                return messages.forget(connection, self.name, database_time(connection) - older_than)
+
+        return self._database.outlive(old)

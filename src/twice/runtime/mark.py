@@ -6,15 +6,17 @@ import uuid
 from dataclasses import dataclass, replace
 
 from twice.core.failpoints import Point, hit
+from twice.core.mark import mark_of, version_of
 from twice.core.ports import Lost, Target
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState
-from twice.core.since import CursorValue, Since, told
+from twice.core.since import Since, told
 from twice.core.task import Task
 from twice.core.token import Note
 from twice.core.write import AppendRows, Plan
-from twice.errors import Superseded, UsageError
+from twice.errors import DeclarationError, Superseded, UsageError
 from twice.runtime.attempt import reported
+from twice.runtime.kept_mark import kept_mark
 from twice.runtime.lease import beating, claim_slices
 from twice.runtime.plan import make_plan
 from twice.runtime.settle import Found, look
@@ -23,8 +25,9 @@ from twice.runtime.workshop import Trace, Workshop
 
 @dataclass(frozen=True)
 class Mark:
-    """`at` is None before the first publish; `version` is the token's, `table_version` the table's. Where it is not
-    `keyed`, rows that are read again come twice."""
+    """`at` is None before the first publish, and where nobody can say what the token means (`unclear` says why);
+    `version` is the token's, `table_version` the table's. Where it is not `keyed`, rows that are read again come
+    twice."""
 
     task: str
     cursor: str
@@ -33,6 +36,7 @@ class Mark:
     version: int
     table_version: int | None
     keyed: bool
+    unclear: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def show_mark(shop: Workshop, task: Task) -> Mark:
     target = shop.target_of(task.target, shop.engine.fresh())
     app = make_plan(shop.project.id, task, (scope.only,)).app_ids[0]
     published = target.published(task.target, (app,))
-    return _mark(task, scope, published.generations[app], published.version)
+    return _mark(shop, task, scope, published.generations[app], published.version)
 
 
 def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
@@ -60,7 +64,7 @@ def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
     loses. Dying in here has moved the mark or not; the next look records which.
     """
     scope = incremental(task)
-    aim = scope.version_of(scope.start if reset.to is None else scope.parse(reset.to))
+    aim = version_of(scope.start if reset.to is None else scope.parse(reset.to))
     plan = make_plan(shop.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
     claim = claim_slices(shop, task, plan, "reset", uuid.uuid4().hex, None)
@@ -68,14 +72,14 @@ def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
     with beating(shop, claim) as heartbeat, reported(shop, claim, trace):
         target = shop.target_of(task.target, shop.engine.fresh())
         found = look(shop, task, plan, target, claim.attempt)
-        before = _mark(task, scope, found.generations[scope.only.label], found.version)
+        before = _mark(shop, task, scope, found.generations[scope.only.label], found.version)
         _check_movable(task, before)
         if before.version == aim:
             shop.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is there already"))
             return before, before
         heartbeat.check(f"{task.name}[{scope.only.label}]")
-        version = _move(shop, task, target, plan, claim, found, aim, _story(scope, before, aim, reset))
-    return before, _mark(task, scope, aim, version)
+        version = _move(shop, task, target, plan, claim, found, aim, _story(before, aim, reset))
+    return before, _mark(shop, task, scope, aim, version)
 
 
 def incremental(task: Task) -> Since:
@@ -113,7 +117,7 @@ def _move(
 
 
 def _check_movable(task: Task, mark: Mark) -> None:
-    if mark.at is None:
+    if mark.version == 0:
         raise UsageError(
             "nothing is published yet, so there is no mark to reset",
             where=task.name,
@@ -122,16 +126,16 @@ def _check_movable(task: Task, mark: Mark) -> None:
         )
 
 
-def _story(scope: Since, before: Mark, aim: int, reset: Reset) -> str:
-    return f"mark reset from {before.at} to {_told(scope.mark_of(aim))} by {reset.by}: {reset.reason}"
+def _story(before: Mark, aim: int, reset: Reset) -> str:
+    at = "unknown" if before.at is None else before.at
+    return f"mark reset from {at} to {told(mark_of(aim))} by {reset.by}: {reset.reason}"
 
 
-def _mark(task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
+def _mark(shop: Workshop, task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
     keyed = not isinstance(task.write.compile(()), AppendRows)
-    return Mark(
-        task.name, scope.cursor, _told(scope.mark_of(version)), told(scope.start), version, table_version, keyed
-    )
-
-
-def _told(value: CursorValue | None) -> str | None:
-    return None if value is None else told(value)
+    found = Mark(task.name, scope.cursor, None, told(scope.start), version, table_version, keyed)
+    try:
+        mark = kept_mark(shop.ledger, task, scope, version)
+    except DeclarationError as error:
+        return replace(found, unclear=str(error))  # to say where it is, is the way out
+    return found if mark is None else replace(found, at=told(mark))

@@ -164,6 +164,11 @@ class WorkQueue:
         """A person's word: a dead letter is pending again, with all its attempts. False if it is none."""
         return self._writing(lambda connection, now: items.revive(connection, self.name, id, now))
 
+    def forget(self, older_than: timedelta) -> int:
+        """Forget items that were done longer ago; how many. One of them that is put again is done again: keep them for
+        longer than anybody puts an id again. Dead letters stay. A second call finds none."""
+        return self._writing(lambda connection, now: items.forget(connection, self.name, now - older_than))
+
     def counts(self) -> Mapping[ItemStatus, int]:
         """How many items there are, by status."""
         return self._reading(lambda connection: items.counts(connection, self.name))

@@ -26,9 +26,9 @@ def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
     """Close what the targets can decide, then what has lost its lease. A second call finds nothing to do.
 
     An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded
-    as published: its staged files are not touched before that is decided.
+    as published: its staged files are not touched before that is decided. The same for one that was given up before.
     """
-    before = shop.ledger.open_attempts()
+    before = (*shop.ledger.open_attempts(), *shop.ledger.undiscarded())
     collect_all(shop, session)
     for attempt in shop.ledger.open_attempts():
         if lease_ran_out(shop.ledger, attempt):
@@ -37,5 +37,7 @@ def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
     return tuple(
         Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)
         for attempt in before
-        if (after := shop.ledger.attempt(attempt.id)) is not None and not after.state.open
+        if (after := shop.ledger.attempt(attempt.id)) is not None
+        and not after.state.open
+        and after.state is not attempt.state
     )

@@ -11,6 +11,7 @@ from twice.core.retry import Failure, Retry, gives_up, judged, pause_after
 from twice.core.run import RunResult
 from twice.core.slice import WHOLE
 from twice.core.task import Task
+from twice.core.transience import Nature
 from twice.engine.causes import signs
 from twice.errors import Quarantined, TwiceError
 from twice.runtime.attempt import place
@@ -22,7 +23,8 @@ def retrying(shop: Workshop, task: Task, labels: Sequence[str], once: Callable[[
 
     Between two attempts nothing is held, so dying in a wait loses nothing: the next run begins at once, and looks.
     """
-    retry, began, number, attempt = task.policy.retry, shop.clock.monotonic(), 0, ""
+    retry, number, attempt = task.policy.retry, 0, ""
+    failed: float | None = None
     while True:
         number, before, attempt = number + 1, attempt, uuid.uuid4().hex
         try:
@@ -31,25 +33,28 @@ def retrying(shop: Workshop, task: Task, labels: Sequence[str], once: Callable[[
                 shop.ledger.release(before)
             return once(attempt)
         except TwiceError as error:
-            elapsed = timedelta(seconds=shop.clock.monotonic() - began)
+            now = shop.clock.monotonic()
+            failed = now if failed is None else failed
+            elapsed = timedelta(seconds=now - failed)
             failure = Failure(number, elapsed, judged(retry, signs(error)))
             pause = pause_after(retry, failure, shop.draw())
             if pause is None:
                 if gives_up(retry, failure, pause) and _set_aside(shop, attempt, retry, failure):
                     raise _last(task, labels, failure, error) from error
+                _tell_tries(error, failure)
                 raise
             _postpone(shop, attempt, retry, failure, pause)
         shop.pause(pause.total_seconds())
 
 
 def refuse_quarantined(shop: Workshop, task: Task, labels: Sequence[str]) -> None:
-    """Nobody but a person takes up a slice that every retry has failed on."""
+    """Nobody but a person takes up a slice that every retry has failed on by itself."""
     held = shop.ledger.quarantined(task.name)
     for label in labels:
         if label in held:
             raise Quarantined(
-                f"it is quarantined since {held[label]:%Y-%m-%d %H:%M:%S} UTC: every retry failed for a passing reason "
-                "that did not pass",
+                f"it is quarantined since {held[label]:%Y-%m-%d %H:%M:%S} UTC: every retry failed, and not for what "
+                "was away",
                 where=place(task.name, [label]),
                 now="This command changed nothing.",
                 fix=_what_to_do(task, label),
@@ -74,6 +79,12 @@ def _told(retry: Retry, failure: Failure) -> str:
         f"attempt {failure.number} of {retry.attempts} failed, {failure.judgement.nature.value} "
         f"({failure.judgement.why})"
     )
+
+
+def _tell_tries(error: TwiceError, failure: Failure) -> None:
+    if failure.number > 1 and failure.judgement.nature is Nature.TRANSIENT:
+        times = f"{failure.number} times in {failure.elapsed.total_seconds():.0f} s"
+        error.fix = f"{error.fix} (It was tried {times}; the next run tries again.)".strip()
 
 
 def _last(task: Task, labels: Sequence[str], failure: Failure, error: TwiceError) -> Quarantined:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from twice.core.project import Project
@@ -14,8 +14,9 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
-from twice.errors import TwiceError, UsageError
+from twice.errors import BeforeStart, TwiceError, UsageError
 from twice.runtime.run_task import run_task
+from twice.runtime.stale import Stale, stale_slices
 from twice.runtime.workshop import Workshop
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -23,12 +24,15 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """How one task of a chain ended: its results, or its error, or the failed task that it waits for."""
+    """How one task of a chain ended: its results, or its error, or the failed task that it waits for, or why it has
+    nothing to do with the chain's date. `stale`: slices of other dates that are not right, and were left."""
 
     task: str
     results: tuple[RunResult, ...] = ()
     error: TwiceError | None = None
     waits_for: str | None = None
+    left_out: str | None = None
+    stale: tuple[Stale, ...] = ()
 
 
 def run_slices(
@@ -92,6 +96,49 @@ def run_in_order(project: Project, run: Callable[[Task], tuple[RunResult, ...]])
         except TwiceError as error:
             ends[task.name] = TaskEnd(task.name, error=error.at(task.name))
     return tuple(ends.values())
+
+
+def run_all(shop: Workshop, date_: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
+    """Every task of a date, each after the tasks it reads from; and what reads a slice that the chain made again
+    (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is told, not made.
+
+    What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
+    """
+    slices, left_out = _of_date(shop.project, date_)
+    done: dict[str, set[str]] = {}
+
+    def run(task: Task) -> tuple[RunResult, ...]:
+        if task.name in left_out:
+            return ()
+        wanted = {each.label: each for each in _with_lookback(task, slices[task.name], "run")}
+        followed = stale_slices(shop.project, shop.ledger, task, due=done)
+        wanted.update({each.slice.label: each.slice for each in followed})
+        done[task.name] = set(wanted)
+        return _each(shop, task, tuple(sorted(wanted.values())), "run", wait)
+
+    ends = run_in_order(shop.project, run)
+    return tuple(replace(end, left_out=left_out.get(end.task), stale=_left(shop, end)) for end in ends)
+
+
+def _of_date(project: Project, date_: str | None) -> tuple[dict[str, tuple[Slice, ...]], dict[str, str]]:
+    """What each task does for the date, and the tasks that begin later, with the reason."""
+    slices: dict[str, tuple[Slice, ...]] = {}
+    later: dict[str, BeforeStart] = {}
+    for name, task in project.tasks.items():
+        try:
+            slices[name] = slices_of_day(task, date_)
+        except BeforeStart as error:
+            later[name] = error
+    if later and not slices:
+        raise next(iter(later.values()))
+    return slices, {name: error.what for name, error in later.items()}
+
+
+def _left(shop: Workshop, end: TaskEnd) -> tuple[Stale, ...]:
+    if end.error or end.waits_for:
+        return ()
+    task = shop.project.task(end.task)
+    return stale_slices(shop.project, shop.ledger, task, shop.code_hash(task))
 
 
 def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 from twice.core.audit import measures_of
 from twice.core.failpoints import Point, hit
-from twice.core.ports import Measured, Staged
+from twice.core.mark import version_of
+from twice.core.ports import PLAN, Measured, Staged
 from twice.core.record import TABLE, Facts, InputRecord, SliceRecord
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.since import Since, Window, told
@@ -16,15 +17,18 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import Kind
 from twice.errors import AuditFailed, EmptyRefused, StageMismatch, UsageError
-from twice.runtime.attempt import Attempt, Ready, discarding, ended, reported
+from twice.runtime.attempt import Attempt, Ready, discarding, ended, giving_back, reported
 from twice.runtime.audits import run_audits
-from twice.runtime.compute import Computed, Pins, compute, refuse_suspicions
+from twice.runtime.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
+from twice.runtime.correction import winning_ties
 from twice.runtime.decide import Decision, SliceState, decide, difference, rerun_of
 from twice.runtime.effects import speak
+from twice.runtime.kept_mark import kept_mark
 from twice.runtime.lease import Heartbeat, beating, claim_slices
 from twice.runtime.plan import make_plan
 from twice.runtime.publish import finish, publish
 from twice.runtime.retry import retrying
+from twice.runtime.seen import Seen, made_since
 from twice.runtime.settle import Found, look
 from twice.runtime.window import next_window
 from twice.runtime.workshop import Trace, Workshop
@@ -37,11 +41,16 @@ def run_task(
     kind: Kind = "run",
     wait: timedelta | None = None,
     silent: bool = False,
+    planned: Mapping[str, int] | None = None,
 ) -> RunResult:
     """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing.
-    Passing trouble is tried again by itself, as the task's policy says. `silent`: no effect speaks of it."""
+    Passing trouble is tried again by itself, as the task's policy says. `silent`: no effect speaks of it.
+    `planned`: the generations at which somebody decided on this run; a slice that moved on since was made since."""
     labels = tuple(slice_.label for slice_ in slices)
-    return retrying(shop, task, labels, lambda attempt: _run_once(shop, task, slices, kind, wait, silent, attempt))
+    seen = Seen(planned)
+    return retrying(
+        shop, task, labels, lambda attempt: _run_once(shop, task, slices, kind, wait, silent, seen, attempt)
+    )
 
 
 def _run_once(
@@ -51,6 +60,7 @@ def _run_once(
     kind: Kind,
     wait: timedelta | None,
     silent: bool,
+    seen: Seen,
     attempt_id: str,
 ) -> RunResult:
     trace = Trace(shop.clock)
@@ -58,13 +68,14 @@ def _run_once(
         refuse_kind(task, kind)
         plan = make_plan(shop.project.id, task, slices)
     hit(Point.AFTER_PLAN)
-    with trace.step("claim"):
+    with trace.step("claim"), giving_back(shop, attempt_id):
         claim = claim_slices(shop, task, plan, kind, attempt_id, wait)
-    hit(Point.AFTER_CLAIM)
-    with beating(shop, claim) as heartbeat, reported(shop, claim, trace), shop.session() as session:
-        target = shop.target_of(task.target, session)
-        attempt = Attempt(shop, task, plan, kind, claim, trace, session, target, silent=silent)
-        result = _run_claimed(attempt, heartbeat)
+    with reported(shop, claim, trace) as landing:
+        hit(Point.AFTER_CLAIM)
+        with beating(shop, claim) as heartbeat, shop.session() as session:
+            target = shop.target_of(task.target, session)
+            attempt = Attempt(shop, task, plan, kind, claim, trace, session, target, landing, silent=silent, seen=seen)
+            result = _run_claimed(attempt, heartbeat)
     return speak(attempt, result)
 
 
@@ -75,13 +86,18 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         found, window = _look(attempt, pins)
     if window is None and isinstance(attempt.task.scope, Since):
         return _nothing_new(attempt, found, attempt.task.scope)
+    moved = attempt.seen.moved(found.generations)
     hit(Point.AFTER_LOOK)
     with step("compute"):
         computed = compute(attempt.shop, attempt.task, attempt.plan, pins, window)
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
         return _unchanged(attempt, found, decision.why, _pinned(attempt, computed))
+    made = None if window else made_since(attempt.kind, moved, states(found, computed))
+    if made is not None:
+        return _unchanged(attempt, found, made)  # nobody has shown of which versions it is right
     refuse_suspicions(attempt.task, computed, attempt.where)
+    attempt.notes.extend(unsure_functions(computed))
     hit(Point.AFTER_COMPUTE)
     with step("stage"), discarding(attempt):
         ready = _stage(attempt, found, computed, decision.why, window)
@@ -128,7 +144,7 @@ def _look(attempt: Attempt, pins: Pins) -> tuple[Found, Window | None]:
         attempt.notes.extend(notes)
         if window is None:
             return found, None
-        aims = {label: scope.version_of(window.high)}
+        aims = {label: version_of(window.high)}
     attempt.shop.ledger.fix(attempt.claim, found.generations, aims)
     return replace(found, aims=aims), window
 
@@ -139,23 +155,31 @@ def _decide(attempt: Attempt, found: Found, computed: Computed, window: Window |
     known = states(found, computed)
     decision = decide(attempt.kind, rerun_of(attempt.task), known)
     if not decision.compute and not attempt.task.write.restatable:
-        changed = [reason for state in known if (reason := difference(state))]
+        changed = [reason for state in known if (reason := difference(state)) and _was_compared(attempt, state)]
         attempt.notes.extend(f"what was appended stays, although {reason}" for reason in changed[:1])
     return decision
+
+
+def _was_compared(attempt: Attempt, state: SliceState) -> bool:
+    """An earlier version of twice compared tables alone: what it published is not thereby of other inputs."""
+    if attempt.task.sql is not None or state.published is None or state.published.code != state.present.code:
+        return True
+    held = attempt.shop.ledger.inputs(attempt.task.name).get(state.label, ())
+    return any(record.kind in (PLAN, "rows") for record in held)
 
 
 def _nothing_new(attempt: Attempt, found: Found, scope: Since) -> RunResult:
     """The source has not moved beyond the mark. No table was written."""
     why = "the source has not moved beyond the mark"
     result = _unchanged(attempt, found, why)
-    mark = scope.mark_of(found.generations[scope.only.label])
+    mark = kept_mark(attempt.shop.ledger, attempt.task, scope, found.generations[scope.only.label])
     return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else told(mark))
 
 
 def states(found: Found, computed: Computed) -> list[SliceState]:
     """What is known of each slice, for `decide`."""
     return [
-        SliceState(label, generation, found.intentions[label], computed.intentions[label])
+        SliceState(label, generation, found.intentions[label], computed.intentions[label], computed.because.get(label))
         for label, generation in found.generations.items()
     ]
 
@@ -186,9 +210,10 @@ def _stage(attempt: Attempt, found: Found, computed: Computed, why: str, window:
     Dying in here leaves invisible files that carry the attempt's name, and the table as it was.
     """
     task = attempt.task
-    attempt.target.prepare(task.target, computed.shape, task.write.layout(task.scope), task.policy.evolve)
+    into = attempt.target.prepare(task.target, computed.shape, task.write.layout(task.scope), task.policy.evolve)
     observed = attempt.shop.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
-    staged = attempt.target.stage(task.target, observed.frame, attempt.plan, attempt.id, read_at=computed.read_at)
+    plan = winning_ties(attempt.shop, task, attempt.plan, attempt.kind, states(found, computed))
+    staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, read_at=computed.read_at, into=into)
     measured = observed.read()
     _verify(attempt, staged, measured)
     facts = Facts(

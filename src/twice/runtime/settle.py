@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from twice.core.mark import shown
 from twice.core.outbox import prepare
 from twice.core.ports import Published, Target
 from twice.core.record import AttemptRecord, Facts, RunRecord, SliceRecord
@@ -12,26 +14,30 @@ from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
 from twice.core.token import Intention
-from twice.core.write import Changes, Plan, ReplaceRows, UpsertRows
+from twice.core.write import Changes, Plan, UpsertRows
 from twice.ledgers.store import Ledger
+from twice.runtime.assign import assign_seen
+from twice.runtime.others import changed_by_others
+from twice.runtime.owners import refuse_taken
 from twice.runtime.workshop import Workshop
 
 
 @dataclass(frozen=True)
 class Found:
     """A look at the target: the table's version, each slice's generation and what it was published from.
-    `aims`: the generations to publish, once they are fixed."""
+    `aims`: the generations to publish, once they are fixed. `others`: the slices that others changed since."""
 
     version: int | None
     generations: Mapping[str, int]
     intentions: Mapping[str, Intention | None]
     notes: tuple[str, ...] = ()
     aims: Mapping[str, int] = field(default_factory=dict)
+    others: frozenset[str] = frozenset()
 
 
 def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | None = None) -> Found:
     """Ask the target what it holds; bring the ledger up to it. A second look changes nothing more. `mine` is the
-    attempt that looks: it settles others, never itself.
+    attempt that looks: it settles others, never itself. Raises TableTaken for a table that is another task's.
 
     Dying here leaves the ledger behind the target, which the next look finds again.
     """
@@ -39,6 +45,8 @@ def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | Non
     # Before the table: what was recorded then must be there, unless the table itself went back.
     recorded = shop.ledger.runs_of(task.name, tuple(labels.values()))
     published = target.published(task.target, plan.app_ids)
+    refuse_taken(shop.project.id, task, published.owners)
+    recorded = assign_seen(shop, task, target, labels, published, recorded)
     notes = settle_passed(shop, task, target, labels, published, mine)
     generations = {label: published.generations[app] for app, label in labels.items()}
     for label, generation in generations.items():
@@ -47,11 +55,11 @@ def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | Non
             notes.append(_went_back(shop, task, label, held, generation))
     known = shop.ledger.runs_of(task.name, tuple(generations))
     intentions = {
-        label: _catch_up(shop, task, target, app, label, generations[label], published.version, known.get(label))
+        label: _catch_up(shop, task, target, app, label, generations[label], known.get(label))
         for app, label in labels.items()
     }
-    notes += _changed_by_others(shop, task, target, plan)
-    return Found(published.version, generations, intentions, tuple(notes))
+    others = changed_by_others(shop, task, target, plan)
+    return Found(published.version, generations, intentions, (*notes, *others.notes), others=others.labels)
 
 
 def settle_passed(
@@ -62,32 +70,42 @@ def settle_passed(
     published: Published,
     mine: str | None = None,
 ) -> list[str]:
-    """Close the open attempts whose generation the target has passed: they landed, or they must lose.
+    """Close the open attempts whose generation the target has passed: they landed, or they must lose. The same for
+    those that were given up with rows still staged: a process thought dead may land after that.
 
     An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One that died
     before its look and lost its lease knew no generation and staged nothing; if it wakes, the ledger stops it.
     """
     notes: list[str] = []
     apps = {label: app for app, label in labels.items()}
-    for attempt in shop.ledger.open_attempts(task.name, tuple(apps)):
+    for attempt in _undecided(shop.ledger, task.name, tuple(apps)):
         if attempt.id == mine:
             continue
         passed = passed_at(attempt, {label: published.generations[app] for label, app in apps.items()})
         if passed is None:
-            if never_looked(attempt) and lease_ran_out(shop.ledger, attempt):
+            if attempt.state.open and never_looked(attempt) and lease_ran_out(shop.ledger, attempt):
                 shop.ledger.abandon_unlooked(attempt.id)
             continue
         label, generation = passed
         note = target.provenance(task.target, apps[label], generation)
         if note is not None and note.attempt == attempt.id:
-            record_landed(shop, attempt, published.version, note.changes)
+            record_landed(shop, attempt, note.version, note.changes)
             if isinstance(task.write.compile(()), UpsertRows):
-                # What it had staged and did not need: it died before it could tidy up.
-                target.discard(task.target, attempt.id, (WHOLE,))
+                # What it had staged and did not need: it died before it could tidy up. VACUUM has what stays.
+                with suppress(Exception):
+                    target.discard(task.target, attempt.id, (WHOLE,))
             notes.append(f"attempt {attempt.id[:8]} had published without reporting back; it is recorded now")
         else:
             shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
     return notes
+
+
+def _undecided(ledger: Ledger, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
+    """Attempts on these slices that may have landed without a word, oldest first: the open ones, and those closed
+    without a publish whose staged rows were never deleted."""
+    wanted = set(labels)
+    given_up = (a for a in ledger.undiscarded(task) if any(slice_.label in wanted for slice_ in a.slices))
+    return sorted((*ledger.open_attempts(task, labels), *given_up), key=lambda attempt: attempt.fence)
 
 
 def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[str, int] | None:
@@ -132,7 +150,7 @@ def _generation(run: RunRecord | None) -> int:
 def _went_back(shop: Workshop, task: Task, label: str, recorded: int, generation: int) -> str:
     shop.ledger.forget(task.name, label)
     return (
-        f"the table holds generation {generation} of {label} where {recorded} was published: "
+        f"the table holds {shown(generation)} of {label} where {shown(recorded)} was published: "
         "it was recreated, or replaced by an older copy"
     )
 
@@ -144,17 +162,22 @@ def _catch_up(
     app: str,
     label: str,
     generation: int,
-    version: int | None,
     known: RunRecord | None,
 ) -> Intention | None:
-    """The intention the slice was published with; the ledger learns what it did not know."""
+    """The intention the slice was published with; the ledger learns what it did not know. At which version is asked of
+    the commit itself: what others did after it must stay in sight."""
     if known is not None and known.generation == generation:
         return known.intention
     if not generation:
         return None
     note = target.provenance(task.target, app, generation)
     intention = note.intentions.get(app) if note else None
-    attempt = note.attempt if note else None
+    attempt, version = (note.attempt, note.version) if note else (None, None)
+    ours = shop.ledger.attempt(attempt) if attempt else None
+    if ours is not None and ours.task == task.name and not never_looked(ours):
+        # Written off, its rows deleted as far as anybody knew, and there it is: what it has to say is said.
+        record_landed(shop, ours, version, note.changes if note else None)
+        return intention
     forget_effects(shop, task, {label: generation})
     shop.ledger.adopt(task.name, label, generation=generation, attempt=attempt, intention=intention, version=version)
     return intention
@@ -164,30 +187,12 @@ def forget_effects(shop: Workshop, task: Task, generations: Mapping[str, int]) -
     """What was said of slices whose publish this ledger did not see, nobody knows: it is not said again. Before they
     are adopted: dying in between leaves the rest to the next look."""
     unknown = [
-        prepare(shop.project.id, task.first_name, effect, label, generation, None)
+        prepare(shop.ledger.home.whose(task.name), task.first_name, effect, label, generation, None)
         for label, generation in generations.items()
         for effect in task.effects
     ]
     if unknown:
         shop.ledger.outbox.remember_unknown(task.name, unknown)
-
-
-def _changed_by_others(shop: Workshop, task: Task, target: Target, plan: Plan) -> list[str]:
-    """twice cannot keep other writers away; it can say what they did since the slices were published."""
-    if not isinstance(plan.write, ReplaceRows):
-        return []  # only a replaced slice owns its rows
-    runs = shop.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
-    known = {label: run.version for label, run in runs.items() if run.generation and run.version is not None}
-    mine = [slice_ for slice_ in plan.slices if slice_.label in known]
-    # One question for all of them: hardly ever is there anything to tell apart.
-    if not mine or not target.foreign(task.target, min(known.values()), mine):
-        return []
-    return [
-        f"{slice_.label} was changed by others in version {change.version} ({change.operation}); "
-        f"to put it right: twice restate {task.name} --date {slice_.label}"
-        for slice_ in mine
-        for change in target.foreign(task.target, known[slice_.label], [slice_])
-    ]
 
 
 def remembered(shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int) -> Intention | None:

@@ -1,26 +1,34 @@
 """How do many slices stand? From the ledger and the inputs' logs, without building a plan for each.
 
 The answer is `decide`'s, as for a run; only what the inputs of now are is read from what their tables' commits
-touched since. In doubt a slice counts as stale: its run looks closer.
+touched since. What a slice hangs on beside its tables (files, the constants of its plan, functions) no log tells: the
+plan of one slice is built for it, and stands for all, since a function that does not ask for the run cannot tell one
+slice from another. Where it does ask, or where the one does not agree, each slice's own plan is built, as a run would.
+In doubt a slice counts as stale: its run looks closer.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from twice.core.backfill import PlannedSlice
-from twice.core.ports import Span, Touched
+from twice.core.lineage import changed_beside
+from twice.core.ports import Leaf, Span, Touched
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
 from twice.core.task import Read, TableName, Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Intention, app_id
-from twice.runtime.decide import SliceState, decide, rerun_of
+from twice.errors import TwiceError
+from twice.runtime.compute import Computed, Pins, compute
+from twice.runtime.decide import SliceState, decide, difference, rerun_of
+from twice.runtime.owners import refuse_taken
+from twice.runtime.plan import make_plan
 from twice.runtime.workshop import Workshop
 
 _HARMLESS = frozenset({"literal", "rows"})
@@ -31,17 +39,24 @@ _INSTANT = timedelta(microseconds=1)
 def standings(shop: Workshop, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's standing and why, in the order given. Reads only."""
     apps = [app_id(shop.project.id, task.first_name, slice_.label) for slice_ in slices]
-    generations = shop.target_of(task.target, session).published(task.target, apps).generations
+    published = shop.target_of(task.target, session).published(task.target, apps)
+    refuse_taken(shop.project.id, task, published.owners)
+    generations = published.generations
     runs = {run.label: run for run in shop.ledger.runs(task.name)}
     held = shop.ledger.inputs(task.name)
     changes = _changes(shop, task, slices, held, session)
+    looks, tables = _Looks(shop, task), _tables(changes)
     code = shop.code_hash(task)
     found = []
     for slice_, app in zip(slices, apps, strict=True):
         run, generation = runs.get(slice_.label), generations[app]
         if run is not None and run.generation != generation:
             run = replace(run, intention=None)  # the table knows better, and nobody remembers its inputs
-        reason = _reason(changes, slice_, held.get(slice_.label, ())) if generation else None
+        told = held.get(slice_.label, ())
+        reason = _reason(changes, slice_, told) if generation else None
+        intention = run.intention if run is not None and generation and reason is None else None
+        if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
+            reason = looks.reason(slice_, _beside(told, tables), intention, tables)
         found.append(_standing(task, slice_, generation, run, code, reason))
     return tuple(found)
 
@@ -85,27 +100,60 @@ def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence
     pinned = {record.name: record.version for record in held if record.kind == TABLE}
     if not pinned:
         return "nobody remembers which versions of its inputs it read"
-    known = set()
     for table, version in sorted(pinned.items()):
         change = changes.get(table)
         if change is None or version is None:
             return f"its input {table} cannot be compared"
-        known.add(change.leaf)
         if change.newest.get(slice_.label, -1) > version or (change.lost and version < change.since):
             return f"its input {table} changed since version {version}"
-    return _unlogged(held, known)
+    unversioned = [record for record in held if record.kind != TABLE and record.identity is None]
+    leaves = [Leaf(record.kind, record.name, None) for record in unversioned]
+    return (changed_beside(leaves, ()) or "an input has no version to compare") if unversioned else None
 
 
-def _unlogged(held: Sequence[InputRecord], known: set[str]) -> str | None:
-    """A leaf that belongs to none of the pinned tables: no log tells of its changes."""
-    for record in held:
-        if record.kind in _HARMLESS or record.kind == TABLE:
-            continue
-        if record.identity is None:
-            return "an input has no version to compare"
-        if record.name not in known:
-            return f"it reads {record.name}, whose changes no log tells"
-    return None
+def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:
+    """What a plan's leaves call the tables whose logs were read."""
+    return frozenset(change.leaf for change in changes.values() if change is not None)
+
+
+def _beside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> frozenset[tuple[str, str | None]]:
+    """The leaves that belong to none of the pinned tables: no log tells of their changes."""
+    return frozenset(
+        (leaf.kind, leaf.identity)
+        for leaf in leaves
+        if leaf.kind not in _HARMLESS and leaf.kind != TABLE and leaf.name not in tables
+    )
+
+
+class _Looks:
+    """What slices hang on beside their tables, from plans that are built when they are asked for."""
+
+    def __init__(self, shop: Workshop, task: Task) -> None:
+        self._shop, self._task = shop, task
+        self._one: Computed | None = None
+
+    def reason(
+        self, slice_: Slice, beside: frozenset[tuple[str, str | None]], published: Intention, tables: frozenset[str]
+    ) -> str | None:
+        """Why a slice, whose tables are as they were, is stale all the same; None if it is not."""
+        if not beside:
+            return None
+        try:
+            if not self._task.wants_run:
+                self._one = self._one or self._computed(slice_)
+                (leaves,) = self._one.leaves.values()
+                if _beside(leaves, tables) == beside:
+                    return None
+            computed = self._computed(slice_)
+        except TwiceError as error:
+            return f"its plan cannot be made now: {error.what}"
+        present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
+        return difference(SliceState(slice_.label, 1, published, present, because))
+
+    def _computed(self, slice_: Slice) -> Computed:
+        plan = make_plan(self._shop.project.id, self._task, (slice_,))
+        with self._shop.session() as session:
+            return compute(self._shop, self._task, plan, Pins(self._shop, session))
 
 
 def _changes(

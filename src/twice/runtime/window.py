@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from twice.core.ports import Frame
-from twice.core.since import Since, Window
+from twice.core.since import Since, Window, told
 from twice.core.task import Task
 from twice.core.write import AppendRows
 from twice.runtime.compute import Pins
+from twice.runtime.kept_mark import frozen_bound, kept_mark
 from twice.runtime.workshop import Workshop
 
 
@@ -18,18 +19,20 @@ def next_window(shop: Workshop, task: Task, version: int, pins: Pins) -> tuple[W
     """
     scope = task.scope
     assert isinstance(scope, Since), task.name
+    mark = kept_mark(shop.ledger, task, scope, version)
+    low = scope.start if mark is None else mark
     name, frame = _source(task, scope, pins)
     newest, nulls = shop.engine.newest(frame, scope.cursor)
-    notes = (f"{nulls:,} rows of {name} have no {scope.cursor}: they are never read",) if nulls else ()
+    notes: tuple[str, ...] = (f"{nulls:,} rows of {name} have no {scope.cursor}: they are never read",) if nulls else ()
     if newest is None:
         return None, notes
     high = scope.held_back(newest)
-    low = scope.mark_of(version) or scope.start
+    if low < scope.start:  # type: ignore[operator]
+        notes += (f"initial={scope.initial} is later than the mark: it goes on from the mark {told(low)}",)
     more = False
-    frozen = shop.ledger.frozen_aim(task.name, scope.only.label, version)
+    frozen = frozen_bound(shop.ledger, task, scope, version)
     if frozen is not None:
-        kept = scope.mark_of(frozen) or high
-        more, high = kept < high, min(high, kept)  # type: ignore[operator]
+        more, high = frozen < high, min(high, frozen)  # type: ignore[operator]
     # Keyed writes read the rows of the mark's own stamp again: one that arrived late is not lost, and the key makes
     # the others harmless. Without a key they are left to the next run, so that none comes twice.
     closed = not isinstance(task.write.compile(()), AppendRows)

@@ -13,11 +13,13 @@ from datetime import timedelta
 
 from twice.core.backfill import PlannedSlice, neighbours
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
+from twice.core.retry import judged
 from twice.core.run import Outcome, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import Kind
+from twice.core.transience import CANCELLED, Nature
 from twice.engine.causes import JVM_GONE, signs
 from twice.errors import EnvironmentProblem, Quarantined, RunError, TwiceError
 from twice.ledgers.backfills import Backfills
@@ -33,7 +35,8 @@ POLL = 0.5
 
 @dataclass(frozen=True)
 class Event:
-    """Something to tell about a batch: it was `done`, it `failed`, or it was `split` to isolate what fails."""
+    """Something to tell about a batch: it was `done`, it `failed`, it was `split` to isolate what fails, or it was
+    `taken over` by another worker, whose word counts, while this one was silent for too long."""
 
     kind: str
     claim: BatchClaim
@@ -85,9 +88,13 @@ def _in_threads(shop: Workshop, name: str, tell: Tell, stop: Stop, parallel: int
     threads = [threading.Thread(target=turn, name=f"twice-worker-{at}", daemon=True) for at in range(parallel)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        while thread.is_alive():  # in short waits: a thread that only joins hears no Ctrl-C
-            thread.join(POLL)
+    try:
+        for thread in threads:
+            while thread.is_alive():  # in short waits: a thread that only joins hears no Ctrl-C
+                thread.join(POLL)
+    except KeyboardInterrupt:
+        stop.asked.set()
+        raise
     if failures:
         raise failures[0]
 
@@ -97,7 +104,7 @@ def _take_turns(shop: Workshop, name: str, tell: Tell, stop: Stop) -> None:
     while not stop():
         claim = book.claim(name, shop.holder, shop.lease)
         if claim is not None:
-            tell(_work_on(shop, book, claim))
+            tell(_work_on(shop, book, claim, stop))
             continue
         record = book.record(name)
         if record is None or record.state is not BackfillState.RUNNING or not record.open:
@@ -113,7 +120,7 @@ def _freed(book: Backfills, name: str) -> bool:
     return any(freed)
 
 
-def _work_on(shop: Workshop, book: Backfills, claim: BatchClaim) -> Event:
+def _work_on(shop: Workshop, book: Backfills, claim: BatchClaim, stop: Stop) -> Event:
     """Dying in here leaves a claim that runs out and slices that are published or not: the next worker looks."""
     began = shop.clock.monotonic()
     try:
@@ -121,18 +128,18 @@ def _work_on(shop: Workshop, book: Backfills, claim: BatchClaim) -> Event:
             ends = _make_right(shop, claim)
     except TwiceError as error:
         took = shop.clock.monotonic() - began
-        if isinstance(error.__cause__, KeyboardInterrupt):
+        if isinstance(error.__cause__, KeyboardInterrupt) or (stop() and _was_stopped(error)):
             book.release(claim)
             raise KeyboardInterrupt from error
         if _is_of_this_process(error):
             book.release(claim)
             raise
-        # What every retry failed on for a passing reason is not for one of its slices to explain.
-        if len(claim.slices) > 1 and not isinstance(error, Quarantined):
-            book.split(claim)
-            return Event("split", claim, took, error=error)
-        book.failed(claim, error.details(), took)
-        return Event("failed", claim, took, error=error)
+        # What every retry failed on because it was away is not for one of its slices to explain.
+        split = len(claim.slices) > 1 and not isinstance(error, Quarantined) and not _passes(shop, claim, error)
+        mine = book.split(claim) if split else book.failed(claim, error.details(), took)
+        if not mine:
+            return Event("taken over", claim, took, error=error)
+        return Event("split" if split else "failed", claim, took, error=error)
     except (Exception, KeyboardInterrupt):
         book.release(claim)
         raise
@@ -148,6 +155,16 @@ def _is_of_this_process(error: TwiceError) -> bool:
     return any(JVM_GONE.classes[0] in each.classes for each in signs(error))
 
 
+def _was_stopped(error: TwiceError) -> bool:
+    """Its jobs were cancelled: the signal went to the main thread, and this is what another thread hears of it."""
+    return any(each.condition in CANCELLED for each in signs(error))
+
+
+def _passes(shop: Workshop, claim: BatchClaim, error: TwiceError) -> bool:
+    task = shop.project.tasks.get(claim.task)
+    return task is not None and judged(task.policy.retry, signs(error)).nature is Nature.TRANSIENT
+
+
 def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:
     task = shop.project.tasks.get(claim.task)
     if task is None:
@@ -158,12 +175,16 @@ def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:
         )
     planned = {slice_named(task.scope, slice_.label): slice_ for slice_ in claim.slices}
     left: tuple[Slice, ...] = tuple(planned)
-    ends: list[SliceEnd] = []
-    if claim.kind == "restate" or len(planned) > 1:
-        left, ends = _not_made_since(shop, task, planned, claim.kind)
-    for group in neighbours(left, len(left) or 1):
-        ends += _run(shop, task, group, claim)
-    return tuple(sorted(ends, key=lambda end: end.label))
+    ends: dict[str, SliceEnd] = {}
+    while left:
+        todo, made = left, list[SliceEnd]()
+        if claim.kind == "restate" or len(planned) > 1:
+            todo, made = _not_made_since(shop, task, {slice_: planned[slice_] for slice_ in left}, claim.kind)
+        for group in neighbours(todo, len(todo) or 1):
+            made += _run(shop, task, group, claim)
+        ends.update((end.label, end) for end in made)
+        left = tuple(slice_ for slice_ in left if slice_.label not in ends)
+    return tuple(sorted(ends.values(), key=lambda end: end.label))
 
 
 def _not_made_since(
@@ -187,22 +208,37 @@ def _not_made_since(
 
 
 def _run(shop: Workshop, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
+    """Not every slice has an end if somebody moved one of them first: those that nobody moved are still to be made."""
+    planned = {slice_.label: slice_.generation for slice_ in claim.slices if slice_.standing != "downstream"}
     before = shop.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
     # A plain run of the same slice, or a dead worker's lease on it, is waited for.
     wait = shop.lease + timedelta(seconds=10)
-    result = run_task(shop, task, slices, claim.kind, wait, claim.silent)
+    # What a slice below was at when the plan was made tells nothing: what it reads is made later.
+    result = run_task(shop, task, slices, claim.kind, wait, claim.silent, planned)
     old = {label: run.fingerprint for label, run in before.items() if run.generation and run.fingerprint}
     made = {slice_.label: slice_.fingerprint for slice_ in result.slices}
     changed = [s for s in slices if s.label in old and old[s.label] != made[s.label]]
     compared = _sums(shop, task, changed, result) if claim.kind == "restate" else {}
+    left = _not_moved(result, planned) if claim.kind == "restate" else set()
     ends = []
     for end in result.slices:
+        if end.label in left:
+            continue
         comparison = None
         if claim.kind == "restate" and end.label in old and end.rows is not None:
-            same = end.fingerprint == old[end.label]
+            same = end.fingerprint == old[end.label] and not end.put_back
             comparison = Comparison(same, before[end.label].rows, end.rows, compared.get(end.label, {}))
         ends.append(SliceEnd(end.label, result.outcome.value, end.rows, end.fingerprint, comparison))
     return ends
+
+
+def _not_moved(result: RunResult, planned: Mapping[str, int]) -> set[str]:
+    """The slices of a lost restatement that are as the plan saw them. None of them, if that is all: whoever won has
+    taken the table back to where it was, and the next round would find nothing else."""
+    if result.outcome not in (Outcome.ALREADY, Outcome.UNKNOWN):
+        return set()
+    left = {slice_.label for slice_ in result.slices if slice_.generation <= planned.get(slice_.label, -1)}
+    return left if len(left) < len(result.slices) else set()
 
 
 def _sums(

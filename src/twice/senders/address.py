@@ -14,6 +14,13 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 """IPv4 addresses behind a translator, written as IPv6."""
+_HANDED_OUT = ipaddress.ip_network("2000::/3")
+"""All of IPv6 that was ever given to be reached by everybody. What lies outside of it is some network's own."""
+_FOR_DOCUMENTS = ipaddress.ip_network("3fff::/20")
+_ISATAP = (0x00005EFE, 0x02005EFE)
+
+_AMBIGUOUS = "ßς\u200c\u200d"
+"""The two standards for international names make another host of a name with one of these."""
 
 
 class Blocked(Exception):
@@ -27,10 +34,19 @@ class Allowed:
     entries: tuple[str, ...] = ()
 
     def name(self, host: str) -> bool:
-        return host.lower().rstrip(".") in {entry.lower() for entry in self.entries} or self._literal(host)
+        return ascii_host(host) in self._names() or self._literal(host)
 
     def address(self, address: Address) -> bool:
         return any(address in network for network in self._networks())
+
+    def _names(self) -> set[str]:
+        found = set()
+        for entry in self.entries:
+            try:
+                found.add(ascii_host(entry))
+            except ValueError:
+                continue  # nothing that could be connected to is named so
+        return found
 
     def _literal(self, host: str) -> bool:
         try:
@@ -49,6 +65,21 @@ class Allowed:
 
 
 PUBLIC_ONLY = Allowed()
+
+
+def ascii_host(host: str) -> str:
+    """A host's name as the network knows it: `münchen.example` is `xn--mnchen-3ya.example`. ValueError for one that is
+    none, or may be two."""
+    name = host.lower().rstrip(".")
+    if name.isascii():
+        return name
+    for character in _AMBIGUOUS:
+        if character in name:
+            raise ValueError(
+                f"the host {name} has the character {character!r}, which two standards read as two different hosts; "
+                "write it in the form that begins with xn--"
+            )
+    return name.encode("idna").decode("ascii")
 
 
 def addresses_of(host: str, port: int, allowed: Allowed) -> tuple[str, ...]:
@@ -71,11 +102,17 @@ def _check(addresses: Sequence[str], allowed: Allowed) -> None:
 def is_public(address: Address) -> bool:
     """Not this machine, not a private network, not a cloud's metadata service, in whatever disguise."""
     if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and address in _TRANSLATED:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        inner = _inside(address)
         if inner is not None:
             return is_public(inner)
-        if address.teredo is not None:
+        if address not in _HANDED_OUT or address in _FOR_DOCUMENTS or address.teredo is not None:
             return False
     return address.is_global and not address.is_multicast
+
+
+def _inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that this one leads to, where it is only another way to write it."""
+    inner = address.ipv4_mapped or address.sixtofour
+    if inner is None and (address in _TRANSLATED or int(address) >> 32 & 0xFFFFFFFF in _ISATAP):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return inner

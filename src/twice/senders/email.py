@@ -18,7 +18,7 @@ from twice.core.effect import Effect, Message, Result, rendered
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import Letter, NotLeaving
 from twice.errors import DeclarationError
-from twice.senders.address import PUBLIC_ONLY, Allowed
+from twice.senders.address import PUBLIC_ONLY, Allowed, ascii_host
 from twice.senders.veil import Veil
 
 SECONDS = 30.0
@@ -87,13 +87,17 @@ class EmailSender:
         parts = urlsplit(server)
         if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
             raise DeclarationError("effects.smtp is no smtp:// or smtps:// URL", fix=_SHAPE)
+        try:
+            host = ascii_host(parts.hostname)
+        except ValueError as error:
+            raise DeclarationError(f"effects.smtp names no mail server: {error}", fix=_SHAPE) from None
         context = ssl.create_default_context(cafile=self.certificates)
         if parts.scheme == "smtps":
-            smtp: smtplib.SMTP = smtplib.SMTP_SSL(parts.hostname, parts.port or 465, timeout=SECONDS, context=context)
+            smtp: smtplib.SMTP = smtplib.SMTP_SSL(host, parts.port or 465, timeout=SECONDS, context=context)
         else:
-            smtp = smtplib.SMTP(parts.hostname, parts.port or 587, timeout=SECONDS)
+            smtp = smtplib.SMTP(host, parts.port or 587, timeout=SECONDS)
         try:
-            if parts.scheme == "smtp" and not self.allowed.name(parts.hostname):
+            if parts.scheme == "smtp" and not self.allowed.name(host):
                 smtp.starttls(context=context)
             smtp.ehlo_or_helo_if_needed()
             if parts.username is not None:

@@ -22,7 +22,7 @@ import httpcore
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import NotLeaving
 from twice.core.transience import Nature, of_status
-from twice.senders.address import PUBLIC_ONLY, Allowed, Blocked, addresses_of
+from twice.senders.address import PUBLIC_ONLY, Allowed, Blocked, addresses_of, ascii_host
 from twice.senders.veil import Veil
 
 CONNECT_SECONDS = 10.0
@@ -62,13 +62,16 @@ class Http:
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], leaving: Leaving, veil: Veil) -> Reply | Answer:
         """The receiver's reply, or what it means that there is none."""
-        parts = urlsplit(url)
-        refused = self._refused(parts)
+        try:
+            parts = urlsplit(url)
+            refused, host = self._refused(parts), _host(parts)
+        except ValueError as error:  # a name or an address that is none
+            return Refused(veil.over(f"it cannot be sent: {error}"), for_good=True)
         if refused is not None:
             return refused
         line = _Line(self.allowed, time.monotonic() + self.seconds, leaving)
         sent = {
-            "Host": _host(parts),
+            "Host": host,
             "User-Agent": "twice",
             "Accept": "*/*",
             "Connection": "close",
@@ -100,7 +103,7 @@ class Http:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         place = httpcore.URL(
             scheme=parts.scheme.encode(),
-            host=(parts.hostname or "").encode("idna"),
+            host=ascii_host(parts.hostname or "").encode("ascii"),
             port=parts.port,
             target=target.encode("utf-8"),
         )
@@ -217,7 +220,10 @@ def _beginning(chunks: Iterable[bytes]) -> str:
 
 
 def _host(parts: SplitResult) -> str:
-    return parts.netloc.rpartition("@")[2].encode("idna" if parts.netloc.isascii() else "utf-8").decode("ascii")
+    """With its port, as it was written; the name as the network knows it."""
+    name = ascii_host(parts.hostname or "")
+    written = f"[{name}]" if ":" in name else name
+    return written if parts.port is None else f"{written}:{parts.port}"
 
 
 def _credentials(parts: SplitResult) -> dict[str, str]:

@@ -30,17 +30,22 @@ def key_of(names: Sequence[str], verb: UpsertRows) -> Callable[[Row], Row]:
     return lambda row: tuple(row[place] for place in at)
 
 
-def survivors(rows: Iterable[Row], names: Sequence[str], verb: UpsertRows) -> tuple[Row, ...]:
-    """One row of each key, the same whatever order the rows come in."""
+def survivors(rows: Iterable[Row], names: Sequence[str], verb: UpsertRows) -> tuple[tuple[Row, ...], int]:
+    """One row of each key, the same whatever order the rows come in; and how many of them won a tie."""
     key, rank = key_of(names, verb), _rank(names, verb)
-    best: dict[Row, Row] = {}
+    given: dict[Row, list[Row]] = {}
     for row in rows:
         if verb.null_keys == "refuse" and None in key(row):
             raise null_key(verb)
-        held = best.get(key(row))
-        if held is None or (rank(row), repr(row)) > (rank(held), repr(held)):
-            best[key(row)] = row
-    return tuple(best.values())
+        given.setdefault(key(row), []).append(row)
+    best = {value: max(some, key=lambda row: (rank(row), content(row))) for value, some in given.items()}
+    ties = sum(any(rank(row) == rank(best[at]) and row != best[at] for row in some) for at, some in given.items())
+    return tuple(best.values()), 0 if verb.newest_by is None else ties
+
+
+def content(row: Row) -> str:
+    """What decides between rows that are equally new: any total order, the same in a batch and between two."""
+    return repr(row)
 
 
 def upsert(
@@ -52,7 +57,7 @@ def upsert(
     counts = Counter(key(row) for row in there)
     if any(counts[key(row)] > 1 for row in staged):
         raise several_of_a_key(verb)
-    inserted, updated, unchanged, older, differing = [], [], 0, 0, 0
+    inserted, updated, unchanged, older, differing, ties = [], [], 0, 0, 0, 0
     for row in staged:
         old = held.get(key(row))
         if old is None:
@@ -61,13 +66,16 @@ def upsert(
             unchanged += 1
         elif verb.insert_only:
             differing += 1
-        elif rank(row) < rank(old):
-            older += 1
         else:
-            updated.append(row)
+            tied = verb.newest_by is not None and rank(row) == rank(old)
+            ties += tied
+            if rank(row) < rank(old) or (tied and not verb.wins_ties and content(row) < content(old)):
+                older += 1
+            else:
+                updated.append(row)
     given = {key(row) for row in staged}
     missing = [key(row) for row in there if verb.delete_missing and owned(row) and key(row) not in given]
-    changes = Changes(len(inserted), len(updated), unchanged, 0, len(missing), older, differing)
+    changes = Changes(len(inserted), len(updated), unchanged, 0, len(missing), older, differing, ties)
     return Upserted((*inserted, *updated), frozenset((*(key(row) for row in updated), *missing)), changes)
 
 

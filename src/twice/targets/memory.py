@@ -9,21 +9,24 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
 from twice.core.failpoints import Point, hit
-from twice.core.ports import Column, Foreign, Held, Landed, Lost, Published, Shape, Span, Staged, Touched
+from twice.core.interruption import uninterrupted
+from twice.core.owner import Ownership, ownership
+from twice.core.ports import Column, Foreign, Held, Landed, Lost, Prepared, Published, Shape, Span, Staged, Touched
 from twice.core.slice import Slice, SliceValue, labels_of
 from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
 from twice.core.token import Note
 from twice.core.write import AppendRows, Changes, Layout, Plan, ReplaceRows, UpsertRows
-from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, StageMismatch
+from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, StageLost, StageMismatch
 from twice.targets.grain import as_utc, check_grain, check_partitioning, check_values, grain_mark
 from twice.targets.keyed import key_of, survivors, upsert
-from twice.targets.schema import check_fit, check_named, check_names, drift
+from twice.targets.schema import check_fit, check_named, intended
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,6 @@ class _Table:
     shape: Shape
     mark: str | None
     versions: list[_Version]
-    staged: dict[str, tuple[_File, ...]] = field(default_factory=dict)
 
     @property
     def latest(self) -> tuple[int, _Version]:
@@ -81,39 +83,52 @@ class _Table:
         return len(versions) - 1, versions[-1]
 
 
+@dataclass(frozen=True)
+class _Intent:
+    """A table as a commit will leave it: made (`before` is None), with more columns, or as it is."""
+
+    shape: Shape
+    mark: str | None
+    before: Shape | None
+
+
+@dataclass(frozen=True)
+class _Stage:
+    files: tuple[_File, ...]
+    read_at: int | None
+    into: _Intent
+
+
 class MemoryTarget:
     def __init__(self) -> None:
         self._tables: dict[str, _Table] = {}
+        self._staged: dict[tuple[str, str], tuple[_File, ...]] = {}
+        """By table and attempt."""
         self._lock = threading.RLock()
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Shape:
-        """Dying here leaves no table, or an empty one."""
-        check_names(shape)
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+        """Only looks. Dying here leaves everything as it was."""
         slice_column = layout.slice_column
         with self._lock:
             held = self._tables.get(table.name)
+            columns = intended(shape, None if held is None else held.shape, evolve)
             if held is None:
-                partitioned_by = _partition_column(shape, slice_column)
                 mark = None if slice_column is None else grain_mark(slice_column)
-                held = _Table(Shape(shape.columns, partitioned_by), mark, [_Version()])
-                self._tables[table.name] = held
-                return held.shape
-            if not layout.any_partitions:
-                _check_partitions(table, held, slice_column)
-            found = drift(shape, held.shape)
-            if evolve and found.only_new:
-                held.shape = Shape((*held.shape.columns, *found.new), held.shape.partitioned_by)
-                held.versions.append(replace(held.versions[-1], note=None))
-            check_fit(shape, held.shape)
-            check_named(table.name, held.shape, layout)
-            return held.shape
+                into = _Intent(Shape(columns, _partition_column(shape, slice_column)), mark, None)
+            else:
+                if not layout.any_partitions:
+                    _check_partitions(table, held, slice_column)
+                into = _Intent(Shape(columns, held.shape.partitioned_by), held.mark, held.shape)
+            check_named(table.name, into.shape, layout)
+            return Prepared(into.shape, held is not None, into)
 
     def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
         held = self._tables.get(table.name)
         if held is None:
             return Published(None, dict.fromkeys(app_ids, 0))
         number, version = held.latest
-        return Published(number, {app: version.tokens.get(app, 0) for app in app_ids})
+        owners = ownership(version.tokens) if app_ids else Ownership()
+        return Published(number, {app: version.tokens.get(app, 0) for app in app_ids}, owners)
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
         held = self._tables.get(table.name)
@@ -124,10 +139,8 @@ class MemoryTarget:
 
     def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
         held = self._tables.get(table.name)
-        for version in reversed(held.versions if held else []):
-            if version.note is not None and version.note.generations.get(app_id) == generation:
-                return version.note
-        return None
+        found = _held(held, app_id, generation) if held else None
+        return found.note if found else None
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         held = self._tables.get(table.name)
@@ -157,20 +170,30 @@ class MemoryTarget:
         return None
 
     def stage(
-        self, table: TableName, frame: Rows | None, plan: Plan, attempt: str, *, read_at: int | None = None
+        self,
+        table: TableName,
+        frame: Rows | None,
+        plan: Plan,
+        attempt: str,
+        *,
+        read_at: int | None = None,
+        into: Prepared | None = None,
     ) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
-        held = self._existing(table)
-        frame = Rows(held.shape.columns) if frame is None else frame
-        check_fit(Shape(frame.columns), held.shape)
-        names = [column.name for column in held.shape.columns]
+        intent = self._as_it_is(table) if into is None else into.handle
+        shape: Shape = intent.shape
+        frame = Rows(shape.columns) if frame is None else frame
+        check_fit(Shape(frame.columns), shape)
+        names = [column.name for column in shape.columns]
         rows = given = frame.select(names)
+        ties = 0
         if isinstance(plan.write, UpsertRows):
-            rows = replace(given, rows=survivors(given.rows, names, plan.write))
-        files = _files(rows, held.shape.partitioned_by, attempt)
+            best, ties = survivors(given.rows, names, plan.write)
+            rows = replace(given, rows=best)
+        files = _files(rows, shape.partitioned_by, attempt)
         counts = _count(files, plan.slices)
         with self._lock:
-            held.staged[attempt] = files
+            self._staged[table.name, attempt] = files
         hit(Point.IN_STAGE)
         return Staged(
             table,
@@ -180,7 +203,8 @@ class MemoryTarget:
             counts,
             tuple(file.name for file in files),
             len(given.rows) - len(rows.rows),
-            (files, read_at),
+            ties,
+            _Stage(files, read_at, intent),
         )
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - nothing counts here
@@ -192,50 +216,60 @@ class MemoryTarget:
         if set(expected) != set(plan.app_ids):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         with self._lock:
-            held = self._existing(staged.table)
             before = self.published(staged.table, plan.app_ids)
             if before.generations != dict(expected):
                 return Lost(before)
-            read_at = staged.handle[1]
-            if read_at not in (None, before.version):
+            stage: _Stage = staged.handle
+            if stage.read_at not in (None, before.version):
                 raise StageMismatch(
                     "the table changed after this task read it, so its rows may be out of date",
                     fix="Run the task again.",
                 )
-            _verify(staged, held.staged.get(staged.attempt))
-            current = held.versions[-1]
-            files, changes = _written(held.shape, current.files, staged)
+            held = self._tables.get(staged.table.name)
+            _check_unchanged(stage.into, None if held is None else held.shape)
+            key = staged.table.name, staged.attempt
+            _verify(staged, self._staged.get(key))
+            current = held.versions[-1] if held else _Version()
+            shape = stage.into.shape
+            files, changes = _written(shape, _widened(current.files, shape), staged)
             hit(Point.BEFORE_COMMIT)
             told = replace(note, changes=changes)
-            held.versions.append(_Version(files, {**current.tokens, **note.generations}, told))
-            hit(Point.AFTER_COMMIT)
-            held.staged.pop(staged.attempt)
+            version = _Version(files, {**current.tokens, **note.generations}, told)
+            with uninterrupted():
+                if held is None:
+                    held = self._tables[staged.table.name] = _Table(shape, stage.into.mark, [_Version(), version])
+                else:
+                    held.shape = shape
+                    held.versions.append(version)
+                hit(Point.AFTER_COMMIT)
+            self._staged.pop(key)
             return Landed(len(held.versions) - 1, changes)
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Dying here leaves the rest for the next call."""
         with self._lock:
-            held = self._tables.get(table.name)
-            if held is None:
-                return 0
-            mine, seen = held.staged.get(attempt, ()), _referred(held)
+            mine, seen = self._staged.get((table.name, attempt), ()), _referred(self._tables.get(table.name))
             gone = {file.name for file in mine if _inside(file.value, slices)} - seen
-            held.staged[attempt] = tuple(file for file in mine if file.name not in gone)
+            self._staged[table.name, attempt] = tuple(file for file in mine if file.name not in gone)
             return len(gone)
+
+    def forget(self, table: TableName, before: datetime) -> int:  # noqa: ARG002 - a version is all that is kept
+        return 0
 
     def read(self, table: TableName, at: int | Staged | None = None) -> Rows:
         """Never waits for a writer."""
+        if isinstance(at, Staged):
+            stage: _Stage = at.handle
+            return Rows(stage.into.shape.columns, tuple(row for file in stage.files for row in file.rows))
         held = self._existing(table)
         number, version = held.latest
-        if isinstance(at, Staged):
-            files: tuple[_File, ...] = at.handle[0]
-        elif at is None:
+        if at is None:
             files = version.files
         elif 0 <= at <= number:
             files = held.versions[at].files
         else:
             raise InputMissing(f"{table.name} has no version {at}")
-        return Rows(held.shape.columns, tuple(row for file in files for row in file.rows))
+        return Rows(held.shape.columns, tuple(row for file in _widened(files, held.shape) for row in file.rows))
 
     def files(self, table: TableName) -> tuple[str, ...]:
         """The names of the files the current version refers to."""
@@ -244,9 +278,12 @@ class MemoryTarget:
     def leftovers(self, table: TableName, attempt: str) -> tuple[str, ...]:
         """The names of an attempt's staged files that no version refers to."""
         with self._lock:
-            held = self._existing(table)
-            seen = _referred(held)
-            return tuple(file.name for file in held.staged.get(attempt, ()) if file.name not in seen)
+            seen = _referred(self._tables.get(table.name))
+            return tuple(file.name for file in self._staged.get((table.name, attempt), ()) if file.name not in seen)
+
+    def _as_it_is(self, table: TableName) -> _Intent:
+        held = self._existing(table)
+        return _Intent(held.shape, held.mark, held.shape)
 
     def _existing(self, table: TableName) -> _Table:
         held = self._tables.get(table.name)
@@ -257,14 +294,14 @@ class MemoryTarget:
 
 def _written(shape: Shape, there: tuple[_File, ...], staged: Staged) -> tuple[tuple[_File, ...], Changes | None]:
     """The files of the next version."""
-    files: tuple[_File, ...] = staged.handle[0]
+    files: tuple[_File, ...] = staged.handle.files
     verb = staged.plan.write
     if isinstance(verb, ReplaceRows):
         return tuple(file for file in there if not _inside(file.value, verb.slices)) + files, None
     if isinstance(verb, AppendRows):
         return there + files, None
     upserted, changes = _upserted(shape, there, files, verb, staged.attempt)
-    return upserted, replace(changes, deduplicated=staged.deduplicated)
+    return upserted, replace(changes, deduplicated=staged.deduplicated, ties=changes.ties + staged.ties)
 
 
 def _upserted(
@@ -290,7 +327,7 @@ def _owner(names: Sequence[str], slices: Sequence[Slice]) -> Callable[[tuple[Any
 def _held(table: _Table, app: str, generation: int) -> Held:
     for number, version in reversed(list(enumerate(table.versions))):
         if version.note is not None and version.note.generations.get(app) == generation:
-            return Held(generation, number, version.note)
+            return Held(generation, number, replace(version.note, version=number))
     return Held(generation, None, None)
 
 
@@ -355,10 +392,24 @@ def _inside(value: SliceValue | None, slices: Sequence[Slice]) -> bool:
 
 
 def _verify(staged: Staged, kept: tuple[_File, ...] | None) -> None:
-    if kept != staged.handle[0]:
-        raise StageMismatch("the staged rows are gone", fix="Run the task again.")
-    _count(staged.handle[0], staged.plan.slices)
+    if kept != staged.handle.files:
+        raise StageLost("the staged rows are gone", fix="Run the task again.")
+    _count(staged.handle.files, staged.plan.slices)
 
 
-def _referred(held: _Table) -> set[str]:
-    return {file.name for version in held.versions for file in version.files}
+def _check_unchanged(into: _Intent, now: Shape | None) -> None:
+    """Rows staged for other columns must not enter the table, whoever made or changed it meanwhile."""
+    if now not in (into.before, into.shape):
+        raise StageMismatch(
+            "the table was made or changed by someone else while this run was at work", fix="Run the task again."
+        )
+
+
+def _widened(files: tuple[_File, ...], shape: Shape) -> tuple[_File, ...]:
+    """Rows that are older than a column have NULL in it."""
+    width = len(shape.columns)
+    return tuple(replace(file, rows=tuple((*row, *[None] * (width - len(row))) for row in file.rows)) for file in files)
+
+
+def _referred(held: _Table | None) -> set[str]:
+    return {file.name for version in (held.versions if held else ()) for file in version.files}

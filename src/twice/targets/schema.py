@@ -50,6 +50,19 @@ def drift(result: Shape, table: Shape) -> Drift:
     )
 
 
+def intended(result: Shape, held: Shape | None, evolve: bool) -> tuple[Column, ...]:
+    """The columns of the table that this result is published into: those it has (None: there is no table), and with
+    `evolve` the new ones behind them. SchemaDrift if the result does not fit them."""
+    check_names(result)
+    if held is None:
+        return result.columns
+    found = drift(result, held)
+    if evolve and found.only_new:
+        return (*held.columns, *found.new)
+    check_fit(result, held)
+    return held.columns
+
+
 def fits(given: str, wanted: str) -> bool:
     """Whether every value of one Spark type is, unchanged, a value of the other."""
     given, wanted = _plain(given), _plain(wanted)

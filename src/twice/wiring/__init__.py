@@ -5,7 +5,7 @@ Nothing heavy is imported before it is needed: `status` and `history` never star
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -27,8 +27,10 @@ from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import DeclarationError, UsageError
 from twice.ledgers.store import Ledger
+from twice.runtime.kept_mark import kept_mark
 from twice.wiring.backfills import ProjectBackfills
 from twice.wiring.discover import discover
+from twice.wiring.homes import home_of
 from twice.wiring.targets import Targets
 
 if TYPE_CHECKING:
@@ -37,17 +39,19 @@ if TYPE_CHECKING:
     from twice.core.proof import Proof, ProofRecord
     from twice.engine.doctor import Check
     from twice.engine.session import SessionSettings
-    from twice.proof.scratch import Laboratory
     from twice.runtime.check import Difference
     from twice.runtime.collect import Collected
     from twice.runtime.effects import Word
     from twice.runtime.forecast import Forecast
     from twice.runtime.mark import Mark
     from twice.runtime.post import Post
+    from twice.runtime.prune import Tidied
     from twice.runtime.rebuild import Rebuilt
     from twice.runtime.recover import Recovered
     from twice.runtime.run_many import TaskEnd
+    from twice.runtime.stale import Stale
     from twice.runtime.workshop import Workshop
+    from twice.wiring.prover import Prover
 
 
 NEEDS_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
@@ -75,17 +79,21 @@ class OpenProject:
 
     @cached_property
     def ledger(self) -> Ledger:
-        ledger = Ledger.open(self.settings.ledger_url)
+        ledger = Ledger.open(self.settings.ledger_url, home=home_of(self.settings, self.project))
         for task in self.project.tasks.values():
             for old in task.formerly:
-                ledger.rename(old, task.name)
+                if old != task.name:  # renamed, and renamed back
+                    ledger.rename(old, task.name)
         return ledger
 
     @cached_property
     def spark(self) -> Any:
-        from twice.engine.session import base
+        from twice.engine.session import base, check_tested
 
-        return base(_session_settings(self.settings))
+        session = base(_session_settings(self.settings))
+        if self.settings.internal:
+            check_tested(session)
+        return session
 
     @cached_property
     def targets(self) -> Targets:
@@ -95,11 +103,12 @@ class OpenProject:
     def shop(self) -> Workshop:
         from twice.engine.code import code_hash
         from twice.engine.spark import SparkEngine
+        from twice.runtime.assign import assign_all
         from twice.runtime.holder import this_process
         from twice.runtime.workshop import Workshop
 
         targets = self.targets
-        return Workshop(
+        shop = Workshop(
             project=self.project,
             ledger=self.ledger,
             engine=SparkEngine(self.spark),
@@ -113,6 +122,8 @@ class OpenProject:
             senders=self.senders,
             sends=self.settings.effects.send,
         )
+        assign_all(shop)
+        return shop
 
     @cached_property
     def senders(self) -> dict[str, Sender]:
@@ -155,10 +166,17 @@ class OpenProject:
         return run_slices(self.shop, self.project.task(task), slices, kind, wait, silent)
 
     def run_all(self, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
-        from twice.runtime.run_many import run_in_order, run_slices, slices_of_day
+        from twice.runtime.run_many import run_all
 
-        slices = {name: slices_of_day(task, date) for name, task in self.project.tasks.items()}
-        return run_in_order(self.project, lambda task: run_slices(self.shop, task, slices[task.name], "run", wait))
+        return run_all(self.shop, date, wait)
+
+    def stale(self, task: str | None) -> tuple[Stale, ...]:
+        """What the ledger knows to be stale, and why. No session is started for it."""
+        from twice.engine.code import code_hash
+        from twice.runtime.stale import stale_slices
+
+        chosen = self.project.in_order() if task is None else (self.project.task(task),)
+        return tuple(each for one in chosen for each in stale_slices(self.project, self.ledger, one, code_hash(one)))
 
     def retry(self, task: str | None, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
         """One slice, or all failed ones of one task or of every task, in the order of their inputs."""
@@ -193,22 +211,24 @@ class OpenProject:
         return result_frame(self.shop, task, (slice_,), Pins(self.shop, self.shop.engine.fresh()))
 
     def prove(self, task: str, date: str | None, scenarios: Sequence[str] = ()) -> Proof:
-        """Play the scenarios with one slice, in a scratch copy. Of the project only its ledger is written."""
-        from twice.proof.prove import prove_task
+        """Play the scenarios with one slice, in a scratch copy and in a process that is closed in. Of the project only
+        its ledger is written, by this process."""
+        from twice.wiring.input_copies import copied_inputs
+        from twice.wiring.prover import ProveTask
 
         declared = self.project.task(task)
-        slice_named(declared.scope, date)  # before a session is started for nothing
-        proof = prove_task(self.laboratory, declared, date, scenarios)
+        slice_named(declared.scope, date)  # before a process is started for nothing
+        copies = copied_inputs(self, declared, self.prover.fresh_folder())
+        asked = ProveTask(self.settings.root, self.settings.profile, declared.name, date, tuple(scenarios), copies)
+        proof = self.prover.ask(asked)
         self.ledger.record_proof(proof)
         return proof
 
     @cached_property
-    def laboratory(self) -> Laboratory:
-        from twice.proof.scratch import Laboratory
-        from twice.wiring.delta import delta_target
-        from twice.wiring.errand import command
+    def prover(self) -> Prover:
+        from twice.wiring.prover import Prover
 
-        return Laboratory(self.shop, delta_target, self.targets.folder, command(self.settings))
+        return Prover(self.settings.root)
 
     def proofs(self) -> dict[str, tuple[ProofRecord, bool]]:
         """The last proof of each task of the project, and whether it is of the task's code as it is now."""
@@ -230,6 +250,17 @@ class OpenProject:
 
         return reset_mark(self.shop, self.project.task(task), Reset(to, by, reason))
 
+    def strangers(self, task: str) -> Mapping[str, int]:
+        """Whose slices stand in the way of this task in its table, and how many."""
+        from twice.runtime.takeover import strangers_of
+
+        return strangers_of(self.shop, self.project.task(task))
+
+    def take_over(self, task: str, by: str, reason: str) -> Mapping[str, int]:
+        from twice.runtime.takeover import Takeover, take_over
+
+        return take_over(self.shop, self.project.task(task), Takeover(by, reason))
+
     def graph(self) -> tuple[Node, ...]:
         return graph(self.project)
 
@@ -241,17 +272,23 @@ class OpenProject:
         declared = self.project.task(task)
         if not isinstance(declared.scope, TimeScope):
             raise UsageError("this task's work is not cut by time; it has no calendar", where=task, fix="Leave it out.")
-        return calendar(declared.scope, self.ledger.runs(declared.name))
+        stale = {each.slice.label for each in self.stale(declared.name)}
+        return calendar(declared.scope, self.ledger.runs(declared.name), stale)
 
     def marks(self, runs: Sequence[RunRecord]) -> dict[tuple[str, str], str]:
         """The runs of incremental tasks, whose generation stands for a mark, with that mark."""
-        scopes = {name: task.scope for name, task in self.project.tasks.items()}
-        found = ((run, scopes.get(run.task)) for run in runs if run.generation)
-        return {
-            (run.task, run.label): told(mark)
-            for run, scope in found
-            if isinstance(scope, Since) and (mark := scope.mark_of(run.generation)) is not None
-        }
+        found = {}
+        for run in runs:
+            declared = self.project.tasks.get(run.task)
+            if declared is None or not isinstance(declared.scope, Since):
+                continue
+            try:
+                mark = kept_mark(self.ledger, declared, declared.scope, run.generation)
+            except DeclarationError:
+                continue  # its next run says why
+            if mark is not None:
+                found[run.task, run.label] = told(mark)
+        return found
 
     def history(self, task: str, date: str | None, limit: int) -> tuple[AttemptRecord, ...]:
         declared = self.project.task(task)
@@ -287,12 +324,29 @@ class OpenProject:
 
     def gc(self) -> tuple[Collected, ...]:
         from twice.runtime.collect import collect_all
+        from twice.runtime.scratch import clear_scratch
 
+        clear_scratch(self.settings.root / ".twice" / "scratch")
         return collect_all(self.shop, self.shop.engine.fresh())
 
     def migrate_ledger(self) -> tuple[str | None, str]:
         """The schema's version before and after. Nothing but the ledger is opened: a task's file may be broken."""
         return Ledger.migrate(self.settings.ledger_url)
+
+    @property
+    def tables_to_ask(self) -> tuple[str, ...]:
+        """The tasks that have records from before the ledger knew whose they are, and whose tables were not asked yet
+        which are their own. Whatever looks at tables asks them."""
+        from twice.runtime.assign import names_of
+
+        tasks = self.project.tasks
+        return self.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})
+
+    def take_unassigned(self, task: str) -> None:
+        from twice.runtime.assign import names_of
+
+        declared = self.project.task(task)
+        self.shop.ledger.unassigned.take_rest(declared.name, names_of(declared))  # the tables were asked first
 
     def check_ledger(self) -> tuple[Difference, ...]:
         from twice.runtime.check import check
@@ -304,10 +358,17 @@ class OpenProject:
 
         return rebuild(self.shop, self.shop.engine.fresh())
 
+    def prune_ledger(self, older_than: timedelta) -> Tidied:
+        from twice.runtime.prune import prune
+
+        return prune(self.shop, self.shop.engine.fresh(), older_than)
+
     def export_ledger(self) -> Iterator[dict[str, Any]]:
         return self.ledger.export()
 
     def close(self) -> None:
+        if "prover" in self.__dict__:
+            self.prover.close()
         if "ledger" in self.__dict__:
             self.ledger.close()
 
@@ -340,10 +401,18 @@ def check_machine() -> tuple[Check, ...]:
 
 def _session_settings(settings: Settings) -> SessionSettings:
     from twice.engine.session import SessionSettings
+    from twice.runtime.scratch import scratch_name
 
     spark = settings.spark
     conf = {name: value.reveal() for name, value in spark.conf.items()}
     if spark.master != EMBEDDED:
         conf = {"spark.master": spark.master, **conf}
     folder = settings.root / ".twice"
-    return SessionSettings(folder, settings.warehouse, short_jobs=spark.short_jobs, memory=spark.memory, conf=conf)
+    return SessionSettings(
+        folder,
+        settings.warehouse,
+        short_jobs=spark.short_jobs,
+        memory=spark.memory,
+        conf=conf,
+        scratch=scratch_name(),
+    )

@@ -12,8 +12,6 @@ from twice.engine.observe import totalled
 from twice.targets.delta import DeltaTarget, Instruments
 
 
-def delta_target(
-    session: SparkSession, locate: Callable[[TableName], str], *, internal: bool = True, wait: float = 60.0
-) -> DeltaTarget:
+def delta_target(session: SparkSession, locate: Callable[[TableName], str], *, internal: bool = True) -> DeltaTarget:
     """See `DeltaTarget`."""
-    return DeltaTarget(session, locate, Instruments(row_hashes, totalled), internal=internal, wait=wait)
+    return DeltaTarget(session, locate, Instruments(row_hashes, totalled), internal=internal)

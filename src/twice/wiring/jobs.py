@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from twice.core.place import local_path
 from twice.core.proof import Proof
+from twice.wiring.prover import ProveJob, Prover, ProveScript, pickled_job
 
 
 def prove_callable(
     job: Callable[[Any, Path], object], tables: Sequence[str], warehouse: Path, scenarios: Sequence[str]
 ) -> Proof:
-    from twice.proof.job import prove_job
-
-    return prove_job(_session(), job, tables, warehouse, scenarios)
+    """In a process of its own that is closed in: the job is sent there, and a session is started there."""
+    folder = Path(local_path(str(warehouse), "warehouse")).absolute()
+    asked = ProveJob(pickled_job(job), tuple(tables), folder, tuple(scenarios))
+    with closing(Prover(Path.cwd())) as prover:
+        return prover.ask(asked)
 
 
 def prove_file(path: Path, arguments: Sequence[str], tables: Sequence[str], warehouse: Path) -> Proof:
-    from twice.proof.script import Script, prove_script
+    from twice.proof.script import Script
 
-    script = Script(path, tuple(arguments), tuple(tables), warehouse)
-    script.check()  # before a session is started for nothing
-    return prove_script(_session(), script)
-
-
-def _session() -> Any:
-    """The one that is running, or an embedded one with its files in a temporary folder."""
-    from twice.engine.session import SessionSettings, embedded, existing
-
-    found = existing()
-    if found is not None:
-        return found
-    folder = Path(tempfile.mkdtemp(prefix="twice-spark-"))
-    return embedded(SessionSettings(folder, folder / "warehouse", short_jobs=True))
+    folder = Path(local_path(str(warehouse), "warehouse")).absolute()
+    script = Script(path.absolute(), tuple(arguments), tuple(tables), folder)
+    script.check()  # before a process is started for nothing
+    with closing(Prover(Path.cwd())) as prover:
+        return prover.ask(ProveScript(script.path, script.arguments, script.tables, script.warehouse))

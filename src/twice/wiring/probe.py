@@ -6,12 +6,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from twice.core.ports import Column, Landed, Shape
+from twice.core.ports import Column, Landed, Lost, Shape
 from twice.core.scope import Daily
 from twice.core.task import TableName
 from twice.core.token import Note, app_id
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.doctor import Check
+from twice.targets.acting import acting
+from twice.targets.delta.internal import Log, is_conflict
 from twice.wiring.delta import delta_target
 
 
@@ -20,15 +22,37 @@ def publish_a_day(session: SparkSession, folder: Path) -> Check:
     target = delta_target(session, lambda table: str(folder / table.name))
     table, scope = TableName("probe"), Daily("day", start="2026-01-01")
     slice_ = scope.slice_of("2026-01-01")
-    target.prepare(table, Shape((Column("id", "bigint"), Column("day", "date"))), Layout(scope.held_in), False)
+    into = target.prepare(table, Shape((Column("id", "bigint"), Column("day", "date"))), Layout(scope.held_in), False)
     plan = Plan(ReplaceRows((slice_,)), (slice_,), (app_id("doctor", "probe", slice_.label),))
     rows = session.range(3).selectExpr("id", "DATE'2026-01-01' AS day")
-    staged = target.stage(table, rows, plan, "probe")
-    end = target.commit(staged, {plan.app_ids[0]: 0}, Note("probe", "run", {plan.app_ids[0]: 1}))
+    staged = target.stage(table, rows, plan, "probe", into=into)
+    late = target.stage(table, rows, plan, "late", into=into)
+    app = plan.app_ids[0]
+    end = target.commit(staged, {app: 0}, Note("probe", "run", {app: 1}))
+    loser = target.commit(late, {app: 0}, Note("late", "run", {app: 1}))
     count = target.read(table).count()
     slow = target.one_slice_only(table)
     if not isinstance(end, Landed) or count != 3:
         return Check("publish", False, f"{end}, {count} rows of 3", "Report this with the versions above.")
+    if not isinstance(loser, Lost) or not _is_told_of_a_moved_token(session, str(folder / table.name), app):
+        return Check("publish", False, "a swap that must lose was not refused", "Set internal = false in twice.toml.")
     if slow is not None:
         return Check("publish", True, f"works, by Delta's public API alone ({slow}): rows are written twice")
-    return Check("publish", True, "stage, commit with token and read back work, without a second copy")
+    return Check(
+        "publish", True, "stage, commit with token and read back work, without a second copy; a late swap loses"
+    )
+
+
+def _is_told_of_a_moved_token(session: SparkSession, path: str, app: str) -> bool:
+    """Two transactions that saw one token: Delta itself must refuse the second. Nothing else would tell if one of its
+    private calls came to mean something else."""
+    with acting(session):
+        first, second = Log(session, path).begin(), Log(session, path).begin()
+        for transaction in (first, second):
+            transaction.generations([app])
+        first.commit([], [], {app: 2}, None, Note("first", "run", {app: 2}).to_json())
+        try:
+            second.commit([], [], {app: 2}, None, Note("second", "run", {app: 2}).to_json())
+        except Exception as error:  # noqa: BLE001 - judged by what it is
+            return is_conflict(error)
+    return False

@@ -30,7 +30,7 @@ class Targets:
         if system == DELTA:
             from twice.wiring.delta import delta_target
 
-            return delta_target(session, self._locate)
+            return delta_target(session, self._locate, internal=self._settings.internal)
         if system not in self._settings.connections:
             known = ", ".join(f"{name}:" for name in (DELTA, *sorted(self._settings.connections)))
             raise DeclarationError(

@@ -14,7 +14,7 @@ from typing import Any
 from tests.proof.protocol.world import LEASE_LOST, LOST, Commit, Run, Seen, Sent
 
 from twice import Daily, audit, replace, task
-from twice.core.ports import Column, Landed, Lost, Published, Shape, Staged
+from twice.core.ports import Column, Landed, Lost, Prepared, Published, Shape, Staged
 from twice.core.project import assemble
 from twice.core.record import AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
 from twice.core.run import AttemptState, Outcome
@@ -131,6 +131,13 @@ class _NoEffects:
         return lambda *_, **__: ()
 
 
+class _NothingOld:
+    """No records from before the ledger knew whose they are."""
+
+    def any(self, names: Sequence[str]) -> bool:
+        return False
+
+
 class ModelLedger:
     """`twice.ledgers.store.Ledger`, as far as a run asks it."""
 
@@ -141,6 +148,10 @@ class ModelLedger:
     @property
     def outbox(self) -> _NoEffects:
         return _NoEffects()
+
+    @property
+    def unassigned(self) -> _NothingOld:
+        return _NothingOld()
 
     def now(self) -> datetime:
         return NOON
@@ -232,8 +243,8 @@ class ModelTarget:
         self._me = actor
         self._guards = guards
 
-    def prepare(self, table: Any, shape: Shape, layout: Any, evolve: bool) -> Shape:
-        return shape
+    def prepare(self, table: Any, shape: Shape, layout: Any, evolve: bool) -> Prepared:
+        return Prepared(shape, True)
 
     def published(self, table: Any, app_ids: Sequence[str]) -> Published:
         version, generation = self._line.ask("published")
@@ -243,12 +254,13 @@ class ModelTarget:
         commit: Commit | None = self._line.ask("provenance", generation)
         if commit is None:
             return None
-        return Note(commit.attempt, "run", {APP: generation}, {APP: Intention(*commit.intention)})
+        intentions = {APP: Intention(*commit.intention)}
+        return Note(commit.attempt, "run", {APP: generation}, intentions, version=generation)
 
     def foreign(self, table: Any, since: int, slices: Any) -> tuple[()]:
         return ()
 
-    def stage(self, table: Any, frame: Any, plan: Any, attempt: str, *, read_at: int | None = None) -> Staged:
+    def stage(self, table: Any, frame: Any, plan: Any, attempt: str, **how: Any) -> Staged:
         self._line.ask("stage")
         return Staged(table, plan, attempt, 1, {SLICE.label: 1})
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -21,18 +22,23 @@ from tests.contracts.target_suite import (
     REVENUE,
     commit,
     generations,
+    layout_of,
     plan_of,
     prepare,
     publish,
     sale,
     table,
+    zeros,
 )
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.ports import Column, Landed, Shape
+from twice.core.ports import Column, Foreign, Landed, Shape
 from twice.core.scope import Daily, Hourly, Monthly
+from twice.core.write import Layout
 from twice.engine.observe import observe
-from twice.errors import DeclarationError, RunError, SchemaDrift, StageMismatch
+from twice.errors import DeclarationError, RunError, SchemaDrift, StageLost, StageMismatch
+from twice.targets.acting import acting
+from twice.targets.delta.internal import Log
 
 OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
 
@@ -52,6 +58,34 @@ def operations(house: DeltaHouse) -> list[str]:
     """Every commit's operation, oldest first."""
     found = sorted((Path(house.locate(REVENUE)) / "_delta_log").glob("*.json"))
     return [json.loads(path.read_text().splitlines()[0])["commitInfo"]["operation"] for path in found]
+
+
+# What was staged must still be there
+
+
+@pytest.mark.parametrize("internal", [True, False])
+def test_staged_files_that_are_gone_or_cut_short_are_never_published(
+    spark: Any, tmp_path: Path, internal: bool
+) -> None:
+    """VACUUM, a disk of an executor's own, a person tidying up: whatever took them, the slice keeps its old rows."""
+    house = DeltaHouse(spark, tmp_path, internal)
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    version = target.published(REVENUE, ()).version
+    rows = [sale("2026-06-09", f"r{at}", "1.00") for at in range(6)]
+    for attempt, harm in (("gone", Path.unlink), ("cut", lambda path: path.write_bytes(path.read_bytes()[:40]))):
+        staged = target.stage(REVENUE, house.frame(target, COLUMNS, rows, 3), plan_of(DAY), attempt)
+        harm(next(Path(path) for path in house.leftovers(REVENUE, attempt) if path.endswith(".parquet")))
+        with pytest.raises(StageLost, match="staged") as lost:
+            commit(target, staged, generations(target, staged.plan))
+        assert "Run the task again" in lost.value.fix
+        assert target.published(REVENUE, ()).version == version
+        target.discard(REVENUE, attempt, staged.plan.reach)
+        assert not house.leftovers(REVENUE, attempt)
+    assert table(house, target) == [OLD]
+    assert isinstance(publish(house, target, rows, DAY, attempt="again"), Landed)
+    assert table(house, target) == rows
 
 
 # What may be written
@@ -132,6 +166,22 @@ def test_an_up_cast_is_written_in_the_tables_own_type(house: DeltaHouse) -> None
     row = (date(2026, 6, 9), 7, Decimal("1.50"))
     publish(house, target, [row], DAY, attempt="a", columns=narrow)
     assert table(house, target) == [row]
+
+
+def test_nested_fields_of_any_name_are_made_cast_and_read(house: DeltaHouse) -> None:
+    """Spark's own text of such a type cannot be read by Spark."""
+    target: Any = house.target()
+    columns = (*COLUMNS, Column("agent", "struct<`user-agent`:string,`a-b`:array<struct<`1st`:bigint>>>"))
+    nested = ("curl", [(1,)])
+    for day, row in ((DAY, (*OLD, nested)), (NEXT, (*sale("2026-06-10", "eu", "1.00"), None))):
+        given = columns if row[3] else (*COLUMNS, Column("agent", "void"))  # cast to the table's type
+        into = target.prepare(REVENUE, Shape(given if day is NEXT else columns), layout_of(), False)
+        staged = target.stage(REVENUE, house.frame(target, given, [row]), plan_of(day), day.label, into=into)
+        assert isinstance(commit(target, staged, zeros(day)), Landed)
+    assert [tuple(row["agent"] or ()) for row in target.read(REVENUE).orderBy("order_date").collect()] == [
+        ("curl", [(1,)]),
+        (),
+    ]
 
 
 def test_a_decimal_never_enters_a_double_column(house: DeltaHouse) -> None:
@@ -295,6 +345,38 @@ def test_an_unknown_shape_of_the_operation_is_refused() -> None:
 # Tables made by others, or half made
 
 
+def test_a_folder_with_foreign_data_is_not_taken_over_nor_touched(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    folder = Path(house.locate(REVENUE))
+    target._session.range(3).write.parquet(str(folder))
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(DeclarationError, match="holds Parquet files") as refused:
+        target.prepare(REVENUE, Shape(COLUMNS), layout_of(), False)
+    assert target.discard(REVENUE, "a", [DAY]) == 0
+    assert sorted(folder.rglob("*")) == before
+    # One of the ways out that it names.
+    target._session.sql(f"CONVERT TO DELTA parquet.`{folder}`")
+    assert "CONVERT TO DELTA" in refused.value.fix
+    assert target.prepare(REVENUE, Shape((Column("id", "bigint"),)), Layout(), False).exists
+
+
+def test_a_table_made_by_hand_is_used_as_it_is_and_never_made_anew(house: DeltaHouse) -> None:
+    target = house.target()
+    sql(
+        house,
+        "CREATE TABLE {} (order_date DATE COMMENT 'the day', region STRING, revenue DECIMAL(12,2)) USING delta"
+        " PARTITIONED BY (order_date) COMMENT 'ours, by hand' TBLPROPERTIES ('team' = 'sales')",
+    )
+    with pytest.raises(SchemaDrift):
+        target.prepare(REVENUE, Shape((Column("order_date", "date"),)), layout_of(), False)
+    (before,) = sql(house, "DESCRIBE DETAIL {}")
+    publish(house, target, [OLD], DAY, attempt="a")
+    (after,) = sql(house, "DESCRIBE DETAIL {}")
+    kept = ("id", "description", "properties", "createdAt", "partitionColumns")
+    assert [after[name] for name in kept] == [before[name] for name in kept]
+    assert table(house, target) == [OLD]
+
+
 def test_a_creator_that_was_killed_does_not_block_the_next(house: DeltaHouse) -> None:
     (Path(house.locate(REVENUE)) / "_delta_log").mkdir(parents=True)
     assert prepare(house.target()) == Shape(COLUMNS, "order_date")
@@ -389,9 +471,6 @@ def test_a_commit_older_than_the_recent_ones_is_found_by_one_search(
 
 
 def test_provenance_ends_where_the_log_was_cleaned_up(house: DeltaHouse) -> None:
-    from twice.targets.acting import acting
-    from twice.targets.delta.internal import Log
-
     target: Any = house.target()
     prepare(target)
     publish(house, target, [OLD], DAY, attempt="a")
@@ -403,3 +482,37 @@ def test_provenance_ends_where_the_log_was_cleaned_up(house: DeltaHouse) -> None
     app = plan_of(DAY).app_ids[0]
     assert target.provenance(REVENUE, app, 1) is None
     assert target.provenance(REVENUE, app, 2) is not None
+
+
+def test_what_others_did_is_found_however_many_commits_came_after_it(house: DeltaHouse) -> None:
+    """The log is read as far back as it goes, and what it forgot is said to be forgotten."""
+    target: Any = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    sql(house, "DELETE FROM {}")
+    publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
+    log = Path(house.locate(REVENUE)) / "_delta_log"
+    ours = (log / f"{3:020d}.json").read_text().splitlines()[0]
+    for version in range(4, 130):
+        (log / f"{version:020d}.json").write_text(f"{ours}\n")
+    fresh = house.target()
+    note = fresh.provenance(REVENUE, plan_of(DAY).app_ids[0], 1)
+    assert note is not None
+    assert note.version == 1
+    assert fresh.foreign(REVENUE, 1, [DAY]) == (Foreign(2, "DELETE"),)
+    assert fresh.foreign(REVENUE, 1, [NEXT]) == ()
+    assert fresh.foreign(REVENUE, 2, [DAY]) == ()
+    with acting(target._session):
+        Log(target._session, house.locate(REVENUE))._log.checkpoint()
+    for version in range(4):
+        (log / f"{version:020d}.json").unlink()
+    assert house.target().foreign(REVENUE, 1, [DAY]) == (Foreign(3, "forgotten", forgotten=True),)
+
+
+def test_a_restored_table_tells_so_to_every_slice_that_owns_no_rows(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    publish(house, target, [NEW], DAY, attempt="b")
+    sql(house, "RESTORE TABLE {} TO VERSION AS OF 1")
+    assert target.foreign(REVENUE, 2, [replace(DAY, bounds=None)]) == (Foreign(3, "RESTORE"),)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contracts import upsert_suite as upserts
 from tests.contracts.delta_house import DeltaHouse
 from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, commit, plan_of, prepare, publish, sale, together
 
 from twice.core.failpoints import Point, armed
 from twice.core.ports import Landed
-from twice.errors import EnvironmentProblem
+from twice.targets.delta import merge
 
 ROWS = [sale("2026-06-09", "eu", "1.00")]
 TRY = "import fcntl,sys; file = open(sys.argv[1], 'r+'); fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)"
@@ -33,7 +36,11 @@ def lock_file(house: DeltaHouse) -> Path:
 
 
 def another_process_can_take_it(house: DeltaHouse) -> bool:
-    command = [sys.executable, "-c", TRY, str(lock_file(house))]
+    return _can_take(lock_file(house))
+
+
+def _can_take(file: Path) -> bool:
+    command = [sys.executable, "-c", TRY, str(file)]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
@@ -49,9 +56,19 @@ def held_by_another_process(house: DeltaHouse) -> Iterator[None]:
             holder.communicate()
 
 
-def impatient(house: DeltaHouse) -> Any:
+class Impatient(Exception):
+    pass
+
+
+def impatient(house: DeltaHouse, seconds: float = 0.2) -> Any:
+    """A target that waits for a lock no longer than a test can."""
+
+    def waiting(_: str, waited: float) -> None:
+        if waited > seconds:
+            raise Impatient
+
     target: Any = house.target()
-    target._wait = 0.2
+    target._waiting = waiting
     return target
 
 
@@ -78,19 +95,48 @@ def test_a_thread_that_only_looks_does_not_take_the_lock_from_its_holder(house: 
 
     with armed(look):
         assert isinstance(publish(house, target, ROWS, DAY, attempt="a"), Landed)
-    assert isinstance(seen[0], EnvironmentProblem)
+    assert isinstance(seen[0], Impatient)
     assert seen[1] is False
 
 
-def test_a_lock_held_elsewhere_for_too_long_is_an_error_that_names_it(house: DeltaHouse) -> None:
-    target = impatient(house)
+def test_a_lock_held_elsewhere_is_waited_for_as_long_as_its_holder_lives(
+    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A slow neighbour is no failure: whoever waits says so now and then, and goes on when the other ends."""
+    monkeypatch.setattr("twice.targets.delta.lock._FIRST_WORD_S", 0.05)
+    target = house.target()
     prepare(target)
     staged = target.stage(REVENUE, house.frame(target, COLUMNS, ROWS), plan_of(DAY), "a")
-    expected = {staged.plan.app_ids[0]: 0}
-    with held_by_another_process(house), pytest.raises(EnvironmentProblem, match=r"_twice/lock") as stopped:
-        commit(target, staged, expected)
-    assert "The table is unchanged." in str(stopped.value)
-    assert isinstance(commit(target, staged, expected), Landed)
+    ends: list[Any] = []
+    ours = threading.Thread(target=lambda: ends.append(commit(target, staged, {staged.plan.app_ids[0]: 0})))
+    with held_by_another_process(house):
+        ours.start()
+        while len(caplog.records) < 3:  # it goes on waiting, whatever it has said
+            ours.join(0.05)
+            assert ours.is_alive()
+    ours.join(60)
+    assert isinstance(ends[0], Landed)
+    told = caplog.records[0].getMessage()
+    assert str(lock_file(house)) in told
+    assert re.search(r"which process \d+ on \S+ holds", told), "who took it last is told"
+
+
+def test_the_public_path_judges_a_merge_before_it_takes_the_lock(spark: Any, tmp_path: Path) -> None:
+    house = DeltaHouse(spark, tmp_path, internal=False)
+    target = impatient(house, 0)
+    upserts.prepare(target)
+    staged = upserts.stage(house, target, [(1, "new", 10)], upserts.NEWEST, "a")
+    judging: list[bool] = []
+    real = merge.judged
+
+    def seen(*given: Any) -> Any:
+        judging.append(_can_take(Path(house.locate(upserts.ORDERS)) / "_twice" / "lock"))
+        return real(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merge, "judged", seen)
+        assert isinstance(upserts.commit(target, staged), Landed)
+    assert judging == [True]
 
 
 def test_a_table_made_again_is_locked_by_its_new_file(house: DeltaHouse) -> None:

@@ -90,7 +90,7 @@ def test_a_batch_that_changed_nothing_is_judged_again_too(either: DeltaHouse) ->
     target = either.target()
     prepare(target)
     upsert(either, target, [(1, "new", 1)], NEWEST, "a")
-    with meanwhile(either, "UPDATE {} SET status = 'theirs'"):
+    with meanwhile(either, "UPDATE {} SET status = 'theirs', updated_at = 0"):
         assert upsert(either, target, [(1, "new", 1)], NEWEST, "b") == Changes(updated=1)
     assert table(either, target) == [(1, "new", 1)]
 
@@ -279,3 +279,24 @@ def test_rows_that_others_add_do_not_stop_an_append(house: DeltaHouse) -> None:
 def test_a_new_table_of_a_deleting_merge_is_partitioned_by_its_slice(house: DeltaHouse) -> None:
     layout = Layout(DAILY.held_in, ("order_id",), any_partitions=True)
     assert prepare(house.target(), BY_DAY, layout).partitioned_by == "order_date"
+
+
+def test_spare_files_that_cannot_be_deleted_take_no_publish_back(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    upsert(house, target, [(1, "new", 1), (2, "new", 1)], NEWEST, "first")
+    staged = stage(house, target, [(1, "new", 1), (2, "paid", 2)], NEWEST, "second")  # one of them is nothing new
+
+    def stick(point: Point) -> None:
+        if point is Point.AFTER_COMMIT:
+            for name in staged.files:  # what a file system refuses to delete
+                at = Path(house.locate(ORDERS)) / name
+                at.unlink()
+                (at / "in use").mkdir(parents=True)
+
+    with armed(stick):
+        end = commit(target, staged)
+    assert isinstance(end, Landed)
+    assert end.changes == Changes(updated=1, unchanged=1)
+    assert all((Path(house.locate(ORDERS)) / name).is_dir() for name in staged.files), "they were to be deleted"
+    assert table(house, target) == [(1, "new", 1), (2, "paid", 2)]

@@ -9,12 +9,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from pyspark.errors import PySparkException
 
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Whole
 from twice.core.task import TableName
 from twice.core.token import Note, app_id
+from twice.core.transience import Nature, judge
 from twice.core.write import Layout, Plan, ReplaceRows
+from twice.engine.causes import signs
 from twice.errors import ResultRefused
 from twice.targets.acting import acting
 from twice.targets.postgres.server import Limits, Server
@@ -41,9 +44,9 @@ def target(server: Server, session: Any) -> Iterator[PostgresTarget]:
 def publish(target: PostgresTarget, frame: Any, attempt: str = "a") -> Landed:
     plan = Plan(ReplaceRows((Whole().only,)), (Whole().only,), (app_id("p", "kinds", "all"),))
     columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-    target.prepare(TABLE, Shape(columns), Layout(), False)
+    into = target.prepare(TABLE, Shape(columns), Layout(), False)
     expected = target.published(TABLE, plan.app_ids).generations
-    staged = target.stage(TABLE, frame, plan, attempt)
+    staged = target.stage(TABLE, frame, plan, attempt, into=into)
     end = target.commit(staged, expected, Note(attempt, "run", {app: g + 1 for app, g in expected.items()}))
     assert isinstance(end, Landed)
     return end
@@ -110,11 +113,30 @@ def test_a_large_table_is_read_in_parallel_in_one_snapshot(target: PostgresTarge
     with psycopg.connect(database, autocommit=True) as connection:  # after the snapshot, before the job
         connection.execute("DELETE FROM shop.kinds WHERE order_id % 2 = 0")
         connection.execute("INSERT INTO shop.kinds SELECT * FROM shop.kinds LIMIT 1000")
+        connection.execute("SET lock_timeout = '100ms'")
+        with pytest.raises(
+            psycopg.errors.LockNotAvailable
+        ):  # it would take rows away from a part that is yet to be read
+            connection.execute("ALTER TABLE shop.kinds ALTER COLUMN order_id TYPE numeric")
     with acting(session):
         assert frame.rdd.getNumPartitions() == 2
     found = frame.selectExpr("count(*)", "count(DISTINCT order_id)", "sum(order_id)").first()
     assert tuple(found) == (40_000, 40_000, 40_000 * 40_001 // 2)
     assert tuple(target.read(TABLE, at=0).selectExpr("count(*)").first()) == (40_000,)
+
+
+def test_a_part_that_is_not_read_from_the_table_the_run_opened_fails_for_a_passing_reason(
+    target: PostgresTarget, session: Any, database: str
+) -> None:
+    orders(database, 10)
+    frame = target.read(TABLE, at=0)
+    target._snapshots.close()  # as if the line had been cut
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("VACUUM FULL shop.kinds")
+    with pytest.raises(PySparkException) as refused, acting(session):
+        frame.collect()
+    assert "the snapshot in which shop.kinds was being read is gone" in str(refused.value)
+    assert judge(signs(refused.value)).nature is Nature.TRANSIENT
 
 
 def test_the_cut_of_an_input_is_made_by_the_server(target: PostgresTarget, session: Any, database: str) -> None:

@@ -71,5 +71,5 @@ class TestPostgresWithSpark:
     test_survivor = UpsertSuite.test_the_survivor_is_the_same_in_every_order_and_parallelism
     test_insert_only = UpsertSuite.test_insert_only_leaves_what_is_there_and_counts_what_differs
     test_delete_missing = UpsertSuite.test_delete_missing_deletes_inside_the_slice_only
-    test_model = UpsertSuite.test_random_batches_give_what_the_model_gives
+    test_model = UpsertSuite.test_random_batches_give_what_all_their_rows_give_in_one
     test_append = AppendSuite.test_a_crashed_append_run_again_adds_its_rows_once

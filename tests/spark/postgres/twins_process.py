@@ -66,8 +66,8 @@ def main() -> None:
     session = run_session(base)
     target = PostgresTarget(Server("postgres", url), frames.SparkFrames(session, PARTS))
     plan = Plan(ReplaceRows((Whole().only,)), (Whole().only,), ("twins",))
-    target.prepare(TABLE, Shape((Column("id", "bigint"),)), Layout(), False)
-    staged = target.stage(TABLE, session.range(ROWS).repartition(PARTS), plan, "a")
+    into = target.prepare(TABLE, Shape((Column("id", "bigint"),)), Layout(), False)
+    staged = target.stage(TABLE, session.range(ROWS).repartition(PARTS), plan, "a", into=into)
     with psycopg.connect(url) as connection:
         manifest = [take for (take,) in connection.execute("SELECT take FROM twice.takes").fetchall()]
     end = target.commit(staged, {"twins": 0}, Note("a", "run", {"twins": 1}))

@@ -52,3 +52,9 @@ def test_months_make_years_and_hours_make_days() -> None:
 def test_a_day_that_a_zone_skipped_leaves_its_place_empty() -> None:
     (page,) = calendar(Daily("at", start="2011-12-01", zone="Pacific/Apia"), [run("2011-12-28"), run("2011-12-31")])
     assert page.cells[27:] == ("published", "missing", "none", "published")
+
+
+def test_a_published_slice_that_is_stale_is_told_apart_and_a_failed_one_stays_failed() -> None:
+    runs = [run("2026-01-01"), run("2026-01-02", S.FAILED, 0), run("2026-01-03")]
+    (page,) = calendar(Daily("d", start="2026-01-01"), runs, {"2026-01-01", "2026-01-02"})
+    assert page.cells == ("stale", "failed", "published")

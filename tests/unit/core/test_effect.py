@@ -81,9 +81,18 @@ def test_a_result_and_a_message_come_back_from_the_ledger_as_they_were() -> None
     assert Message.from_json(message.to_json()) == message
 
 
+WHOSE = ("p", "dev", "delta:shop.revenue")
+
+
 def test_no_two_lists_of_words_have_one_key() -> None:
-    assert key_of("p", "ab", "c", "n", "") != key_of("p", "a", "bc", "n", "")
-    assert key_of("p", "t", "l", "n", "1") != key_of("p", "t", "l", "n", "")
+    assert key_of(WHOSE, "ab", "c", "n", "") != key_of(WHOSE, "a", "bc", "n", "")
+    assert key_of(WHOSE, "t", "l", "n", "1") != key_of(WHOSE, "t", "l", "n", "")
+    assert key_of(("p", "de", "vx"), "t", "l", "n", "") != key_of(("p", "dev", "x"), "t", "l", "n", "")
+
+
+def test_the_key_of_an_effect_differs_in_each_project_environment_and_table() -> None:
+    elsewhere = [("q", *WHOSE[1:]), ("p", "prod", WHOSE[2]), ("p", "dev", "delta:shop.other")]
+    assert len({key_of(whose, "t", "l", "n", "") for whose in (WHOSE, *elsewhere)}) == 4
 
 
 def test_what_makes_one_telling_differ_from_the_next() -> None:

@@ -36,6 +36,8 @@ def test_the_document_is_versioned_and_holds_everything_as_plain_data() -> None:
                 "at": "2026-06-09T00:00:00+00:00",
                 "seconds": 1.5,
                 "notes": [],
+                "beside": [],
+                "not_blocked": [],
                 "holds": False,
                 "trials": [
                     {

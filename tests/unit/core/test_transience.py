@@ -71,6 +71,7 @@ class Coded(psycopg.OperationalError):
         (HTTPError("http://x", 502, "bad gateway", {}, None), T),  # type: ignore[arg-type]
         (HTTPError("http://x", 401, "who are you", {}, None), P),  # type: ignore[arg-type]
         (URLError(ConnectionRefusedError(111, "refused")), T),
+        (type("ConcurrentAppendException", (Exception,), {"__module__": "delta.exceptions.base"})("a conflict"), T),
         (errors.StageMismatch("3 rows for 4"), T),
         (errors.OutcomeUnknown("lost"), T),
         (errors.AuditFailed("audit seen failed: database is locked"), P),

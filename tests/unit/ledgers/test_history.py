@@ -9,8 +9,12 @@ import pytest
 from sqlalchemy import Select
 from sqlalchemy.dialects import sqlite
 
+from twice.core.home import Home, Place
 from twice.ledgers import history
+from twice.ledgers.owners import Owner
 from twice.ledgers.store import Ledger
+
+OWNER = Owner(Home("p", "dev", {"t": Place("dev", "shop.t")}))
 
 
 @pytest.fixture
@@ -23,11 +27,11 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 @pytest.mark.parametrize(
     ("chosen", "index"),
     [
-        (history.named("x"), "sqlite_autoindex_twice_attempts_1 (id=?)"),
-        (history.still_open(None), "twice_attempts_open"),
-        (history.with_leftovers(None), "twice_attempts_leftover"),
-        (history.newest("t", None, 50), "twice_attempts_by_task (task=?)"),
-        (history.newest("t", "a", 50), "twice_slices_by_label (task=? AND label=?)"),
+        (history.named(OWNER, "x"), "sqlite_autoindex_twice_attempts_1 (id=?)"),
+        (history.still_open(OWNER, None), "twice_attempts_open"),
+        (history.with_leftovers(OWNER, None), "twice_attempts_leftover"),
+        (history.newest(OWNER, "t", None, 50), "twice_attempts_by_task (task=?)"),
+        (history.newest(OWNER, "t", "a", 50), "twice_slices_by_label (task=? AND label=?)"),
     ],
 )
 def test_attempts_are_found_by_an_index(ledger: Ledger, chosen: Select[int], index: str) -> None:
@@ -36,3 +40,11 @@ def test_attempts_are_found_by_an_index(ledger: Ledger, chosen: Select[int], ind
         plan = " / ".join(row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}"))
     assert index in plan
     assert "TEMP B-TREE" not in plan
+
+
+def test_a_status_walks_through_the_runs_of_its_own_environment_alone(ledger: Ledger) -> None:
+    chosen = history._runs(OWNER, None)
+    text = chosen.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
+    with ledger._engine.begin() as connection:
+        plan = " / ".join(row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}"))
+    assert "SEARCH twice_runs USING PRIMARY KEY (task=?)" in plan

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from twice.core.proof import Cause, Difference, Pair, Proof, Trial, Verdict
+import pytest
+
+from twice.cli.prove import print_proof
+from twice.core.proof import Beside, Cause, Difference, Pair, Proof, Trial, Verdict
 from twice.proof.report import headline, html, junit, write_report
 
 AT = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
@@ -166,3 +170,18 @@ def test_a_report_is_three_files_and_a_second_one_takes_their_place(tmp_path: Pa
     assert sorted(path.name for path in folder.iterdir()) == ["junit.xml", "proof.html", "proof.json"]
     assert [proof["task"] for proof in json.loads(paths[0].read_text())["proofs"]] == ["revenue_daily"]
     assert "stamped" not in paths[1].read_text() + paths[2].read_text()
+
+
+LOOSE = replace(SOUND, beside=(Beside("file", f"/home/{EVIL}", "tasks.py:3"),), not_blocked=("unix-domain sockets",))
+
+
+def test_what_was_not_blocked_is_in_the_text_the_page_and_the_document(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_proof(LOOSE)
+    assert "\nnot blocked: unix-domain sockets\n" in capsys.readouterr().out
+    assert "Not blocked: unix-domain sockets" in Page(html([LOOSE])).text
+    write_report([LOOSE], tmp_path)
+    (told,) = json.loads((tmp_path / "proof.json").read_text())["proofs"]
+    assert told["not_blocked"] == ["unix-domain sockets"]
+    assert told["beside"] == [{"kind": "file", "what": f"/home/{EVIL}", "where": "tasks.py:3"}]

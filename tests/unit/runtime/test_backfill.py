@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -249,6 +250,58 @@ def test_asked_once_to_stop_the_batch_in_hand_is_finished_and_nothing_is_left_ha
     assert filled.leftovers == []
 
 
+class JavaCancelled:
+    """As much of a Java error as is asked of one: Spark's, for a job that was cancelled."""
+
+    def getClass(self) -> JavaCancelled:  # noqa: N802 - Java's names
+        return self
+
+    def getSuperclass(self) -> None:  # noqa: N802
+        return None
+
+    def getName(self) -> str:  # noqa: N802
+        return "org.apache.spark.SparkException"
+
+    def getMessage(self) -> str:  # noqa: N802
+        return "[SPARK_JOB_CANCELLED] Job 7 cancelled as part of cancellation of all jobs"
+
+    def getCause(self) -> None:  # noqa: N802
+        return None
+
+    def getCondition(self) -> str:  # noqa: N802
+        return "SPARK_JOB_CANCELLED"
+
+    def __getattr__(self, name: str) -> Any:  # it has no such method; py4j says so when it is called
+        def missing() -> None:
+            raise AttributeError(name)
+
+        return missing
+
+
+class Cancelled(Exception):
+    _origin = JavaCancelled()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_slice_whose_jobs_were_cancelled_is_given_back_if_the_worker_was_asked_to_stop(
+    filled: Bench, asked: bool
+) -> None:
+    record, _ = start(filled.shop, request(2))
+    stop = Stop.never()
+
+    def cancel_its_jobs(point: Any) -> None:
+        if point is Point.AFTER_COMPUTE and not stop():
+            if asked:
+                stop.asked.set()
+            raise Cancelled
+
+    with armed(cancel_its_jobs), pytest.raises(KeyboardInterrupt) if asked else nullcontext():
+        work(filled.shop, record.name, lambda event: stop.asked.set(), stop)
+    left = filled.ledger.backfills.record(record.name)
+    assert left is not None
+    assert (left.failed, left.open) == ((0, 2) if asked else (1, 1))
+
+
 def test_threads_share_the_slices_and_each_is_made_once(filled: Bench) -> None:
     record, events = carry_out(filled, request(12), parallel=3)
     assert record.complete
@@ -480,6 +533,54 @@ def test_downstream_of_a_failed_day_its_month_is_skipped_and_the_retry_makes_bot
     again, events = carry_out(filled, request(10, downstream=True, batch=10))
     assert again.complete
     assert [event.claim.labels[0] for event in events] == ["2026-01-05", "2026-01"]
+
+
+def test_a_stale_slice_of_the_range_that_is_left_out_is_named_with_what_makes_it_right(filled: Bench) -> None:
+    declare(filled, revenue())
+    carry_out(filled, request(5))
+    filled.put_orders(*orders(40, d2=7))
+    plan = plan_backfill(filled.shop, request(6))
+    assert labels(plan) == [["06"]]
+    (note,) = plan.notes
+    assert note.startswith("stale and not asked for: 2026-01-03 (its input shop.orders changed since version ")
+    assert note.endswith("; --only missing,failed,stale makes them right too")
+
+
+def test_downstream_what_is_stale_below_is_in_it_though_its_parent_is_right(filled: Bench) -> None:
+    """The parent was made again by itself; the days below still hold the old rows."""
+    declare(filled, revenue(), weekly())
+    carry_out(filled, request(9, batch=9, downstream=True))
+    filled.put_orders(*orders(40, d2=7))
+    carry_out(filled, replace(request(9, batch=9, only=("stale",)), first="2026-01-01"))
+    plan = plan_backfill(filled.shop, request(5, downstream=True, only=("stale",)))
+    assert [(batch.task, batch.slices[0].label[-2:]) for batch in plan.batches] == [
+        ("weeks", f"{day:02d}") for day in range(3, 10)
+    ]
+    assert {batch.slices[0].standing for batch in plan.batches} == {"stale"}
+
+
+def test_downstream_of_a_zone_only_the_days_that_read_the_day_are_made(filled: Bench) -> None:
+    """By the date of New York: a day of it is no two days of UTC."""
+    zoned = task(
+        "shop.rides",
+        scope=Daily("pickup_at", start="2026-01-01", zone="America/New_York"),
+        inputs={"orders": read("shop.orders", by="order_date")},
+        write=replace_rows(),
+        name="rides",
+    )(lambda orders: Rows((Column("pickup_at", "timestamp"), Column("n", "bigint")), ()))
+    below = task(
+        "shop.by_date",
+        scope=Daily("local_day", start="2026-01-01"),
+        inputs={"rides": read("shop.rides", by="local_day")},
+        write=replace_rows(),
+        name="by_date",
+    )(lambda rides: rides)
+    declare(filled, zoned, below)
+    plan = plan_backfill(filled.shop, replace(request(3, downstream=True), task="rides"))
+    assert [(batch.task, [each.label[-2:] for each in batch.slices]) for batch in plan.batches] == [
+        *(("rides", [day]) for day in ("01", "02", "03")),
+        *(("by_date", [day]) for day in ("01", "02", "03")),
+    ]
 
 
 def test_an_incremental_reader_is_named_and_left_to_itself(filled: Bench) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from twice import Outcome, Policy, Retry
 from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.ports import Landed
+from twice.core.ports import Landed, Leaf
 from twice.core.run import AttemptState, RunResult
+from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown, Superseded
 from twice.ledgers.store import Ledger
 from twice.runtime.collect import collect_all
@@ -120,6 +121,21 @@ def test_a_zombie_with_another_intention_is_superseded(bench: Bench) -> None:
     with pytest.raises(Superseded, match="The table holds the other attempt's rows"):
         zombie.result()
     assert bench.version == 1
+
+
+def test_a_zombie_whose_inputs_have_no_version_is_not_told_that_its_rows_are_there(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two unknowns are not the same: what the winner read may be older, or newer, than what the loser did."""
+    monkeypatch.setattr(PlainEngine, "leaves", lambda *_: (Leaf("jdbc", "orders", None),))
+    declared = bench.declare(revenue_task())
+    zombie = _Paused(bench, declared, Point.PUBLISHING)
+    wake_later(bench)
+    zombie.while_paused(lambda: bench.run(declared))
+    with pytest.raises(Superseded, match="cannot be shown that it read the same inputs"):
+        zombie.result()
+    assert bench.version == 1
+    assert not bench.leftovers
 
 
 def test_a_lost_reply_is_settled_by_asking_the_target(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,13 @@ import pytest
 
 from twice import append_once
 from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.project import assemble
 from twice.core.run import Outcome
 from twice.ledgers.store import Ledger
 from twice.runtime.check import Difference, check
+from twice.runtime.collect import collect_all
 from twice.runtime.rebuild import Rebuilt, rebuild
+from twice.runtime.recover import recover
 
 from .conftest import DAY, Bench, revenue_task
 from .test_since import Source, copied, copy_task, run, told
@@ -129,3 +132,50 @@ def test_a_check_changes_nothing(bench: Bench, tmp_path: Path) -> None:
     found = check(bench.shop, None)
     assert [difference.fix for difference in found] == ["twice ledger rebuild"]
     assert (list(bench.ledger.export()), bench.version) == before
+
+
+def test_what_gc_must_keep_a_check_does_not_send_to_gc_and_its_remedy_helps(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_AUDIT)):
+        bench.run(declared)
+    bench.clock.ahead = timedelta(hours=1)
+    recover(bench.shop, None)
+    (kept,) = collect_all(bench.shop, None)
+    assert (len(kept.kept), kept.slices) == (1, ("2026-06-09",))
+    (found,) = check(bench.shop, None)
+    remedy, _, why = found.fix.partition(": ")
+    assert (remedy, why) == (
+        "twice run revenue --date 2026-06-09",
+        "until then its process, if it lives, may still publish them",
+    )
+    bench.run(declared)
+    assert check(bench.shop, None) == ()
+    assert not bench.leftovers
+
+
+def test_what_a_task_left_that_is_declared_no_more_is_told_once(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_AUDIT)):
+        bench.run(declared)
+    bench.clock.ahead = timedelta(hours=1)
+    recover(bench.shop, None)
+    bench.shop = replace(bench.shop, project=assemble("p", []))
+    (found,) = check(bench.shop, None)
+    assert found.fix == "twice gc"
+    (one,) = collect_all(bench.shop, None)
+    assert (one.task, len(one.given_up)) == ("revenue", 1)
+    assert check(bench.shop, None) == ()
+
+
+def test_what_was_staged_for_a_slice_that_the_scope_has_no_more_goes(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_AUDIT)):
+        bench.run(declared)
+    bench.clock.ahead = timedelta(hours=1)
+    recover(bench.shop, None)
+    bench.declare(replace(declared, scope=replace(declared.scope, start="2026-07-01")))
+    (found,) = check(bench.shop, None)
+    assert found.fix == "twice gc"
+    assert sum(one.files for one in collect_all(bench.shop, None)) > 0
+    assert not bench.leftovers
+    assert check(bench.shop, None) == ()

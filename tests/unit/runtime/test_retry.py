@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -34,6 +35,20 @@ from .conftest import DAY, Bench, revenue_task, summed
 SLICE = "2026-06-09"
 
 
+class Hours:
+    """A clock by which everything takes long: each look at it is half an hour later."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def now(self) -> datetime:
+        return datetime.now(timezone.utc)
+
+    def monotonic(self) -> float:
+        self.at += 1800
+        return self.at
+
+
 class Failing:
     """The job, which fails the first times it is called."""
 
@@ -49,11 +64,17 @@ class Failing:
 
 
 def declared(bench: Bench, job: Failing, retry: Retry | None = None) -> Task:
-    return bench.declare(revenue_task(job.revenue, policy=Policy(retry=retry or Retry())))
+    return bench.declare(revenue_task(job.revenue, policy=Policy(retry=retry or Retry(attempts=3))))
 
 
 def cut() -> ConnectionResetError:
+    """Something is away. It comes back."""
     return ConnectionResetError("connection reset by peer")
+
+
+def lost() -> RuntimeError:
+    """It may pass; where it comes each time, it is the slice's own."""
+    return RuntimeError("ExecutorLostFailure (executor 3 exited: it was out of memory)")
 
 
 def test_a_passing_error_is_tried_again_as_a_new_attempt(bench: Bench) -> None:
@@ -68,15 +89,15 @@ def test_a_passing_error_is_tried_again_as_a_new_attempt(bench: Bench) -> None:
 
 def test_each_wait_is_in_the_ledger_with_its_reason(bench: Bench) -> None:
     bench.run(declared(bench, Failing(cut(), cut())))
-    # Half of 5 s, half of 10 s: the draw of these tests is 0.5.
-    assert bench.pauses == [2.5, 5.0]
+    # Three quarters of 5 s and of 10 s: the draw of these tests is 0.5.
+    assert bench.pauses == [3.75, 7.5]
     first, second, last = bench.ledger.attempts("revenue")[::-1]
     why = "failed, transient (ConnectionError)"
-    assert first.notes == (f"attempt 1 of 3 {why}; tried again after 2.5 s",)
-    assert second.notes == (f"attempt 2 of 3 {why}; tried again after 5.0 s",)
+    assert first.notes == (f"attempt 1 of 3 {why}; tried again after 3.8 s",)
+    assert second.notes == (f"attempt 2 of 3 {why}; tried again after 7.5 s",)
     assert last.retry_at is None
     assert first.retry_at is not None and first.finished is not None
-    assert timedelta(seconds=2.4) < first.retry_at - first.finished < timedelta(seconds=12)
+    assert timedelta(seconds=3.7) < first.retry_at - first.finished < timedelta(seconds=12)
 
 
 def test_nothing_is_held_while_it_waits(bench: Bench) -> None:
@@ -96,15 +117,34 @@ def test_nothing_is_held_while_it_waits(bench: Bench) -> None:
     bench.shop = shop
 
 
-def test_after_the_last_attempt_the_slice_is_quarantined(bench: Bench) -> None:
+def test_trouble_from_outside_that_outlasts_every_retry_is_left_to_the_next_run(bench: Bench) -> None:
     job = Failing(cut(), cut(), cut())
+    task = declared(bench, job)
+    with pytest.raises(UserCodeError) as told:
+        bench.run(task)
+    assert re.search(r"\(It was tried 3 times in \d+ s; the next run tries again.\)$", told.value.fix)
+    assert bench.ledger.quarantined("revenue") == {}
+    assert bench.run(task).outcome is Outcome.PUBLISHED, "an orchestrator that tries again is not locked out"
+
+
+def test_the_time_a_task_takes_does_not_use_up_its_retries(bench: Bench) -> None:
+    job = Failing(cut())
+    bench.shop = replace(bench.shop, clock=Hours())
+    task = declared(bench, job, Retry(attempts=2, total=timedelta(minutes=10)))
+    assert bench.run(task).outcome is Outcome.PUBLISHED
+    assert (job.calls, len(bench.pauses)) == (2, 1)
+
+
+def test_after_the_last_attempt_the_slice_is_quarantined(bench: Bench) -> None:
+    job = Failing(lost(), lost(), lost())
     task = declared(bench, job)
     with pytest.raises(Quarantined) as told:
         bench.run(task)
     line = Failing.revenue.__code__.co_firstlineno + 3
-    assert str(told.value) == (
+    assert re.sub(r"within \d+ s", "within 0 s", str(told.value)) == (
         "revenue[2026-06-09]: 3 attempts within 0 s failed; the last: the task's own code raised "
-        f"ConnectionResetError: connection reset by peer (test_retry.py:{line}). The table is unchanged. The slice is "
+        f"RuntimeError: ExecutorLostFailure (executor 3 exited: it was out of memory) (test_retry.py:{line}). "
+        "The table is unchanged. The slice is "
         "quarantined. See twice history revenue --date 2026-06-09; when the cause is gone: "
         "twice retry revenue --date 2026-06-09."
     )
@@ -117,7 +157,7 @@ def test_after_the_last_attempt_the_slice_is_quarantined(bench: Bench) -> None:
 
 
 def test_a_run_refuses_a_quarantined_slice_and_tries_nothing(bench: Bench) -> None:
-    job = Failing(cut(), cut(), cut())
+    job = Failing(lost(), lost(), lost())
     task = declared(bench, job)
     with pytest.raises(Quarantined):
         bench.run(task)
@@ -129,7 +169,7 @@ def test_a_run_refuses_a_quarantined_slice_and_tries_nothing(bench: Bench) -> No
 
 
 def test_a_plan_says_that_a_run_would_refuse_it(bench: Bench) -> None:
-    task = declared(bench, Failing(cut(), cut(), cut()))
+    task = declared(bench, Failing(lost(), lost(), lost()))
     slice_ = task.scope.slice_of(SLICE)  # type: ignore[union-attr]
     with pytest.raises(Quarantined):
         bench.run(task)
@@ -139,7 +179,7 @@ def test_a_plan_says_that_a_run_would_refuse_it(bench: Bench) -> None:
 
 
 def test_a_persons_retry_lifts_the_quarantine(bench: Bench) -> None:
-    task = declared(bench, Failing(cut(), cut(), cut()))
+    task = declared(bench, Failing(lost(), lost(), lost()))
     with pytest.raises(Quarantined):
         bench.run(task)
     assert failed_labels(bench.ledger, "revenue") == (SLICE,)
@@ -152,7 +192,7 @@ def test_a_persons_retry_lifts_the_quarantine(bench: Bench) -> None:
 
 
 def test_who_restates_says_so_in_person_and_a_publish_lifts_it(bench: Bench) -> None:
-    task = declared(bench, Failing(cut(), cut(), cut()))
+    task = declared(bench, Failing(lost(), lost(), lost()))
     with pytest.raises(Quarantined):
         bench.run(task)
     assert bench.run(task, kind="restate").outcome is Outcome.PUBLISHED
@@ -219,7 +259,7 @@ def test_a_busy_slice_is_not_tried_again_by_the_policy(bench: Bench) -> None:
 
 
 def test_no_attempt_begins_after_the_total_time(bench: Bench) -> None:
-    task = declared(bench, Failing(cut(), cut()), Retry(attempts=9, total=timedelta(seconds=2)))
+    task = declared(bench, Failing(lost(), lost()), Retry(attempts=9, total=timedelta(seconds=2)))
     with pytest.raises(Quarantined, match="1 attempt within"):
         bench.run(task)
     assert bench.pauses == []
@@ -251,7 +291,7 @@ def test_a_lost_reply_is_tried_again_by_looking_never_by_committing_blind(
     assert states == ["unchanged", "published"]  # the retry's look has settled the first
 
 
-def test_an_outcome_that_stays_unknown_is_quarantined_and_a_later_look_settles_it(
+def test_an_outcome_that_stays_unknown_is_left_to_a_later_look_which_settles_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = bench.target.commit
@@ -262,12 +302,12 @@ def test_an_outcome_that_stays_unknown_is_quarantined_and_a_later_look_settles_i
 
     monkeypatch.setattr(bench.target, "commit", breaks)
     with pytest.raises(
-        Quarantined, match=r"3 attempts .* the target cannot be read. The table may hold the rows. The sl"
+        OutcomeUnknown, match=r"the target cannot be read. The table may hold the rows. .It was tried 3"
     ):
         bench.run(task)
     assert [a.state for a in bench.ledger.attempts("revenue")] == [AttemptState.PUBLISHING] * 3
     monkeypatch.setattr(bench.target, "commit", commit)
-    retry_slices(bench.shop, task, (task.scope.slice_of(SLICE),), None)  # type: ignore[union-attr]
+    assert bench.run(task).outcome is Outcome.PUBLISHED
     assert bench.ledger.open_attempts() == ()
     assert bench.revenue == [(DAY, 15)]
 

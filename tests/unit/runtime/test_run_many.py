@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
 
-from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, insert_new, read, task
+from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, days, insert_new, read, task
 from twice import replace as replace_rows
 from twice.core.project import assemble
 from twice.core.run import RunResult
 from twice.core.task import Task
 from twice.errors import UsageError, UserCodeError
-from twice.runtime.run_many import TaskEnd, run_in_order, run_slices, slices_of_day
+from twice.runtime.run_many import TaskEnd, run_all, run_in_order, run_slices, slices_of_day
+from twice.runtime.stale import stale_slices
 
 from .conftest import Bench
 
@@ -98,3 +100,125 @@ def test_a_date_that_is_none_is_refused_before_anything_runs() -> None:
         slices_of_day(job("any", "shop.orders"), "2025-12-31")
     with pytest.raises(UsageError, match="no date given"):
         slices_of_day(job("any", "shop.orders"), None)
+
+
+LATE = (date(2026, 6, 8), date(2026, 6, 9), date(2026, 6, 10))
+
+
+def late_orders(bench: Bench, amount: int) -> None:
+    """Three days; of the second an order came late."""
+    bench.put_orders((1, LATE[0], 1), (2, LATE[1], amount), (3, LATE[2], 3))
+
+
+def looking_back(bench: Bench) -> tuple[Task, ...]:
+    """A parent that also makes yesterday right, its reader, the reader's reader, a total and a moving sum."""
+    return (
+        job("copy", "shop.orders", Daily("order_date", start="2026-01-01", lookback=1)),
+        job("below", "shop.copy"),
+        job("far_below", "shop.below"),
+        job("total", "shop.far_below", Whole(), by=None),
+    )
+
+
+def made(bench: Bench, tasks: tuple[Task, ...], day: str) -> dict[str, list[tuple[str, str]]]:
+    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    ends = run_all(bench.shop, day, None)
+    assert not [end for end in ends if end.error or end.waits_for]
+    return {end.task: [(r.slices[0].label[-2:], r.outcome.value) for r in end.results] for end in ends}
+
+
+def stale(bench: Bench) -> dict[str, str]:
+    project = bench.shop.project
+    found = [each for one in project.in_order() for each in stale_slices(project, bench.ledger, one)]
+    return {f"{each.task}[{each.slice.label[-2:]}]": each.why for each in found}
+
+
+def test_what_reads_a_slice_that_the_chain_made_again_is_made_again_down_the_graph(bench: Bench) -> None:
+    tasks = looking_back(bench)
+    late_orders(bench, 2)
+    made(bench, tasks, "2026-06-08")
+    made(bench, tasks, "2026-06-09")
+    late_orders(bench, 20)
+    found = made(bench, tasks, "2026-06-10")
+    both = [("09", "published"), ("10", "published")]
+    assert (found["copy"], found["below"], found["far_below"]) == (both, both, both)
+    rows = bench.target.read(tasks[2].target).rows
+    assert sorted(row[2] for row in rows) == [1, 3, 20]
+    assert stale(bench) == {}
+
+
+def test_what_a_broken_chain_did_not_follow_the_next_one_does(bench: Bench) -> None:
+    tasks = looking_back(bench)
+    late_orders(bench, 2)
+    made(bench, tasks, "2026-06-09")
+    late_orders(bench, 20)
+    made(bench, tasks[:1], "2026-06-10")  # it died after the first task
+    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    assert stale(bench) == {
+        "below[09]": "its input shop.copy was published again since: copy[2026-06-09]",
+    }
+    found = made(bench, tasks, "2026-06-10")
+    assert found["copy"] == [("09", "already published"), ("10", "already published")]
+    assert found["below"] == found["far_below"] == [("09", "published"), ("10", "published")]
+    assert stale(bench) == {}
+
+
+def test_a_slice_below_that_nobody_ever_published_is_not_made_on_the_way(bench: Bench) -> None:
+    tasks = looking_back(bench)
+    late_orders(bench, 2)
+    found = made(bench, tasks, "2026-06-10")
+    assert found["copy"] == [("09", "published"), ("10", "published")]
+    assert found["below"] == [("10", "published")]
+
+
+def test_what_is_stale_for_other_reasons_is_told_and_left(bench: Bench) -> None:
+    tasks = (job("copy", "shop.orders"), job("below", "shop.copy"))
+    late_orders(bench, 2)
+    for day in ("2026-06-08", "2026-06-09"):
+        made(bench, tasks, day)
+    late_orders(bench, 20)
+    run_slices(bench.shop, tasks[0], slices_of_day(tasks[0], "2026-06-09"), "run", None)
+    ends = run_all(bench.shop, "2026-06-10", None)
+    left = {end.task: [(each.slice.label, each.why) for each in end.stale] for end in ends}
+    why = "its input shop.copy was published again since: copy[2026-06-09]"
+    assert left == {"copy": [], "below": [("2026-06-09", why)]}
+    bench.code[0] = "v2"
+    ends = run_all(bench.shop, "2026-06-10", None)
+    assert [each.slice.label[-2:] for each in ends[0].stale] == ["08", "09"]
+    assert {each.why for each in ends[0].stale} == {"the code or its options changed"}
+
+
+def test_a_reader_of_a_week_is_stale_in_every_day_that_reads_the_one_made_again(bench: Bench) -> None:
+    weekly = task(
+        "shop.weekly",
+        name="weekly",
+        scope=DAILY,
+        write=replace_rows(),
+        inputs={"rows": read("shop.copy", by="order_date", before=days(1))},
+    )(lambda rows: replace(rows, rows=rows.rows[-1:]))
+    tasks = (job("copy", "shop.orders"), weekly)
+    late_orders(bench, 2)
+    for day in ("2026-06-08", "2026-06-09", "2026-06-10"):
+        made(bench, tasks, day)
+    late_orders(bench, 20)
+    run_slices(bench.shop, tasks[0], slices_of_day(tasks[0], "2026-06-09"), "run", None)
+    assert sorted(stale(bench)) == ["weekly[09]", "weekly[10]"]
+
+
+def test_a_task_that_begins_later_is_left_out_by_name_and_the_others_run(bench: Bench) -> None:
+    tasks = (job("copy", "shop.orders"), job("new", "shop.copy", Daily("order_date", start="2026-07-01")))
+    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    copy, new = run_all(bench.shop, DAY, None)
+    assert copy.results[0].outcome is Outcome.PUBLISHED
+    assert (new.results, new.left_out) == ((), "2026-06-09 is before the task's start, 2026-07-01")
+
+
+def test_where_every_task_begins_later_the_date_is_wrong(bench: Bench) -> None:
+    bench.shop = replace(bench.shop, project=assemble("p", (job("copy", "shop.orders"),)))
+    with pytest.raises(UsageError, match="2025-06-09 is before the task's start"):
+        run_all(bench.shop, "2025-06-09", None)
+
+
+def test_a_task_that_begins_at_noon_does_the_afternoon() -> None:
+    declared = job("hourly", "shop.orders", Hourly("at", start=f"{DAY}T22"), by=None)
+    assert [slice_.label[-2:] for slice_ in slices_of_day(declared, DAY)] == ["22", "23"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +13,7 @@ import pytest
 
 from twice import Outcome, Policy, Retry, audit
 from twice.core.failpoints import Point, armed
-from twice.core.ports import Leaf
+from twice.core.ports import FUNCTION, Column, Leaf
 from twice.core.run import AttemptState
 from twice.errors import (
     AuditFailed,
@@ -29,6 +28,7 @@ from twice.errors import (
     StageMismatch,
     UserCodeError,
 )
+from twice.runtime.holder import this_process
 from twice.targets.memory import Rows
 
 from .conftest import DAY, NEXT, Bench, ShiftedClock, revenue_task, summed
@@ -137,6 +137,40 @@ def test_a_failed_audit_is_never_visible_and_leaves_no_staged_row(bench: Bench) 
     assert not bench.leftovers
 
 
+def test_a_first_run_that_was_rejected_binds_nobody(bench: Bench) -> None:
+    """Its columns were wrong, and nobody has seen them: the corrected code is not refused for them."""
+
+    def wrong(orders: Rows) -> Rows:
+        columns = (Column("order_date", "date"), Column("revenue", "string"), Column("typo", "int"))
+        return Rows(columns, tuple((day, str(amount), None) for _, day, amount in orders.rows))
+
+    with pytest.raises(AuditFailed):
+        bench.run(bench.declare(revenue_task(wrong, audits=(audit.not_null("typo"),))))
+    assert bench.version is None
+    bench.code[0] = "v2"
+    assert bench.run(bench.declare(revenue_task())).outcome is Outcome.PUBLISHED
+    assert bench.revenue == [(DAY, 15)]
+    assert not bench.leftovers
+
+
+def test_new_columns_of_a_rejected_run_are_not_in_the_table(bench: Bench) -> None:
+    bench.run(bench.declare(revenue_task()))
+    before = bench.version
+
+    def wider(orders: Rows) -> Rows:
+        rows = tuple((*row, None) for row in summed(orders).rows)
+        return Rows((*summed(orders).columns, Column("tax", "int")), rows)
+
+    bench.code[0] = "v2"
+    declared = revenue_task(wider, audits=(audit.not_null("tax"),), policy=Policy(evolve=True))
+    with pytest.raises(AuditFailed):
+        bench.run(bench.declare(declared))
+    assert bench.version == before
+    bench.code[0] = "v1"
+    assert bench.run(bench.declare(revenue_task()), "2026-06-10").outcome is Outcome.PUBLISHED
+    assert bench.revenue == [(DAY, 15), (NEXT, 7)]
+
+
 def test_a_warning_audit_publishes_and_is_noted(bench: Bench) -> None:
     declared = bench.declare(revenue_task(audits=(audit.rows(at_least=5, severity="warn"),)))
     result = bench.run(declared)
@@ -233,7 +267,7 @@ def test_a_holder_that_is_seen_to_be_gone_is_not_waited_for(bench: Bench) -> Non
     declared = bench.declare(revenue_task())
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
-        holder = f"{socket.gethostname()}:{process.pid}:{started}"
+        holder = f"{this_process().partition(':')[0]}:{process.pid}:{started}"
         bench.ledger.claim(
             "revenue", ["2026-06-09"], attempt="dead", kind="run", holder=holder, lease=timedelta(minutes=5)
         )
@@ -325,6 +359,30 @@ def test_a_suspicious_plan_is_refused_unless_allowed(bench: Bench, monkeypatch: 
     with pytest.raises(Nondeterministic, match=r"rand reaches column revenue: another number.*allow=\(\"rand\",\)"):
         bench.run(bench.declare(revenue_task()))
     assert bench.run(bench.declare(revenue_task(policy=Policy(allow=("rand",))))).outcome is Outcome.PUBLISHED
+
+
+def test_what_the_guard_lets_pass_is_computed_on_every_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`current_date` is another day tomorrow: nothing shows that the same rows are published."""
+    from twice.core.ports import Suspicion
+
+    seen = (Suspicion("current_date", ("revenue",), "the time of the run", "Use the slice's date."),)
+    monkeypatch.setattr(type(bench.shop.engine), "suspicions", lambda self, frame: seen)
+    declared = bench.declare(revenue_task(policy=Policy(allow=("current_date",))))
+    bench.run(declared)
+    again = bench.run(declared)
+    assert (again.outcome, again.why) == (
+        Outcome.PUBLISHED,
+        "current_date, which the task allows, may differ on every run",
+    )
+
+
+def test_a_function_that_nobody_can_compare_is_a_note(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    asks = Leaf(FUNCTION, "stamped asks the clock (time.time)", None)
+    monkeypatch.setattr(type(bench.shop.engine), "outside", lambda self, frame, cuts: (asks,))
+    result = bench.run(bench.declare(revenue_task()))
+    assert result.notes == (
+        "the function stamped asks the clock (time.time): nothing shows that a second run gives the same rows",
+    )
 
 
 def test_a_slow_attempt_does_not_give_itself_up_at_its_own_look(bench: Bench) -> None:

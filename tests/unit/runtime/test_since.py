@@ -11,13 +11,17 @@ import pytest
 from twice import Since, append_once, insert_new, merge, read, task
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Shape
+from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome, RunResult
+from twice.core.since import Window
 from twice.core.slice import WHOLE
 from twice.core.task import Strategy, TableName, Task
 from twice.core.token import Note
-from twice.core.write import Layout, Plan, ReplaceRows
-from twice.errors import UsageError
+from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
+from twice.errors import DeclarationError, UsageError
+from twice.ledgers.store import Ledger
 from twice.runtime.mark import Reset, reset_mark, show_mark
+from twice.runtime.rebuild import rebuild
 from twice.runtime.recover import recover
 from twice.runtime.run_many import run_slices
 from twice.runtime.run_task import run_task
@@ -47,10 +51,14 @@ class Source:
     def add(self, *rows: Change) -> None:
         self.rows += rows
         target = self.bench.target
-        target.prepare(CHANGES, Shape(COLUMNS), Layout(), False)
+        into = target.prepare(CHANGES, Shape(COLUMNS), Layout(), False)
         expected = target.published(CHANGES, ["other"]).generations
         staged = target.stage(
-            CHANGES, Rows(COLUMNS, self.rows), Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",)), f"o{len(self.rows)}"
+            CHANGES,
+            Rows(COLUMNS, self.rows),
+            Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",)),
+            f"o{len(self.rows)}",
+            into=into,
         )
         target.commit(staged, expected, Note("other", "run", {"other": expected["other"] + 1}))
 
@@ -62,8 +70,10 @@ def source(bench: Bench) -> Source:
     return source
 
 
-def copy_task(bench: Bench, write: Strategy, lag: timedelta | int = 0) -> Task:
-    scope = Since("seen", initial="2026-06-09T00:00:00Z", lag=lag)
+def copy_task(
+    bench: Bench, write: Strategy, lag: timedelta | int = 0, initial: str | int = "2026-06-09T00:00:00Z"
+) -> Task:
+    scope = Since("seen", initial=initial, lag=lag)
     declare = task("shop.copy", scope=scope, inputs={"rows": read("shop.changes", by="seen")}, write=write, name="copy")
     return bench.declare(declare(lambda rows: rows))
 
@@ -284,10 +294,9 @@ def test_numbers_and_dates_are_marks_too(bench: Bench, initial: Any, first: Any,
     kind = "bigint" if isinstance(initial, int) else "date"
     columns = (Column("id", "bigint"), Column("seq", kind))
     target = bench.target
-    target.prepare(CHANGES, Shape(columns), Layout(), False)
-    staged = target.stage(
-        CHANGES, Rows(columns, ((1, first), (2, second))), Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",)), "o"
-    )
+    into = target.prepare(CHANGES, Shape(columns), Layout(), False)
+    rows, plan = Rows(columns, ((1, first), (2, second))), Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",))
+    staged = target.stage(CHANGES, rows, plan, "o", into=into)
     target.commit(staged, {"other": 0}, Note("other", "run", {"other": 1}))
     scope = Since("seq", initial=initial)
     declare = task(
@@ -309,3 +318,120 @@ def test_a_renamed_task_goes_on_from_its_mark_and_appends_nothing_again(
     bench.ledger.rename("copy", "copied")
     assert run(bench, renamed).outcome is Outcome.NOTHING_NEW
     assert copied(bench) == before
+
+
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+@pytest.mark.parametrize("initial", ["2026-06-08T00:00:00Z", "2026-06-09T00:01:30Z"])
+def test_an_initial_changed_later_neither_doubles_rows_nor_skips_any(
+    bench: Bench, source: Source, write: Strategy, initial: str
+) -> None:
+    run(bench, copy_task(bench, write))
+    source.add((3, at(3), 30))
+    changed = copy_task(bench, write, initial=initial)
+    assert told(bench, changed) == "2026-06-09T00:02:00Z"
+    assert run(bench, changed).mark == "2026-06-09T00:03:00Z"
+    source.add((4, at(4), 40))
+    run(bench, changed)
+    expected = [(1, at(1), 10), (2, at(2), 20), (3, at(3), 30), (4, at(4), 40)]
+    assert copied(bench) == (expected[:-1] if write.name == "append_once" else expected)
+
+
+def test_an_initial_set_beyond_the_mark_skips_no_row_and_says_so(bench: Bench, source: Source) -> None:
+    run(bench, copy_task(bench, append_once()))
+    source.add((3, at(3), 30), (5, at(5), 50))
+    result = run(bench, copy_task(bench, append_once(), initial="2026-06-09T00:04:00Z"))
+    assert [row[0] for row in copied(bench)] == [1, 2, 3]
+    assert result.notes == (
+        "initial=2026-06-09T00:04:00Z is later than the mark: it goes on from the mark 2026-06-09T00:02:00Z",
+    )
+
+
+@pytest.mark.parametrize("initial", ["2026-06-09", 0])
+def test_another_kind_of_cursor_is_refused_naming_mark_reset(bench: Bench, source: Source, initial: str | int) -> None:
+    run(bench, copy_task(bench, append_once()))
+    version = bench.target.published(COPY, ()).version
+    changed = copy_task(bench, append_once(), initial=initial)
+    with pytest.raises(DeclarationError, match=r"the table's mark is a timestamp.*twice mark reset copy"):
+        run(bench, changed)
+    assert "is a timestamp" in str(show_mark(bench.shop, changed).unclear)
+    assert bench.target.published(COPY, ()).version == version
+    to = str(initial) if isinstance(initial, str) else "7"
+    before, after = reset_mark(bench.shop, changed, Reset(to, "ada", "another cursor"))
+    assert (before.at, after.at) == (None, to)
+    assert told(bench, changed) == to
+
+
+def test_a_mark_of_zero_is_a_mark_also_where_the_initial_is_negative(bench: Bench) -> None:
+    columns = (Column("id", "bigint"), Column("seq", "bigint"))
+    scope = Since("seq", initial=-2)
+    declare = task(
+        "shop.copy", scope=scope, inputs={"rows": read("shop.changes", by="seq")}, write=append_once(), name="copy"
+    )
+    declared = bench.declare(declare(lambda rows: rows))
+    for newest in (0, 1, 2):
+        bench.put(CHANGES, Rows(columns, tuple((n, n) for n in range(-2, newest + 1))))
+        assert run(bench, declared).mark == str(newest)
+    assert [row[0] for row in copied(bench)] == [-2, -1, 0, 1]
+
+
+def counted(bench: Bench, source: Source, declared: Task, minute: int) -> int:
+    """A table as it was before marks were absolute: rows up to the minute, the mark counted from `initial`."""
+    version = minute * 60 * 1_000_000 + 1
+    app = "twice/p/copy/since"
+    into = bench.target.prepare(COPY, Shape(COLUMNS), Layout(), False)
+    rows = Rows(COLUMNS, tuple(row for row in source.rows if row[1] is not None and row[1] < at(minute)))
+    plan = Plan(AppendRows((declared.scope.only,)), (declared.scope.only,), (app,))  # type: ignore[union-attr]
+    claim = bench.ledger.claim("copy", ["since"], attempt="old", kind="run", holder="h", lease=timedelta(hours=1))
+    assert isinstance(claim, Claim)
+    bench.ledger.fix(claim, {"since": 0}, {"since": version})
+    window = Window(at(0), at(minute), False)
+    bench.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.STAGED, Facts(why=f"rows of {window}"))
+    staged = bench.target.stage(COPY, rows, plan, "old", into=into)
+    bench.target.commit(staged, {app: 0}, Note("old", "run", {app: version}))
+    bench.ledger.publish("old", Facts(version=1), generations={"since": version})
+    return version
+
+
+@pytest.mark.parametrize("initial", ["2026-06-09T00:00:00Z", "2026-06-08T00:00:00Z", "2026-06-09T00:01:00Z"])
+def test_a_mark_that_was_counted_from_an_initial_is_where_its_attempt_said(
+    bench: Bench, source: Source, initial: str
+) -> None:
+    declared = copy_task(bench, append_once(), initial=initial)
+    version = counted(bench, source, declared, 2)
+    assert told(bench, declared) == "2026-06-09T00:02:00Z"
+    source.add((3, at(3), 30), (4, at(4), 40))
+    run(bench, declared)
+    assert [row[0] for row in copied(bench)] == [1, 2, 3]
+    held = bench.target.published(COPY, ["twice/p/copy/since"]).generations["twice/p/copy/since"]
+    assert held > version
+    bench.ledger.forget("copy", "since")  # nobody is needed any more to read it
+    assert told(bench, copy_task(bench, append_once(), initial="2020-01-01T00:00:00Z")) == "2026-06-09T00:04:00Z"
+
+
+def test_a_counted_mark_of_which_nobody_remembers_the_initial_is_refused(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, append_once())
+    version = counted(bench, source, declared, 2)
+    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
+    bench.shop = replace(bench.shop, ledger=fresh)
+    rebuild(bench.shop, None)
+    assert fresh.runs("copy")[0].generation == version
+    with pytest.raises(DeclarationError, match=r"nobody remembers.*mark reset copy --to 2026-06-09T00:02:00Z"):
+        run(bench, declared)
+    reset_mark(bench.shop, declared, Reset("2026-06-09T00:02:00Z", "ada", "as the last run said"))
+    source.add((3, at(3), 30))
+    run(bench, declared)
+    assert [row[0] for row in copied(bench)] == [1, 2]
+    fresh.close()
+
+
+def test_the_mark_survives_a_lost_ledger_and_another_initial_together(bench: Bench, source: Source) -> None:
+    run(bench, copy_task(bench, append_once()))
+    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
+    bench.shop = replace(bench.shop, ledger=fresh)
+    changed = copy_task(bench, append_once(), initial="2026-06-01T00:00:00Z")
+    rebuild(bench.shop, None)
+    assert run(bench, changed).outcome is Outcome.NOTHING_NEW
+    source.add((3, at(3), 30))
+    run(bench, changed)
+    assert [row[0] for row in copied(bench)] == [1, 2]
+    fresh.close()

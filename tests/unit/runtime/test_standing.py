@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 
-from twice import Daily, Monthly, Outcome, Policy, days, read, task
+from twice import Daily, Monthly, Outcome, Policy, append_once, days, read, task
 from twice import replace as replace_rows
+from twice.core.lineage import changed_beside
+from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.core.slice import Slice
 from twice.core.task import Task
+from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
 from twice.runtime.run_task import run_task
 from twice.runtime.standing import standings
@@ -155,3 +160,119 @@ def test_what_the_logs_call_published_a_run_finds_published_too(bench: Bench, de
         for slice_ in span(declared):
             if found[slice_.label[-2:]][0] == "published":
                 assert run_task(bench.shop, declared, (slice_,)).outcome is Outcome.ALREADY
+
+
+@dataclass(frozen=True)
+class PlannedEngine(PlainEngine):
+    """Plain rows that also have a plan, as Spark's have: what stands in it, and how often it was asked for."""
+
+    held: list[str | None] = field(default_factory=lambda: ["constants"])
+    asked: list[int] = field(default_factory=list)
+
+    def outside(self, frame: Any, cuts: Any) -> tuple[Leaf, ...]:
+        self.asked.append(1)
+        return (Leaf(PLAN, "expressions and constants", self.held[0]),)
+
+
+def planned(bench: Bench, declared: Task) -> PlannedEngine:
+    engine = PlannedEngine()
+    bench.shop = replace(bench.shop, engine=engine)
+    for slice_ in span(declared)[:5]:
+        bench.run(declared, slice_.label)
+    engine.asked.clear()
+    return engine
+
+
+def test_one_plan_shows_for_all_slices_that_nothing_beside_their_tables_changed(bench: Bench, declared: Task) -> None:
+    engine = planned(bench, declared)
+    assert [standing for standing, _ in told(bench, declared).values()] == ["published"] * 5 + ["missing"] * 3
+    assert len(engine.asked) == 1
+
+
+def test_other_constants_in_the_plan_make_a_slice_stale_as_for_a_run(bench: Bench, declared: Task) -> None:
+    engine = planned(bench, declared)
+    engine.held[0] = "other constants"
+    why = "its code makes another plan than before, of values that it takes from elsewhere"
+    assert told(bench, declared)["03"] == ("stale", why)
+    assert bench.run(declared, "2026-06-03").why == why
+    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+
+
+def test_a_task_that_asks_for_the_run_is_looked_at_slice_by_slice(bench: Bench) -> None:
+    """Its code can tell one slice from another: one plan says nothing of the others."""
+    bench.put_orders(*rows())
+    asking = bench.declare(revenue_task(lambda orders, run: summed(orders)))
+    engine = planned(bench, asking)
+    assert [standing for standing, _ in told(bench, asking).values()] == ["published"] * 5 + ["missing"] * 3
+    assert len(engine.asked) == 5
+
+
+def test_what_nobody_can_compare_is_stale_as_for_a_run(bench: Bench, declared: Task) -> None:
+    engine = planned(bench, declared)
+    engine.held[0] = None
+    bench.run(declared, "2026-06-03")
+    why = "nothing shows that it is the same: its plan expressions and constants"
+    assert told(bench, declared)["03"] == ("stale", why)
+    assert bench.run(declared, "2026-06-03").why == why
+
+
+def test_code_that_fails_now_makes_a_slice_stale_not_the_question(bench: Bench, declared: Task) -> None:
+    planned(bench, declared)
+
+    def broken(orders: Rows) -> Rows:
+        raise ValueError("no such setting")
+
+    bad = bench.declare(revenue_task(broken))
+    standing, why = told(bench, bad)["03"]
+    assert standing == "stale"
+    assert why.startswith("its plan cannot be made now: the task's own code raised ValueError")
+
+
+@dataclass(frozen=True)
+class OlderEngine(PlainEngine):
+    """As twice once was: tables were compared, and nothing beside them."""
+
+    def leaves(self, frame: Any, before: Any = ()) -> tuple[Leaf, ...]:
+        return tuple(replace(leaf, kind="files") for leaf in super().leaves(frame, before))
+
+
+@dataclass(frozen=True)
+class NewerEngine(OlderEngine):
+    def outside(self, frame: Any, cuts: Any) -> tuple[Leaf, ...]:
+        return (Leaf(PLAN, "expressions and constants", "1"),)
+
+
+def test_what_an_earlier_version_appended_stays_without_a_word_and_what_changed_since_is_told(bench: Bench) -> None:
+    """It compared less: that is no reason to say that inputs changed."""
+    bench.put_orders(*rows())
+    declared = bench.declare(
+        task(
+            "shop.revenue",
+            scope=Daily("order_date", start="2026-01-01"),
+            inputs={"orders": read("shop.orders", by="order_date")},
+            write=append_once(),
+            name="revenue",
+        )(summed)
+    )
+    bench.shop = replace(bench.shop, engine=OlderEngine())
+    bench.run(declared, "2026-06-03")
+    bench.shop = replace(bench.shop, engine=NewerEngine())
+    again = bench.run(declared, "2026-06-03")
+    assert (again.outcome, again.notes) == (Outcome.ALREADY, ())
+    bench.run(declared, "2026-06-04")
+    bench.put_orders(*rows(3))
+    changed = bench.run(declared, "2026-06-04")
+    assert (changed.outcome, changed.notes) == (
+        Outcome.ALREADY,
+        ("what was appended stays, although its inputs changed",),
+    )
+
+
+def test_a_function_of_other_values_is_told_apart_from_other_constants() -> None:
+    table, plan = Leaf("delta", "t", "1", 1), Leaf(PLAN, "", "p")
+    one, two = Leaf(FUNCTION, "f", "1"), Leaf(FUNCTION, "f", "2")
+    assert changed_beside((table, plan, one), (table, plan, one)) is None
+    assert (
+        changed_beside((table, plan, two), (table, plan, one)) == "a function that it calls computes with other values"
+    )
+    assert changed_beside((Leaf("delta", "t", "2", 2), plan, two), (table, plan, one)) is None

@@ -8,9 +8,9 @@ import pytest
 
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
-from twice.errors import RowsOutsideSlice, StageMismatch
+from twice.errors import RowsOutsideSlice, StageLost, StageMismatch
 from twice.targets.delta.condition import condition
-from twice.targets.delta.manifest import File, SliceType, at_paths, count, file_of, in_all, verify
+from twice.targets.delta.manifest import File, SliceType, at_paths, check_whole, count, file_of, in_all, verify
 
 DAILY = Daily("d", start="2026-01-01")
 SLICES = (DAILY.slice_of("2026-06-09"), DAILY.slice_of("2026-06-10"))
@@ -21,7 +21,18 @@ INSIDE = File("a", "2026-06-09", 2)
 def test_a_file_is_read_from_deltas_json() -> None:
     text = '{"add":{"path":"d=2026-06-09/x","partitionValues":{"d":"2026-06-09"},"stats":"{\\"numRecords\\":5}"}}'
     assert file_of(text, "d") == File("d=2026-06-09/x", "2026-06-09", 5)
-    assert file_of('{"add":{"path":"x","partitionValues":{"d":null}}}', "d") == File("x", None, None)
+    assert file_of('{"add":{"path":"x","partitionValues":{"d":null},"size":7}}', "d") == File("x", None, None, 7)
+
+
+def test_a_staged_file_that_is_gone_or_was_cut_short_stops_the_commit() -> None:
+    staged = [File("d=1/a", "1", 2, 100), File("d=1/b", "1", 2, 200)]
+    check_whole(staged, {"d=1/a": 100, "d=1/b": 200, "d=1/of-another": 1})
+    with pytest.raises(StageLost, match=r"1 of 2 staged files are gone, e\.g\. d=1/b.*VACUUM") as lost:
+        check_whole(staged, {"d=1/a": 100})
+    assert lost.value.now == "The table is unchanged."
+    assert "Run the task again" in lost.value.fix
+    with pytest.raises(StageLost, match="1 staged files were changed"):
+        check_whole(staged, {"d=1/a": 100, "d=1/b": 40})
 
 
 def test_rows_deleted_by_a_vector_do_not_count() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -14,27 +15,28 @@ from twice.targets.delta import in_place
 from twice.targets.delta.fit import fitted
 from twice.targets.delta.internal import Transaction
 from twice.targets.delta.manifest import File, file_of, in_all
-from twice.targets.delta.publish import Stage, Work, swap
+from twice.targets.delta.publish import Stage, Work, begun, swap
 from twice.targets.delta.site import Site
-from twice.targets.delta.table import Table, why_untouchable
+from twice.targets.delta.table import Intent, why_untouchable
 
 
-def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
-    handle = Stage(table, site.path, publish)
-    transaction, added = in_place.write(site, handle, fitted(frame, table), plan, attempt)
-    handle = Stage(table, site.path, publish, added, transaction)
+    handle = Stage(into, site.path, publish)
+    transaction, added = in_place.write(site, handle, fitted(frame, into.table), plan, attempt)
+    handle = Stage(into, site.path, publish, added, transaction)
     files = [file_of(file.json(), None) for file in added]
     return _staged(site, plan, attempt, files, handle)
 
 
-def stage_nothing(site: Site, table: Table, plan: Plan, attempt: str) -> Staged:
+def stage_nothing(site: Site, into: Intent, plan: Plan, attempt: str) -> Staged:
     """No rows, so that the commit moves its tokens alone. Nothing is written, so it works on every table whose
     commits are files of its own log."""
-    why = why_untouchable(table)
+    why = why_untouchable(into.table)
     if why is not None:
         raise DeclarationError(f"{site.name.name}: {why}", now="The table is unchanged.")
-    return _staged(site, plan, attempt, [], Stage(table, site.path, publish, transaction=site.log.begin()))
+    handle = Stage(into, site.path, publish)
+    return _staged(site, plan, attempt, [], replace(handle, transaction=begun(site, handle)))
 
 
 def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
@@ -47,9 +49,10 @@ def _work(transaction: Transaction, staged: Staged) -> Work:
     handle: Stage = staged.handle
     if handle.read_at is not None:
         transaction.read_whole_table()
-    if in_all([file_of(file.json(), None) for file in handle.files]) != staged.rows:
+    files = [file_of(file.json(), None) for file in handle.files]
+    if in_all(files) != staged.rows:
         raise StageMismatch("the staged files do not hold the rows that were staged", fix="Run the task again.")
-    return Work(handle.files, staged=handle.files)
+    return Work(handle.files, staged=files)
 
 
 def _staged(site: Site, plan: Plan, attempt: str, files: list[File], handle: Stage) -> Staged:

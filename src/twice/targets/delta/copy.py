@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from twice.core.failpoints import Point, hit
 from twice.core.write import Plan
-from twice.errors import DeclarationError, RowsOutsideSlice, StageMismatch
+from twice.errors import DeclarationError, RowsOutsideSlice
 from twice.targets.delta.condition import owned
 from twice.targets.delta.lock import FOLDER
+from twice.targets.delta.manifest import File
 from twice.targets.delta.publish import Stage
 from twice.targets.delta.site import Site
+from twice.targets.grain import MARK
 
 
 def stage_folder(path: str, attempt: str) -> str:
     return f"{path.rstrip('/')}/{FOLDER}/stage/{attempt}"
 
 
-def write(site: Site, stage: Stage, frame: DataFrame, plan: Plan) -> int:
-    """How many rows the copy has. Rows outside the slice are refused. Dying here leaves the hidden folder."""
+def write(site: Site, stage: Stage, frame: DataFrame, plan: Plan) -> tuple[Stage, int]:
+    """The stage with its files, and how many rows it has. Rows outside the slice are refused. Dying here leaves the
+    hidden folder."""
     if len(plan.slices) != 1:
         raise DeclarationError(
             f"{site.name.name} can take one slice per commit only, and this run has {len(plan.slices)}",
@@ -40,24 +44,29 @@ def write(site: Site, stage: Stage, frame: DataFrame, plan: Plan) -> int:
             f"the result has {total - within} rows outside {plan.slices[0].label}",
             fix="Filter the result to its slice.",
         )
-    return int(total)
+    return replace(stage, copied=files_of(site, stage)), int(total)
 
 
 def rows(session: SparkSession, stage: Stage) -> DataFrame:
-    """The hidden copy. Its schema is said, not inferred: an empty copy has the table's columns too."""
+    """The hidden copy. Its schema is said, not inferred: an empty copy has the table's columns too. What Delta keeps of
+    a column is its own affair: a column that is new to the table must not bring any of it."""
     assert stage.folder is not None
-    schema = StructType.fromJson(json.loads(stage.table.schema))
+    fields = StructType.fromJson(json.loads(stage.table.schema)).fields
+    kept = [{name: value for name, value in (each.metadata or {}).items() if name == MARK} for each in fields]
+    schema = StructType([StructField(f.name, f.dataType, True, mine) for f, mine in zip(fields, kept, strict=True)])
     return session.read.schema(schema).parquet(stage.folder)
 
 
-def check_whole(site: Site, stage: Stage, staged: int) -> None:
-    """A mark that was set back may be where a slow attempt expects it, although its copy was collected since."""
-    found = rows(site.session, stage).count() if _there(site.session, str(stage.folder)) else 0
-    if found != staged:
-        raise StageMismatch(
-            f"{staged - found} of the staged rows are gone, collected after another attempt had published",
-            fix="Run the task again.",
-        )
+def files_of(site: Site, stage: Stage) -> tuple[File, ...]:
+    """The copy's files, by their paths below the table."""
+    folder = str(stage.folder)
+    files, at = _folder(site.session, folder)
+    below = f"{FOLDER}/stage/{folder.rpartition('/')[2]}"
+    return tuple(
+        File(f"{below}/{status.getPath().getName()}", None, None, int(status.getLen()))
+        for status in files.listStatus(at)
+        if str(status.getPath().getName()).startswith("part-")
+    )
 
 
 def remove(session: SparkSession, path: str, attempt: str) -> int:

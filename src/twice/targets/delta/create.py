@@ -1,57 +1,47 @@
-"""Make a table if it is missing, and refuse one that does not fit the task. All through the public API."""
+"""How a table must be for a result: as it is, wider, or made. Nothing is written here; what does not fit is refused."""
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
+from pyspark.sql.types import StructType
 
-from twice.core.ports import Shape
+from twice.core.ports import Column, Shape
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
 from twice.errors import DeclarationError
 from twice.targets.delta.condition import quoted
 from twice.targets.delta.internal import Log
-from twice.targets.delta.table import FORGETS_TOKENS, Table
+from twice.targets.delta.table import FORGETS_TOKENS, Intent, Table, wider
 from twice.targets.grain import MARK, check_grain, check_partitioning, check_values, grain_mark, slice_value
-from twice.targets.schema import check_fit, check_named, drift
+from twice.targets.schema import check_named, intended
 
 
-def create(session: SparkSession, path: str, shape: Shape, slice_column: SliceColumn | None) -> None:
-    """An empty table, partitioned by the slice column. If another made it meanwhile, theirs stands.
-
-    An empty write and not CREATE TABLE: a creator that was killed may have left the folder, and CREATE TABLE then
-    says that the table exists. Dying here leaves no table or an empty one.
-    """
-    nothing = session.range(0).select(
-        *(
-            lit(None).cast(column.type).alias(column.name, metadata=_remembered(column.name, slice_column))
-            for column in shape.columns
-        )
-    )
-    writer = nothing.write.format("delta").mode("error").option("delta.columnMapping.mode", "none")
-    if slice_column is not None:
-        writer = writer.partitionBy(_spelled(shape, slice_column))
-    try:
-        writer.save(path)
-    except (PySparkException, Py4JJavaError):
-        if Log(session, path).table() is None:
-            raise
+def intend(session: SparkSession, log: Log, held: Table | None, shape: Shape, layout: Layout, evolve: bool) -> Intent:
+    """The table as the commit that publishes this result will leave it (`held`: as it is, None if it is missing)."""
+    columns = intended(shape, None if held is None else held.shape, evolve)
+    if held is None:
+        metadata = _new(session, columns, layout.slice_column)
+        # Delta adds what the session's defaults say: only then it is known which path may write it.
+        return Intent(log.begin().become(metadata), None, metadata)
+    new = columns[len(held.shape.columns) :]
+    if not new:
+        return Intent(held, held)
+    table, metadata = wider(held, log.metadata(), _schema(session, new).jsonValue()["fields"])
+    return Intent(table, held, metadata)
 
 
-def evolve(session: SparkSession, path: str, shape: Shape, table: Table) -> None:
-    """Add the result's new columns. Dying here leaves a table with columns that are NULL in every row."""
-    new = ", ".join(f"{quoted(column.name)} {column.type}" for column in drift(shape, table.shape).new)
-    session.sql(f"ALTER TABLE delta.{quoted(path)} ADD COLUMNS ({new})")
-
-
-def check(session: SparkSession, name: str, path: str, table: Table, shape: Shape, layout: Layout) -> None:
+def check(session: SparkSession, name: str, path: str, into: Intent, layout: Layout) -> None:
     """Refuse what would make a slice own rows that are not its own, or a token that is forgotten."""
-    wanted = layout.slice_column
+    table, wanted = into.table, layout.slice_column
     if not layout.any_partitions:
         check_partitioning(name, table.partition_columns, wanted)
-    check_fit(shape, table.shape)
     check_named(name, table.shape, layout)
     if FORGETS_TOKENS in table.properties:
         raise DeclarationError(
@@ -59,7 +49,7 @@ def check(session: SparkSession, name: str, path: str, table: Table, shape: Shap
             now="The table is unchanged.",
             fix=f"Run: ALTER TABLE delta.{quoted(path)} UNSET TBLPROPERTIES ('{FORGETS_TOKENS}').",
         )
-    if wanted is None or layout.any_partitions:
+    if wanted is None or layout.any_partitions or into.before is None:
         return
     check_grain(name, table.grain, wanted)
     # Every date is the beginning of a day: a daily table's log need not be read for this.
@@ -69,14 +59,32 @@ def check(session: SparkSession, name: str, path: str, table: Table, shape: Shap
         check_values(name, table.grain, values, wanted)
 
 
-def _remembered(name: str, slice_column: SliceColumn | None) -> dict[str, str]:
-    if slice_column is None or name.lower() != slice_column.name.lower():
-        return {}
-    return {MARK: grain_mark(slice_column)}
+def _new(session: SparkSession, columns: Sequence[Column], slice_column: SliceColumn | None) -> str:
+    """Delta's metadata of a new table, partitioned by the slice column, which remembers its grain."""
+    by = [] if slice_column is None else [_spelled(columns, slice_column)]
+    marks = {} if slice_column is None else {by[0]: {MARK: grain_mark(slice_column)}}
+    body: dict[str, Any] = {
+        "id": str(uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": _schema(session, columns, marks).json(),
+        "partitionColumns": by,
+        "configuration": {"delta.columnMapping.mode": "none"},
+        "createdTime": int(time.time() * 1000),
+    }
+    return json.dumps({"metaData": body})
 
 
-def _spelled(shape: Shape, slice_column: SliceColumn) -> str:
-    for column in shape.columns:
+def _schema(
+    session: SparkSession, columns: Sequence[Column], marks: dict[str, dict[str, str]] | None = None
+) -> StructType:
+    """As Spark itself reads the types, every column nullable."""
+    marks = marks or {}
+    nothing = [lit(None).cast(each.type).alias(each.name, metadata=marks.get(each.name, {})) for each in columns]
+    return session.range(0).select(*nothing).schema
+
+
+def _spelled(columns: Sequence[Column], slice_column: SliceColumn) -> str:
+    for column in columns:
         if column.name.lower() == slice_column.name.lower():
             return column.name
     raise DeclarationError(

@@ -8,13 +8,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from twice.core.ports import Column, Shape
+from twice.core.spark_types import type_text
 from twice.targets.delta.condition import quoted
 from twice.targets.delta.table import Table
 from twice.targets.schema import check_fit
 
 
 def shape_of(frame: DataFrame) -> Shape:
-    return Shape(tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields))
+    return Shape(tuple(Column(field.name, type_text(field.dataType)) for field in frame.schema.fields))
 
 
 def fitted(frame: DataFrame, table: Table) -> DataFrame:

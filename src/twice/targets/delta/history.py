@@ -27,18 +27,13 @@ class History:
         self._configuration = session._jsparkSession.sessionState().newHadoopConf()
         self._folder = f"{path.rstrip('/')}/_delta_log"
 
-    def note_at(self, version: int) -> Note | None:
-        """The note of one commit; None if it is not ours or the log forgot it."""
-        line = self._first_line(version)
-        return None if line is None else _note(line)
-
     def find(self, app_id: str, generation: int, newest: int, oldest: int = 0) -> tuple[int, Note] | None:
         """The commit between these versions that gave this token this generation."""
         for version in range(newest, max(newest - RECENT, oldest - 1), -1):
-            line = self._first_line(version)
+            line = self.first_line(version)
             if line is None:
                 return None  # cleaned up, and everything before it too
-            note = _note(line)
+            note = note_in(line)
             if note is not None and note.generations.get(app_id) == generation:
                 return version, note
         return self._search(app_id, generation) if newest - RECENT >= oldest else None
@@ -85,7 +80,7 @@ class History:
 
     def _checksum(self, version: int) -> dict[str, Any]:
         """Empty unless it belongs to the very commit that is in the log."""
-        text, line = self._text(f"{version:020d}.crc"), self._first_line(version)
+        text, line = self._text(f"{version:020d}.crc"), self.first_line(version)
         try:
             checksum: dict[str, Any] = json.loads(text or "")
             same = checksum["txnId"] == json.loads(line or "")["commitInfo"]["txnId"]
@@ -104,14 +99,20 @@ class History:
         lines = self._lines()
         inside = lines["value"].startswith('{"commitInfo"') & lines["value"].contains(json.dumps(text)[1:-1])
         rows = lines.where(inside).selectExpr("value", "_metadata.file_name AS file").collect()
-        found = [(int(str(row.file).partition(".")[0]), _note(row.value)) for row in rows]
+        found = [(int(str(row.file).partition(".")[0]), note_in(row.value)) for row in rows]
         return sorted(((version, note) for version, note in found if note is not None), key=lambda pair: pair[0])
 
     def _lines(self) -> Any:
         return self._session.read.option("pathGlobFilter", "[0-9]*.json").text(self._folder)
 
-    def _first_line(self, version: int) -> str | None:
-        """Delta writes the commit's own description first."""
+    def first_line(self, version: int) -> str | None:
+        """Delta writes the commit's own description first. None if the log forgot the commit."""
+        if self._local is not None:
+            try:
+                with (self._local / f"{version:020d}.json").open(encoding="utf-8") as lines:
+                    return lines.readline()
+            except FileNotFoundError:
+                return None
         stream = self._open(f"{version:020d}.json")
         if stream is None:
             return None
@@ -152,7 +153,8 @@ class History:
             raise
 
 
-def _note(line: str) -> Note | None:
+def note_in(line: str) -> Note | None:
+    """The note of a commit, by its first line; None if it is not ours."""
     try:
         return Note.from_json(json.loads(line)["commitInfo"].get("userMetadata"))
     except (ValueError, KeyError, AttributeError):

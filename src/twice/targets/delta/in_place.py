@@ -13,10 +13,11 @@ from twice.core.write import Plan, UpsertRows
 from twice.errors import RowsOutsideSlice
 from twice.targets.delta.condition import owned, quoted, spelled
 from twice.targets.delta.internal import Transaction, broken_check, named
-from twice.targets.delta.publish import Stage, check_unchanged
+from twice.targets.delta.publish import Stage, begun
 from twice.targets.delta.site import Site
 from twice.targets.delta.table import Table
 from twice.targets.keyed import null_key
+from twice.targets.shown import readable
 
 _SLICE, _KEY = "twice slice", "twice key"
 
@@ -31,8 +32,7 @@ def write(site: Site, stage: Stage, rows: DataFrame, plan: Plan, attempt: str) -
 
     Dying here leaves data files named by the attempt, which no version of the table refers to.
     """
-    transaction = site.log.begin()
-    check_unchanged(stage, transaction.table)
+    transaction = begun(site, stage)
     try:
         with named(site.session, prefix(attempt)):
             added = transaction.write(rows, _checks(plan, stage.table))
@@ -40,7 +40,7 @@ def write(site: Site, stage: Stage, rows: DataFrame, plan: Plan, attempt: str) -
         outside = broken_check(error, _SLICE)
         if outside is not None:
             raise RowsOutsideSlice(
-                f"the result has rows outside {labels_of(plan.slices)}: {outside}",
+                f"the result has rows outside {labels_of(plan.slices)}: {readable(outside, stage.table.shape.columns)}",
                 fix="Filter the result to its slice.",
             ) from error
         if isinstance(plan.write, UpsertRows) and broken_check(error, _KEY) is not None:

@@ -15,7 +15,10 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 
+from twice.core.owner import OURS, Ownership, ownership
+from twice.core.ports import Published
 from twice.core.slice import Owners, Slice
 from twice.targets.delta.condition import condition, quoted
 from twice.targets.delta.history import History
@@ -44,8 +47,12 @@ def named(session: SparkSession, prefix: str) -> Iterator[None]:
 
 
 def is_conflict(error: BaseException | None) -> bool:
-    """Whether Delta gave up because another commit came between."""
-    return isinstance(error, Py4JJavaError) and _is_a(error.java_exception, "java.util.ConcurrentModificationException")
+    """Whether Delta gave up because another commit came between. Where the user's code has imported the package
+    `delta`, that has made exceptions of its own of Delta's conflicts, which keep nothing of Java's but the text."""
+    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if thrown is not None:
+        return _is_a(thrown, "java.util.ConcurrentModificationException")
+    return any(each.__module__.startswith("delta.exceptions.") for each in type(error).__mro__)
 
 
 def broken_check(error: BaseException, name: str) -> str | None:
@@ -74,14 +81,25 @@ class Log:
 
     def generations(self, app_ids: Sequence[str]) -> tuple[int | None, dict[str, int]]:
         """The newest version and the recorded generations, read afresh."""
+        version, recorded = self._recorded(app_ids)
+        return version, {app: recorded.get(app, 0) for app in app_ids}
+
+    def published(self, app_ids: Sequence[str]) -> Published:
+        """The same, and whose tokens there are: from the same file beside the commit, or by the same job."""
+        version, recorded = self._recorded(app_ids, OURS)
+        owners = ownership(recorded) if app_ids else Ownership()
+        return Published(version, {app: recorded.get(app, 0) for app in app_ids}, owners)
+
+    def _recorded(self, app_ids: Sequence[str], *prefixes: str) -> tuple[int | None, dict[str, int]]:
+        """At least these tokens and those whose names begin so; none where none is asked for."""
         snapshot = self._fresh()
         if snapshot.version() < 0:
-            return None, dict.fromkeys(app_ids, 0)
+            return None, {}
         version = int(snapshot.version())
         recorded = self._history.tokens_at(version) if app_ids else {}
         if recorded is None:
-            recorded = _tokens(self._session, snapshot, app_ids)
-        return version, {app: recorded.get(app, 0) for app in app_ids}
+            recorded = _tokens(self._session, snapshot, app_ids, *prefixes)
+        return version, recorded
 
     def tokens(self, prefix: str) -> dict[str, int]:
         """Every token whose name begins so, read afresh."""
@@ -102,6 +120,10 @@ class Log:
             at = self._jvm.scala.Option.apply(self._log.getSnapshotAt(read_at, nothing, nothing, False))
         transaction = self._log.startTransaction(nothing, at)
         return Transaction(self._session, self._log, transaction, self._history)
+
+    def metadata(self) -> str:
+        """The newest version's, as the log writes it."""
+        return str(self._fresh().metadata().json())
 
     @property
     def name(self) -> str:
@@ -133,14 +155,29 @@ class Transaction:
         self._log = log
         self._transaction = transaction
         self._history = history
+        self._became = False
+
+    @property
+    def version(self) -> int:
+        """That this transaction began on; -1 where there is no table."""
+        return int(self._transaction.readVersion())
 
     @property
     def table(self) -> Table | None:
+        """As it was when the transaction began."""
         return _table(self._transaction.snapshot())
+
+    def become(self, metadata: str) -> Table:
+        """Make of the table what this metadata (the log's JSON) says: files are then written for it, and the commit
+        carries it. On a missing table the commit makes it. The table as it then is. Nothing is written yet."""
+        action = getattr(getattr(self._jvm, f"{_PACKAGE}.actions.Action$"), "MODULE$").fromJson(metadata)
+        self._transaction.updateMetadata(action, False)
+        self._became = True
+        return table_of(self.version, self._transaction.protocol().json(), self._transaction.metadata().json())
 
     def generations(self, app_ids: Iterable[str]) -> dict[str, int]:
         """The recorded generations. Asking registers each: a commit that moves one meanwhile is a conflict."""
-        recorded = self._history.tokens_at(int(self._transaction.readVersion()))
+        recorded = self._history.tokens_at(self.version) if self.version >= 0 else {}
         if recorded is None:
             recorded = _tokens(self._session, self._transaction.snapshot(), list(app_ids))
         found = {}
@@ -164,17 +201,20 @@ class Transaction:
         wanted = [check(name, parser.parseExpression(text)) for name, text in checks.items()]
         return _list(self._jvm, self._transaction.writeFiles(frame._jdf, self._seq(wanted)))
 
-    def rows(self, reach: Reach | None = None) -> DataFrame:
-        """The table at the very version this transaction began on, or as much of it as a reach of keys meets."""
+    def rows(self, table: Table, reach: Reach | None = None) -> DataFrame:
+        """The rows at the very version this transaction began on, or as many of them as a reach of keys meets, with the
+        columns of `table`: those that it does not have yet are NULL."""
         held = self._held()
-        if held is None:
-            at = int(self._transaction.readVersion())
-            rows = self._session.read.format("delta").option("versionAsOf", at).load(str(self._log.dataPath()))
+        if self.version < 0:
+            rows = self.frame([])
+        elif held is None:
+            reader = self._session.read.format("delta").option("versionAsOf", self.version)
+            rows = _widened(reader.load(str(self._log.dataPath())), table)
         else:  # without Delta's job over the log
             files = held[1]
             if reach is not None:
                 files = [held[1].apply(at) for at, file in enumerate(held[0]) if not reach.misses(file)]
-            rows = self.frame(files)
+            rows = _widened(self.frame(files), table)
         return rows if reach is None else rows.where(reach.condition)
 
     def files_at(self, paths: Iterable[str]) -> list[Any]:
@@ -190,11 +230,22 @@ class Transaction:
         """The rows of some files of this table (a list, or Delta's own), whether or not a version refers to them."""
         nothing = self._jvm.scala.Option.empty()
         given = self._seq(files) if isinstance(files, (list, tuple)) else files
-        rows = self._log.createDataFrame(self._transaction.snapshot(), given, False, nothing)
+        rows = self._log.createDataFrame(self._as_it_will_be(), given, False, nothing)
         return DataFrame(rows, self._session)
+
+    def _as_it_will_be(self) -> Any:
+        """The snapshot, or what the commit makes of it: it says which columns files are read with."""
+        if not self._became:
+            return self._transaction.snapshot()
+        some, nothing = self._jvm.scala.Option.apply, self._jvm.scala.Option.empty()
+        made = getattr(self._jvm, f"{_PACKAGE}.DummySnapshot")
+        transaction = self._transaction
+        return made(self._log.logPath(), self._log, transaction.metadata(), nothing, some(transaction.protocol()))
 
     def files_in(self, slices: Sequence[Slice] | None, column: str | None, type_: str | None) -> list[Any]:
         """The files that hold the slices, registered as read; all files without slices. The caller verifies them."""
+        if self.version < 0:
+            return []
         wanted = None if slices is None else condition(slices, column)
         if slices is None or wanted is None or column is None or type_ is None:
             return _list(self._jvm, self._transaction.filterFiles())
@@ -226,7 +277,9 @@ class Transaction:
     def _held(self) -> tuple[list[dict[str, Any]], Any] | None:
         """The list of this version's files beside its commit, as we read it and as Delta has it; None if there is
         none, or the two are not of one length."""
-        listed = self._history.files_at(int(self._transaction.readVersion()))
+        if self.version < 0:
+            return None
+        listed = self._history.files_at(self.version)
         checksum = self._transaction.snapshot().checksumOpt()
         if listed is None or checksum.isEmpty() or checksum.get().allFiles().isEmpty():
             return None
@@ -276,20 +329,28 @@ def _table(snapshot: Any) -> Table | None:
     return table_of(snapshot.version(), snapshot.protocol().json(), snapshot.metadata().json())
 
 
-def _tokens(session: SparkSession, snapshot: Any, app_ids: Sequence[str]) -> dict[str, int]:
-    """These tokens, and maybe more, by a job over the log: Delta's own look-up gathers all of them, and everything
-    else too."""
+def _tokens(session: SparkSession, snapshot: Any, app_ids: Sequence[str], *prefixes: str) -> dict[str, int]:
+    """These tokens, those whose names begin so, and maybe more, by a job over the log: Delta's own look-up gathers all
+    of them, and everything else too."""
     state = DataFrame(snapshot.stateDF(), session)
     app = state["txn.appId"]
     # Thousands of names take Spark longer to plan than the tokens that begin like them take to read.
     few = len(app_ids) <= _NAMED
     wanted = app.isin(list(app_ids)) if few else app.startswith(commonprefix(app_ids))  # noqa: RUF071 - of characters
+    for prefix in prefixes:
+        wanted = wanted | app.startswith(prefix)
     return _recorded(state.where(wanted))
 
 
 def _recorded(wanted: DataFrame) -> dict[str, int]:
     rows = wanted.selectExpr("txn.appId AS app", "txn.version AS version").collect()
     return {row.app: int(row.version) for row in rows}
+
+
+def _widened(rows: DataFrame, table: Table) -> DataFrame:
+    there = {name.lower() for name in rows.columns}
+    new = {each.name: lit(None).cast(each.type) for each in table.shape.columns if each.name.lower() not in there}
+    return rows.withColumns(new) if new else rows
 
 
 def _list(jvm: Any, seq: Any) -> list[Any]:

@@ -17,8 +17,9 @@ from twice.targets.delta.table import Table
 from twice.targets.grain import slice_value
 
 
-def discard(session: SparkSession, path: str, table: Table, attempt: str, slices: Sequence[Slice]) -> int:
-    """How many files were deleted. The caller holds the table's lock, so that no commit is under way.
+def discard(session: SparkSession, path: str, table: Table | None, attempt: str, slices: Sequence[Slice]) -> int:
+    """How many files were deleted; without a table, all that the attempt has left. The caller holds the table's lock:
+    no commit is under way.
 
     Dying here leaves the rest to the next call.
     """
@@ -26,12 +27,31 @@ def discard(session: SparkSession, path: str, table: Table, attempt: str, slices
     root = jvm.org.apache.hadoop.fs.Path(path)
     files = root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     gone = copy.remove(session, path, attempt)
-    found = [at for folder in _folders(files, root, table, slices) for at in _named(files, folder, attempt)]
+    folders = _everywhere(files, root) if table is None else _folders(files, root, table, slices)
+    found = [at for folder in folders for at in _named(files, folder, attempt)]
     if found:
-        told = _referred(session, path, attempt)
+        told = "" if table is None else _referred(session, path, attempt)
         for at in found:
             gone += str(at.getName()) not in told and bool(files.delete(at, False))
     return gone
+
+
+def left(session: SparkSession, path: str, attempt: str) -> bool:
+    """Whether an attempt left anything where no table is."""
+    jvm: Any = session._jvm
+    root = jvm.org.apache.hadoop.fs.Path(path)
+    files = root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    copied = files.exists(jvm.org.apache.hadoop.fs.Path(copy.stage_folder(path, attempt)))
+    return bool(copied) or any(_named(files, folder, attempt) for folder in _everywhere(files, root))
+
+
+def _everywhere(files: Any, folder: Any) -> Iterator[Any]:
+    """A folder and all its partitions, however deep."""
+    if not files.exists(folder) or not files.getFileStatus(folder).isDirectory():
+        return
+    yield folder
+    for inner in _partitions(files, folder, 1):
+        yield from _everywhere(files, inner)
 
 
 def _referred(session: SparkSession, path: str, attempt: str) -> str:

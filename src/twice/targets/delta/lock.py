@@ -6,15 +6,16 @@ inside the JVM that commits: a lock held by Python would die before an orphaned 
 
 from __future__ import annotations
 
+import logging
+import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
-
-from twice.errors import EnvironmentProblem
 
 FOLDER = "_twice"
 """Beside the data, with a name that Delta's readers and VACUUM pass over."""
@@ -22,29 +23,63 @@ FOLDER = "_twice"
 _POLL = 0.02
 
 
-@contextmanager
-def locked(jvm: Any, path: str, wait: float) -> Iterator[None]:
-    """Hold the table's lock; wait at most this many seconds for it. No lock on other file systems.
+_FIRST_WORD_S = 60.0
+"""So long a wait is normal: another run writes a big slice by the public path."""
 
-    Dying here releases it: the operating system drops the locks of a JVM that ends.
+_log = logging.getLogger("twice")
+
+Waiting = Callable[[str, float], None]
+"""What a waiting run does between two tries: told the lock's file, and for how many seconds it waits."""
+
+
+@contextmanager
+def locked(jvm: Any, path: str, waiting: Waiting | None = None) -> Iterator[None]:
+    """Hold the table's lock; wait for it as long as its holder lives. No lock on other file systems.
+
+    Dying here releases it: the operating system drops the locks of a JVM that ends. So a lock that cannot be taken is
+    held by a living process, and to give up would make a failure of a slow neighbour (decision 0015).
     """
     file = _lock_file(jvm, path)
     if file is None:
         yield
         return
-    deadline = time.monotonic() + wait
+    begun, waiting = time.monotonic(), waiting or _told_rarely()
     while (held := _try(jvm, file)) is None:
-        if time.monotonic() > deadline:
-            raise EnvironmentProblem(
-                f"another process has been committing to {path} for {wait:.0f} s",
-                now="The table is unchanged.",
-                fix=f"Wait for it, or end the process that holds {file}.",
-            )
+        waiting(str(file), time.monotonic() - begun)
         time.sleep(_POLL)
     try:
+        _sign(jvm, str(file))
         yield
     finally:
         held.release()
+
+
+def _told_rarely() -> Waiting:
+    """After a minute, two, four: that it waits, and for whom."""
+    due = _FIRST_WORD_S
+
+    def told(file: str, seconds: float) -> None:
+        nonlocal due
+        if seconds >= due:
+            due *= 2
+            _log.warning("waiting since %.0f s for %s, which %s holds", seconds, file, holder(file))
+
+    return told
+
+
+def holder(file: str) -> str:
+    """Who took the lock last, by its own word."""
+    try:
+        return Path(f"{file}.holder").read_text(encoding="utf-8") or "another process"
+    except OSError:
+        return "another process"
+
+
+def _sign(jvm: Any, file: str) -> None:
+    """For people only: nothing rests on it."""
+    with suppress(OSError):
+        pid = jvm.java.lang.ProcessHandle.current().pid()
+        Path(f"{file}.holder").write_text(f"process {pid} on {socket.gethostname()}", encoding="utf-8")
 
 
 def _lock_file(jvm: Any, path: str) -> Any:

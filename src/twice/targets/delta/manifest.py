@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from twice.core.slice import Owners, Slice, labels_of
-from twice.errors import RowsOutsideSlice, StageMismatch
+from twice.errors import RowsOutsideSlice, StageLost, StageMismatch
 from twice.targets.grain import slice_value
 
 _SHOWN = 3
@@ -22,11 +22,12 @@ _SHOWN = 3
 @dataclass(frozen=True)
 class File:
     """A data file of the log. `value` is its slice column's value as text, None for NULL; `rows` are those that are
-    not deleted, None if unknown."""
+    not deleted, `size` is in bytes; None if unknown."""
 
     path: str
     value: str | None
     rows: int | None
+    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,24 @@ def file_of(action: str, column: str | None) -> File:
     values: Mapping[str, str | None] = body.get("partitionValues") or {}
     rows = stats.get("numRecords")
     deleted = (body.get("deletionVector") or {}).get("cardinality", 0)
-    return File(body["path"], None if column is None else values.get(column), None if rows is None else rows - deleted)
+    value = None if column is None else values.get(column)
+    return File(body["path"], value, None if rows is None else rows - deleted, body.get("size"))
+
+
+def check_whole(staged: Sequence[File], sizes: Mapping[str, int]) -> None:
+    """Raises StageLost unless every staged file is there, as long as it was written. `sizes`: those that were found,
+    by path."""
+    gone = [file for file in staged if file.path not in sizes]
+    cut = [file for file in staged if file.path in sizes and file.size not in (None, sizes[file.path])]
+    if gone or cut:
+        told = (
+            f"{len(gone)} of {len(staged)} staged files are gone" if gone else f"{len(cut)} staged files were changed"
+        )
+        raise StageLost(
+            f"{told}, e.g. {(gone or cut)[0].path}: deleted before they were published (by VACUUM, or after another "
+            "attempt had published), or written to a disk that this machine does not see",
+            fix="Run the task again: it computes the rows anew. Executors must write to the table's own disk.",
+        )
 
 
 def in_all(files: Sequence[File]) -> int:

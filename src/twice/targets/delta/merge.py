@@ -6,10 +6,9 @@ there is no MERGE, which would rewrite files all the same: the token is committe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -17,28 +16,28 @@ from pyspark.sql import functions as sf
 
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.token import Note
-from twice.core.write import Plan, UpsertRows
+from twice.core.write import Changes, Plan, UpsertRows
 from twice.errors import RunError
 from twice.targets.delta import copy, public
 from twice.targets.delta.condition import owned, quoted, spelled, unused
 from twice.targets.delta.fit import fitted
 from twice.targets.delta.internal import Transaction
-from twice.targets.delta.publish import Stage
+from twice.targets.delta.publish import Stage, Work, check_present, must_change
 from twice.targets.delta.site import Site
 from twice.targets.delta.survivors import survivors
-from twice.targets.delta.table import Table, why_untouchable
-from twice.targets.delta.verdicts import Before, judged, newer, same
+from twice.targets.delta.table import Intent, Table, why_untouchable
+from twice.targets.delta.verdicts import Before, in_all_changes, judged, less, newer, same
 from twice.targets.keyed import null_key
 
 _CONF = "spark.databricks.delta"
 
 
-def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves a hidden folder named by the attempt."""
     assert isinstance(plan.write, UpsertRows), plan.write
-    rows, given = survivors(fitted(frame, table), plan.write, site.instruments)
-    handle = Stage(table, site.path, publish, folder=copy.stage_folder(site.path, attempt))
-    total = copy.write(site, handle, rows, plan)
+    rows, given = survivors(fitted(frame, into.table), plan.write, site.instruments)
+    handle = Stage(into, site.path, publish, folder=copy.stage_folder(site.path, attempt))
+    handle, total = copy.write(site, handle, rows, plan)
     if plan.write.null_keys == "refuse":
         staged = copy.rows(site.session, handle)
         keys = [sf.col(quoted(spelled(staged.columns, key))).isNull() for key in plan.write.key]
@@ -46,30 +45,32 @@ def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) 
             if staged.where(null).take(1):
                 raise null_key(plan.write)
     counts = {plan.slices[0].label: total}
-    return Staged(site.name, plan, attempt, total, counts, (str(handle.folder),), given()[0] - total, handle)
+    rows_given, ties = given()
+    return Staged(site.name, plan, attempt, total, counts, (str(handle.folder),), rows_given - total, ties, handle)
 
 
 def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
-    return public.swap(site, staged, expected, note, lambda: _ready(site, staged, expected))
+    return public.public_swap(site, staged, expected, note, lambda transaction: _work(site, transaction, staged))
 
 
-def _ready(site: Site, staged: Staged, expected: Mapping[str, int]) -> public.Ready:
-    """What there is to do on the newest version."""
-    verb = staged.plan.write
+def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
+    """What there is to do on the version the transaction began on. Outside the lock: it takes its time."""
+    verb, handle = staged.plan.write, staged.handle
     assert isinstance(verb, UpsertRows), verb
-    transaction = site.log.begin()
-    transaction.generations(expected)
-    copy.check_whole(site, staged.handle, staged.rows)
-    rows = copy.rows(site.session, staged.handle)
+    if transaction.table is None:
+        changes = in_all_changes(Changes(inserted=staged.rows), staged)
+        return Work(public=lambda note: public.create(site, staged, note), changes=changes, at=transaction.version)
+    check_present(site, handle.copied)
+    rows = copy.rows(site.session, handle)
     inside = owned(staged.plan.slices, rows.columns)
-    there = transaction.rows()
+    there = transaction.rows(handle.table)
     with judged(Before(there, lambda _: there, inside), rows, staged.rows, verb, site.instruments) as found:
-        changes = replace(found.changes, deduplicated=staged.deduplicated)
-    version = transaction.table.version if transaction.table else None
+        changes = in_all_changes(found.changes, staged)
     if found.written or found.gone:
-        return public.Ready(lambda note: _merge(site, staged, rows, inside, note), changes, version)
-    return public.Ready(lambda note: _token_alone(transaction, staged, note), changes, version)
+        merge = partial(_merge, site, staged, rows, inside)
+        return Work(public=merge, changes=changes, at=transaction.version)
+    return Work(public=lambda note: _token_alone(transaction, staged, note), changes=changes, at=transaction.version)
 
 
 def _token_alone(transaction: Transaction, staged: Staged, note: Note) -> None:
@@ -78,6 +79,9 @@ def _token_alone(transaction: Transaction, staged: Staged, note: Note) -> None:
     if why is not None:
         raise RunError(f"nothing is to be changed, and no token can be written alone: {why}")
     transaction.read_whole_table()
+    if must_change(handle.into, transaction.table):
+        assert handle.into.metadata is not None
+        transaction.become(handle.into.metadata)
     transaction.commit([], [], note.generations, None, note.to_json())
 
 
@@ -86,26 +90,43 @@ def _merge(site: Site, staged: Staged, rows: DataFrame, inside: str | None, note
     verb = staged.plan.write
     assert isinstance(verb, UpsertRows), verb
     names = rows.columns
+    now = site.log.table()
+    new = [] if now is None or not must_change(staged.handle.into, now) else _new(names, now)
     *ours, first, second = unused(names, len(names) + 2)
+    # A column that the table does not have yet is added by its own name.
+    ours = [name if name in new else own for name, own in zip(names, ours, strict=True)]
     hashes = dict(zip((first, second), site.instruments.row_hashes(rows), strict=True))
     source = rows.withColumns(hashes).toDF(*ours, first, second)
     given = dict(zip(names, ours, strict=True))
+    # In a column that it does not have yet the table's row is NULL. A hash takes columns in the order of their names.
+    nulls = {name: f"{name} " for name in new}
+    held = site.instruments.row_hashes(rows.withColumnsRenamed(nulls))
+    source = source.withColumns({nulls[n]: sf.lit(None).cast(rows.schema[n].dataType) for n in new})
     keys = [spelled(names, key) for key in verb.key]
     on = same([quoted(key) for key in keys], [given[key] for key in keys], verb.null_keys == "match")
-    values: dict[str, SparkColumn] = {quoted(name): sf.col(own) for name, own in given.items()}
+    values: dict[str, SparkColumn] = {quoted(name): sf.col(quoted(own)) for name, own in given.items()}
     writer = source.mergeInto(f"delta.{quoted(site.path)}", on)
     if not verb.insert_only:
-        content = zip(site.instruments.row_hashes(rows), (first, second), strict=True)
+        content = zip(held, (first, second), strict=True)
         changed = reduce(lambda a, b: a | b, (hash_ != sf.col(name) for hash_, name in content))
         if verb.newest_by is not None:
             stamp = spelled(names, verb.newest_by)
-            changed = changed & ~newer(sf.col(quoted(stamp)), sf.col(given[stamp]))
+            theirs, mine = sf.col(quoted(nulls.get(stamp, stamp))), sf.col(quoted(given[stamp]))
+            changed = changed & ~newer(theirs, mine)
+            if not verb.wins_ties:
+                lesser = less((sf.col(first), sf.col(second)), held)
+                changed = changed & ~(theirs.eqNullSafe(mine) & lesser)
         writer = writer.whenMatched(changed).update(values)
     writer = writer.whenNotMatched().insert(values)
     if verb.delete_missing:
         writer = writer.whenNotMatchedBySource(sf.expr(inside or "true")).delete()
     with _identified(site.session, staged.plan.app_ids[0], note):
-        writer.merge()
+        (writer.withSchemaEvolution() if new else writer).merge()
+
+
+def _new(names: Sequence[str], now: Table) -> list[str]:
+    there = {column.name.lower() for column in now.shape.columns}
+    return [name for name in names if name.lower() not in there]
 
 
 @contextmanager

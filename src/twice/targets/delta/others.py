@@ -7,24 +7,26 @@ from typing import Any
 
 from twice.core.ports import Foreign
 from twice.core.slice import Slice
-from twice.targets.delta.history import RECENT, History
+from twice.targets.delta.history import History, note_in
 from twice.targets.delta.table import Table
 from twice.targets.grain import slice_value
 
 
 def changes(history: History, table: Table, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
-    """Foreign commits after a version that changed rows of the slices; only the newest hundred commits are read."""
-    found = []
-    for version in range(max(since + 1, table.version - RECENT + 1), table.version + 1):
-        if history.note_at(version) is not None:
+    """Foreign commits after a version that changed rows of the slices, as far as the log remembers."""
+    found: list[Foreign] = []
+    for version in range(table.version, since, -1):
+        line = history.first_line(version)
+        if line is not None and note_in(line) is not None:
             continue  # ours: most are, and one line tells
-        actions = history.actions(version)
+        actions = None if line is None else history.actions(version)
         if actions is None:
-            continue
+            found.append(Foreign(version, "forgotten", forgotten=True))
+            break  # cleaned up, and everything before it too
         info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
         if _touches(actions, table, slices):
             found.append(Foreign(version, str(info.get("operation", "unknown operation"))))
-    return tuple(found)
+    return tuple(reversed(found))
 
 
 def _touches(actions: Sequence[dict[str, Any]], table: Table, slices: Sequence[Slice]) -> bool:

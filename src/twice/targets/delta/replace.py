@@ -17,13 +17,14 @@ from twice.targets.delta.internal import Transaction
 from twice.targets.delta.manifest import SliceType, count, file_of, verify
 from twice.targets.delta.publish import Stage, Work, swap
 from twice.targets.delta.site import Site
-from twice.targets.delta.table import Table
+from twice.targets.delta.table import Intent
 
 
-def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
+    table = into.table
     column = table.shape.partitioned_by
-    handle = Stage(table, site.path, publish)
+    handle = Stage(into, site.path, publish)
     transaction, added = in_place.write(site, handle, fitted(frame, table), plan, attempt)
     files = [file_of(file.json(), column) for file in added]
     counts = count(files, plan.slices, SliceType(table.slice_type))
@@ -48,4 +49,4 @@ def _work(transaction: Transaction, staged: Staged) -> Work:
     added = [file_of(file.json(), column) for file in handle.files]
     gone = [file_of(file.json(), column) for file in removed]
     verify(added, gone, staged.plan.slices, SliceType(type_), staged.rows_by_slice)
-    return Work(handle.files, removed, condition(staged.plan.slices, column))
+    return Work(handle.files, removed, condition(staged.plan.slices, column), staged=added)

@@ -8,13 +8,14 @@ written by Delta's public API, which knows what it means.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from twice.core.ports import Column, Shape
+from twice.core.spark_types import type_text
 from twice.targets.grain import MARK
 
 FEATURES = frozenset(
@@ -86,7 +87,26 @@ class Table:
 
     def same_columns(self, other: Table) -> bool:
         """Whether files staged for one version still fit the other."""
-        return (self.id, self.schema, self.partition_columns) == (other.id, other.schema, other.partition_columns)
+        return self.id == other.id and self.alike(other)
+
+    def alike(self, other: Table) -> bool:
+        """The same, of two tables that may be different ones."""
+        ours, theirs = ((each.partition_columns, each.features, json.loads(each.schema)) for each in (self, other))
+        return ours == theirs
+
+
+@dataclass(frozen=True)
+class Intent:
+    """A table as a commit will leave it. `before`: as it was when this was decided (None: there was none). `metadata`:
+    Delta's JSON of what the commit makes of it; None where it stays as it is."""
+
+    table: Table
+    before: Table | None
+    metadata: str | None = None
+
+    def is_there(self, now: Table) -> bool:
+        """Whether the table is so by now: it was, or somebody else came to the same."""
+        return self.table.alike(now) if self.before is None else self.table.same_columns(now)
 
 
 def table_of(version: int, protocol: str, metadata: str) -> Table:
@@ -95,12 +115,11 @@ def table_of(version: int, protocol: str, metadata: str) -> Table:
     schema = StructType.fromJson(json.loads(body["schemaString"]))
     partition_columns = tuple(body.get("partitionColumns") or ())
     single = partition_columns[0] if len(partition_columns) == 1 else None
-    columns = tuple(Column(field.name, field.dataType.simpleString()) for field in schema.fields)
     grains = [(field.metadata or {}).get(MARK) for field in schema.fields if field.name == single]
     return Table(
         id=str(body["id"]),
         version=version,
-        shape=Shape(columns, single),
+        shape=Shape(_columns(schema), single),
         partition_columns=partition_columns,
         grain=grains[0] if grains else None,
         features=_features(json.loads(protocol)["protocol"]),
@@ -108,6 +127,16 @@ def table_of(version: int, protocol: str, metadata: str) -> Table:
         column_properties=frozenset(key for field in schema.fields for key in field.metadata or {}),
         schema=body["schemaString"],
     )
+
+
+def wider(table: Table, metadata: str, fields: Sequence[Mapping[str, Any]]) -> tuple[Table, str]:
+    """A table with more columns (as the log writes them) behind its own, and its metadata then."""
+    changed: dict[str, Any] = json.loads(metadata)
+    schema = json.loads(changed["metaData"]["schemaString"])
+    schema["fields"] += fields
+    changed["metaData"]["schemaString"] = text = json.dumps(schema, separators=(",", ":"))
+    columns = _columns(StructType.fromJson(schema))
+    return replace(table, shape=Shape(columns, table.shape.partitioned_by), schema=text), json.dumps(changed)
 
 
 def why_untouchable(table: Table) -> str | None:
@@ -131,6 +160,10 @@ def why_public(table: Table, by_slice: bool = True) -> str | None:
     if by_slice and len(table.partition_columns) > 1:
         return "the table is partitioned by several columns"
     return None
+
+
+def _columns(schema: StructType) -> tuple[Column, ...]:
+    return tuple(Column(field.name, type_text(field.dataType)) for field in schema.fields)
 
 
 def _harmless(name: str, value: str) -> bool:

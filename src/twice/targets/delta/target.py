@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as with_changes
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.ports import Foreign, Held, Landed, Lost, Published, Shape, Staged, Touched
+from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
@@ -16,15 +17,16 @@ from twice.core.write import Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.acting import acting
 from twice.targets.delta import append, copy, create, leftovers, merge, public, replace, upsert
+from twice.targets.delta.foreign import check_free
 from twice.targets.delta.history import History
 from twice.targets.delta.internal import Log
-from twice.targets.delta.lock import locked
+from twice.targets.delta.lock import Waiting, locked
 from twice.targets.delta.others import changes
 from twice.targets.delta.publish import Stage
 from twice.targets.delta.site import Instruments, Site
-from twice.targets.delta.table import Table, why_public
+from twice.targets.delta.table import Intent, Table, why_public
 from twice.targets.delta.touched import touched
-from twice.targets.schema import check_names, drift
+from twice.targets.schema import check_names
 
 # What a run's own session must not do behind its back, and what the manifest and the look need.
 _CONF = {
@@ -43,8 +45,8 @@ _ATTEMPT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 class DeltaTarget:
     """Bound to one run's session (`spark.newSession()`): the session's settings are changed.
 
-    `locate` gives a table's folder. `internal=False` takes the public path always. `wait` is how long, in seconds,
-    another's commit is waited for on a local file system.
+    `locate` gives a table's folder. `internal=False` takes the public path always. `waiting`: what is done while
+    another commits on a local file system (None: a word now and then).
     """
 
     def __init__(
@@ -54,37 +56,36 @@ class DeltaTarget:
         instruments: Instruments,
         *,
         internal: bool = True,
-        wait: float = 60.0,
+        waiting: Waiting | None = None,
     ) -> None:
         self._session = session
         self._locate = locate
         self._instruments = instruments
         self._internal = internal
-        self._wait = wait
+        self._waiting = waiting
         for name, value in _CONF.items():
             session.conf.set(name, value)
         excluded = session.conf.get(_EXCLUDED, "") or ""
         if _DROPS_COUNTS not in excluded:
             session.conf.set(_EXCLUDED, ",".join(filter(None, [excluded, _DROPS_COUNTS])))
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Shape:
-        """Dying here leaves no table, an empty one, or (evolve) one with columns that are NULL in every row."""
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+        """Only looks. Dying here leaves everything as it was."""
         check_names(shape)
         path = self._locate(table)
         with acting(self._session):
-            held = Log(self._session, path).table()
-            wanting = held is None or (evolve and drift(shape, held.shape).only_new)
-            if wanting:
-                # Looked at again under the lock: another run may have done it meanwhile.
-                with locked(self._session._jvm, path, self._wait):
-                    held = self._made(path, shape, layout, evolve)
-            assert held is not None
-            create.check(self._session, table.name, path, held, shape, layout)
-            return held.shape
+            log = Log(self._session, path)
+            held = log.table()
+            place = self._site(table).local
+            if held is None and place is not None:
+                check_free(table.name, place, table.name.count("."))
+            into = create.intend(self._session, log, held, shape, layout, evolve)
+            create.check(self._session, table.name, path, into, layout)
+            return Prepared(into.table.shape, held is not None, into)
 
     def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
         with acting(self._session):
-            return Published(*Log(self._session, self._locate(table)).generations(app_ids))
+            return Log(self._session, self._locate(table)).published(app_ids)
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
         path = self._locate(table)
@@ -99,7 +100,7 @@ class DeltaTarget:
         with acting(self._session):
             version, _ = Log(self._session, path).generations(())
             found = None if version is None else History(self._session, path).find(app_id, generation, version)
-            return None if found is None else found[1]
+            return None if found is None else with_changes(found[1], version=found[0])
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         path = self._locate(table)
@@ -122,7 +123,14 @@ class DeltaTarget:
             return None if held is None else why_public(held)
 
     def stage(
-        self, table: TableName, frame: DataFrame | None, plan: Plan, attempt: str, *, read_at: int | None = None
+        self,
+        table: TableName,
+        frame: DataFrame | None,
+        plan: Plan,
+        attempt: str,
+        *,
+        read_at: int | None = None,
+        into: Prepared | None = None,
     ) -> Staged:
         """Dying here leaves files named by the attempt that no reader sees; `discard` finds them.
 
@@ -132,8 +140,8 @@ class DeltaTarget:
         if not _ATTEMPT.fullmatch(attempt):
             raise ValueError(f"{attempt!r} cannot be part of a file's name")
         with acting(self._session):
-            held, _ = self._existing(table)
-            staged = self._stage(self._site(table), held, frame, plan, attempt)
+            intent = self._as_it_is(table) if into is None else into.handle
+            staged = self._stage(self._site(table), intent, frame, plan, attempt)
             return with_changes(staged, handle=with_changes(staged.handle, read_at=read_at))
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - Spark counts files
@@ -151,11 +159,16 @@ class DeltaTarget:
         """Dying here leaves the rest to the next call."""
         path = self._locate(table)
         with acting(self._session):
-            held = Log(self._session, path).table()
-            if held is None:
+            log = Log(self._session, path)
+            # Where no table is, the lock's own file would be a trace: it is taken only if there is something to delete.
+            if log.table() is None and not leftovers.left(self._session, path, attempt):
                 return 0
-            with locked(self._session._jvm, path, self._wait):
-                return leftovers.discard(self._session, path, held, attempt, slices)
+            with locked(self._session._jvm, path, self._waiting):
+                return leftovers.discard(self._session, path, log.table(), attempt, slices)
+
+    def forget(self, table: TableName, before: datetime) -> int:  # noqa: ARG002
+        """Delta forgets old commits by itself: `delta.logRetentionDuration`."""
+        return 0
 
     def read(self, table: TableName, at: int | Staged | None = None) -> DataFrame:
         with acting(self._session):
@@ -171,13 +184,13 @@ class DeltaTarget:
             reader = self._session.read.format("delta")
             return (reader if at is None else reader.option("versionAsOf", at)).load(path)
 
-    def _stage(self, site: Site, held: Table, frame: DataFrame | None, plan: Plan, attempt: str) -> Staged:
+    def _stage(self, site: Site, into: Intent, frame: DataFrame | None, plan: Plan, attempt: str) -> Staged:
         """By the write verb, and by whether the table allows the internal path."""
-        verb = plan.write
+        verb, held = plan.write, into.table
         if frame is None:
             if isinstance(verb, ReplaceRows) or (isinstance(verb, UpsertRows) and verb.delete_missing):
                 raise ValueError("no frame is not an empty one: this write would delete rows")
-            return append.stage_nothing(site, held, plan, attempt)
+            return append.stage_nothing(site, into, plan, attempt)
         why = why_public(held, isinstance(verb, ReplaceRows)) if self._internal else "the internal path is switched off"
         if isinstance(verb, ReplaceRows):
             stage = public.stage if why else replace.stage
@@ -191,18 +204,14 @@ class DeltaTarget:
                 now="The table is unchanged.",
                 fix="Give the rows a key and use insert_new(key), or write to a table without that.",
             )
-        return stage(site, held, frame, plan, attempt)
+        return stage(site, into, frame, plan, attempt)
 
     def _site(self, table: TableName) -> Site:
-        return Site(self._session, table, self._locate(table), self._instruments, self._wait)
+        return Site(self._session, table, self._locate(table), self._instruments, self._waiting)
 
-    def _made(self, path: str, shape: Shape, layout: Layout, evolve: bool) -> Table | None:
-        held = Log(self._session, path).table()
-        if held is None:
-            create.create(self._session, path, shape, layout.slice_column)
-        elif evolve and drift(shape, held.shape).only_new:
-            create.evolve(self._session, path, shape, held)
-        return Log(self._session, path).table()
+    def _as_it_is(self, table: TableName) -> Intent:
+        held, _ = self._existing(table)
+        return Intent(held, held)
 
     def _existing(self, table: TableName) -> tuple[Table, str]:
         path = self._locate(table)

@@ -23,19 +23,19 @@ from twice.targets.delta.condition import owned
 from twice.targets.delta.fit import fitted, gathered
 from twice.targets.delta.internal import Transaction, named
 from twice.targets.delta.manifest import SliceType, at_paths, count, file_of, in_all
-from twice.targets.delta.publish import Stage, Work, check_present, swap
+from twice.targets.delta.publish import Stage, Work, begun, check_present, swap
 from twice.targets.delta.reach import Reach, reach_of
 from twice.targets.delta.site import Site
 from twice.targets.delta.survivors import survivors
-from twice.targets.delta.table import Table
-from twice.targets.delta.verdicts import Before, Verdicts, judged
+from twice.targets.delta.table import Intent
+from twice.targets.delta.verdicts import Before, Verdicts, in_all_changes, judged
 
 
-def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
-    verb = _verb(plan)
+    verb, table = _verb(plan), into.table
     rows, given = survivors(fitted(frame, table), verb, site.instruments)
-    handle = Stage(table, site.path, publish)
+    handle = Stage(into, site.path, publish)
     transaction, added = in_place.write(site, handle, gathered(rows, table.partition_columns), plan, attempt)
     column = table.shape.partitioned_by
     files = [file_of(file.json(), column) for file in added]
@@ -46,7 +46,8 @@ def stage(site: Site, table: Table, frame: DataFrame, plan: Plan, attempt: str) 
         counts = count(files, plan.slices, SliceType(table.slice_type))
     handle = replace(handle, files=added, transaction=transaction)
     paths = tuple(file.path for file in files)
-    return Staged(site.name, plan, attempt, total, counts, paths, given()[0] - total, handle)
+    rows_given, ties = given()
+    return Staged(site.name, plan, attempt, total, counts, paths, rows_given - total, ties, handle)
 
 
 def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
@@ -59,16 +60,17 @@ def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
     """Dying here leaves files named by the attempt that no version refers to."""
     handle: Stage = staged.handle
     transaction.read_whole_table()
-    check_present(site, handle.files)
+    files = [file_of(file.json(), None) for file in handle.files]
+    check_present(site, files)
     rows = handle.transaction.frame(handle.files)
     inside = owned(staged.plan.slices, rows.columns)
     before = Before(
-        transaction.rows(_reach(staged)),
+        transaction.rows(handle.table, _reach(staged)),
         lambda paths: transaction.frame(at_paths(transaction.files_at(paths), paths)),
         inside,
     )
     with judged(before, rows, staged.rows, _verb(staged.plan), site.instruments) as verdicts:
-        changes = replace(verdicts.changes, deduplicated=staged.deduplicated)
+        changes = in_all_changes(verdicts.changes, staged)
         removed = at_paths(transaction.files_at(verdicts.files), verdicts.files)
         as_staged = handle.files if verdicts.written == staged.rows else ()
         staying = verdicts.staying(transaction.frame(removed)) if removed else None
@@ -80,7 +82,7 @@ def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
         added,
         removed,
         changes=changes,
-        staged=as_staged,
+        staged=files if as_staged else (),
         made=tuple(str(file.path()) for file in made),
         spare=() if as_staged else staged.files,
     )
@@ -96,10 +98,11 @@ def _rewritten(handle: Stage, staying: DataFrame | None, new: DataFrame | None) 
 
 def _written(site: Site, transaction: Transaction, staged: Staged, rows: DataFrame | None) -> list[Any]:
     """Files of the very version the transaction began on; not by it, since it commits."""
-    if rows is None or transaction.table is None:
+    if rows is None:
         return []
+    at = transaction.version if transaction.version >= 0 else None
     with named(site.session, in_place.prefix(staged.attempt)):
-        return site.log.begin(transaction.table.version).write(rows, {})
+        return begun(site, staged.handle, at).write(rows, {})
 
 
 def _verify(transaction: Transaction, verdicts: Verdicts, added: list[Any], removed: list[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -12,13 +12,16 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from twice.core.ports import Staged
 from twice.core.write import Changes, UpsertRows
 from twice.targets.delta.condition import quoted, spelled, unused
 from twice.targets.delta.site import Hashes, Instruments
 from twice.targets.keyed import several_of_a_key
 
 UPDATED, DELETED, UNCHANGED, OLDER, DIFFERING = "updated", "deleted", "unchanged", "older", "differing"
-GONE = (UPDATED, DELETED)
+WON, LOST = "won a tie", "lost a tie"
+"""Equally new and not the same: the greater content stays."""
+GONE = (UPDATED, WON, DELETED)
 """The table's rows of these keys go out."""
 _UNSURE = "unsure"
 
@@ -51,7 +54,7 @@ class Verdicts:
 
     def to_write(self, staged: DataFrame) -> DataFrame:
         """The staged rows that are new or change something."""
-        ours = self.keys.where(sf.col(self._verdict).isin([UNCHANGED, OLDER, DIFFERING]))
+        ours = self.keys.where(sf.col(self._verdict).isin([UNCHANGED, OLDER, LOST, DIFFERING]))
         return staged.join(ours, self._matching(staged.columns, self.verb.null_keys == "match"), "left_anti")
 
     def staying(self, rows: DataFrame) -> DataFrame:
@@ -59,7 +62,7 @@ class Verdicts:
         gone = self.keys.where(sf.col(self._verdict).isin(list(GONE)))
         matched = self._matching(rows.columns, null_safe=True)
         if self.inside is not None:
-            matched = matched & ((sf.col(self._verdict) == UPDATED) | sf.expr(self.inside))
+            matched = matched & ((sf.col(self._verdict) != DELETED) | sf.expr(self.inside))
         return rows.join(gone, matched, "left_anti")
 
     @property
@@ -92,11 +95,29 @@ def judged(
             keys = _kept(kept, _decided(keys, met))
             totals = _totals(keys)
         counts = {verdict: int(row[1]) for verdict, row in totals.items()}
-        known = sum(count for verdict, count in counts.items() if verdict != DELETED)
         gone = [totals[verdict] for verdict in GONE if verdict in totals]
         touched = frozenset(path for row in gone for path in row[3])
-        changes = Changes(inserted=rows - known, **counts)
-        yield Verdicts(changes, sum(int(row[2]) for row in gone), touched, keys, verb, before.inside)
+        yield Verdicts(_changes(rows, counts), sum(int(row[2]) for row in gone), touched, keys, verb, before.inside)
+
+
+def _changes(rows: int, counts: Mapping[str, int]) -> Changes:
+    """Of so many staged rows, one of each key: those that met no row of the table are new."""
+    known = sum(count for verdict, count in counts.items() if verdict != DELETED)
+    won, lost = counts.get(WON, 0), counts.get(LOST, 0)
+    return Changes(
+        inserted=rows - known,
+        updated=counts.get(UPDATED, 0) + won,
+        unchanged=counts.get(UNCHANGED, 0),
+        deleted=counts.get(DELETED, 0),
+        older=counts.get(OLDER, 0) + lost,
+        differing=counts.get(DIFFERING, 0),
+        ties=won + lost,
+    )
+
+
+def in_all_changes(changes: Changes, staged: Staged) -> Changes:
+    """With what was decided inside the batch, when it was staged."""
+    return replace(changes, deduplicated=staged.deduplicated, ties=changes.ties + staged.ties)
 
 
 def _kept(kept: ExitStack, keys: DataFrame) -> DataFrame:
@@ -119,12 +140,15 @@ def _met(table: DataFrame, staged: DataFrame, verb: UpsertRows, inside: str | No
     Without `hashes`, rows of one stamp are unsure. The staged side is narrow (key, stamp, hashes), so that it can be
     broadcast; the table's rows are hashed behind the join, so that only those that met are.
     """
-    *ours, at, given, first, second, file, behind, equal, held, verdict = unused(table.columns, len(verb.key) + 9)
+    *ours, at, given, first, second, file, behind, equal, lesser, held, verdict = unused(
+        table.columns, len(verb.key) + 10
+    )
     keys = [quoted(spelled(table.columns, key)) for key in verb.key]
     stamp = sf.lit(0) if verb.newest_by is None else sf.col(quoted(spelled(table.columns, verb.newest_by)))
     narrow = [sf.col(key).alias(name) for key, name in zip(keys, ours, strict=True)]
     content = [] if hashes is None else [*zip(hashes(staged), hashes(table), (first, second), strict=True)]
     alike = reduce(lambda a, b: a & b, (theirs == sf.col(name) for _, theirs, name in content), sf.lit(True))
+    below = less((sf.col(first), sf.col(second)), hashes(table)) if hashes is not None else sf.lit(False)
     met = table.withColumn(file, table.metadataColumn("_metadata").getField("file_path")).join(
         staged.select(
             *narrow, stamp.alias(at), sf.lit(True).alias(given), *(mine.alias(name) for mine, _, name in content)
@@ -138,6 +162,7 @@ def _met(table: DataFrame, staged: DataFrame, verb: UpsertRows, inside: str | No
         sf.first(given).alias(given),
         sf.max(sf.when(newer(stamp, sf.col(at)), 1).when(newer(sf.col(at), stamp), -1).otherwise(0)).alias(behind),
         sf.min(alike).alias(equal),
+        sf.max(below).alias(lesser),
         sf.count(sf.lit(1)).alias(held),
         sf.collect_set(file).alias(file),
     )
@@ -146,7 +171,9 @@ def _met(table: DataFrame, staged: DataFrame, verb: UpsertRows, inside: str | No
         .when((sf.col(behind) == 0) & sf.col(equal), _UNSURE if hashes is None else UNCHANGED)
         .when(sf.lit(verb.insert_only), DIFFERING)
         .when(sf.col(behind) > 0, OLDER)
-        .otherwise(UPDATED)
+        .when((sf.col(behind) < 0) | sf.lit(verb.newest_by is None), UPDATED)
+        .when(sf.lit(verb.wins_ties) | ~sf.col(lesser), WON)
+        .otherwise(LOST)
     )
     where = sf.when(sf.col(verdict).isin([*GONE, _UNSURE]), sf.col(file)).otherwise(sf.array().cast("array<string>"))
     return by_key.withColumn(verdict, told).select(*ours, verdict, held, where.alias(file))
@@ -165,6 +192,11 @@ def _decided(keys: DataFrame, by_content: DataFrame) -> DataFrame:
 def newer(theirs: SparkColumn, ours: SparkColumn) -> SparkColumn:
     """Whether the table's row is the newer one; NULL is older than everything."""
     return sf.coalesce(theirs > ours, theirs.isNotNull() & ours.isNull())
+
+
+def less(ours: tuple[SparkColumn, SparkColumn], theirs: tuple[SparkColumn, SparkColumn]) -> SparkColumn:
+    """Whether the staged row's content is the lesser one, in the order that decides inside a batch too."""
+    return (ours[0] < theirs[0]) | ((ours[0] == theirs[0]) & (ours[1] < theirs[1]))
 
 
 def same(keys: Sequence[str], ours: Sequence[str], null_safe: bool) -> SparkColumn:

@@ -16,8 +16,8 @@ from twice.core.ports import Column, Frame
 from twice.targets.memory import Rows
 from twice.targets.postgres.arrow import arrow_type, converted
 from twice.targets.postgres.query import Query
+from twice.targets.postgres.reading import begin_reading
 from twice.targets.postgres.server import Server
-from twice.targets.postgres.snapshot import joining
 from twice.targets.postgres.stage import Loading, copy_part, seal
 
 
@@ -56,8 +56,7 @@ class PlainFrames:
 
     def read(self, server: Server, query: Query) -> Rows:
         with adbc.connect(server.secret) as connection, connection.cursor() as cursor:
-            for statement in (*joining(query.snapshot), server.settings().as_string(None)):
-                cursor.execute(statement)
+            begin_reading(cursor, query, server.settings().as_string(None))
             cursor.execute(query.text())
             found: Any = cursor.fetch_arrow_table()
         columns = tuple(held.column for held in query.columns)

@@ -12,6 +12,7 @@ from twice.errors import RowsOutsideSlice
 from twice.targets.grain import as_utc
 from twice.targets.keyed import null_key
 from twice.targets.postgres.names import column, listed
+from twice.targets.postgres.order import newest_first, staged_content, staged_value
 from twice.targets.postgres.server import Connection
 from twice.targets.postgres.stage import Stage, lost
 
@@ -48,17 +49,19 @@ def duplicates(connection: Connection, stage: Stage, sealed: int, columns: Seque
     return rows - different
 
 
-def deduplicate(connection: Connection, stage: Stage, sealed: int, verb: UpsertRows) -> int:
+def deduplicate(connection: Connection, stage: Stage, sealed: int, verb: UpsertRows) -> tuple[int, int]:
     """Leave one row of each key: the newest, then the one whose text is the greatest, whatever order they came in.
-    How many went. Refuses NULL in a key, unless the strategy lets it be one."""
+    How many went, and of how many keys the best rows were equally new and not the same.
+    Refuses NULL in a key, unless the strategy lets it be one."""
     key = [stage.table.spelled(name).name for name in verb.key]
     some_null = sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(column(name)) for name in key)
     (nulls,) = _one(connection, sql.SQL("SELECT count(*) FROM {} WHERE {}").format(stage.relation.sql, some_null))
     if nulls and verb.null_keys == "refuse":
         raise null_key(verb)
     if not duplicates(connection, stage, sealed, key):
-        return 0
-    order = sql.SQL('{}({}) COLLATE "C" DESC').format(_newest(stage, verb), _text(stage))
+        return 0, 0
+    ties = _ties(connection, stage, key, verb)
+    order = sql.SQL('{}{} COLLATE "C" DESC').format(newest_first(stage, verb), staged_content(stage))
     gone = connection.execute(
         sql.SQL(
             "DELETE FROM {0} USING (SELECT ctid AS place, row_number() OVER (PARTITION BY {1} ORDER BY {2}) AS rank"
@@ -66,7 +69,22 @@ def deduplicate(connection: Connection, stage: Stage, sealed: int, verb: UpsertR
         ).format(stage.relation.sql, listed(key), order)
     ).rowcount
     connection.execute("UPDATE twice.stages SET rows = rows - %s WHERE attempt = %s", [gone, stage.attempt])
-    return gone
+    return gone, ties
+
+
+def _ties(connection: Connection, stage: Stage, key: list[str], verb: UpsertRows) -> int:
+    if verb.newest_by is None:
+        return 0
+    stamp, text = staged_value(stage.table.spelled(verb.newest_by)), staged_content(stage)
+    (ties,) = _one(
+        connection,
+        sql.SQL(
+            'SELECT count(*) FILTER (WHERE tie) FROM (SELECT min({1} COLLATE "C") <> max({1} COLLATE "C") AS tie,'
+            " row_number() OVER (PARTITION BY {0} ORDER BY {2}true) AS place FROM {4} s GROUP BY {0}, {3}) g"
+            " WHERE place = 1"
+        ).format(listed(key), text, newest_first(stage, verb), stamp, stage.relation.sql),
+    )
+    return ties
 
 
 def owner_column(stage: Stage, slices: Sequence[Slice]) -> str | None:
@@ -89,19 +107,6 @@ def _by_value(connection: Connection, stage: Stage, owner: str, slices: Sequence
             )
         rows[slice_.label] += number
     return rows
-
-
-def _newest(stage: Stage, verb: UpsertRows) -> sql.Composable:
-    if verb.newest_by is None:
-        return sql.SQL("")
-    held = stage.table.spelled(verb.newest_by)
-    collate = sql.SQL(' COLLATE "C"') if held.textual else sql.SQL("")
-    return sql.SQL("{}{} DESC NULLS LAST, ").format(column(held.name), collate)
-
-
-def _text(stage: Stage) -> sql.Composable:
-    """A row as text, without the number of its take."""
-    return sql.SQL("ROW({})::text").format(listed(stage.table.names))
 
 
 def _one(connection: Connection, query: sql.Composed) -> tuple[int, ...]:

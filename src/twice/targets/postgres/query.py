@@ -12,12 +12,14 @@ from twice.targets.postgres.types import TableColumn, native_of
 
 @dataclass(frozen=True)
 class Query:
-    """`snapshot`: the exported snapshot it is read in; None reads what is there when it is asked."""
+    """`snapshot`: the exported snapshot it is read in; None reads what is there when it is asked. `file`: where the
+    server keeps the table's rows; None for what has none of its own (a view, a partitioned or a foreign table)."""
 
     relation: Relation
     columns: tuple[TableColumn, ...]
     conditions: tuple[str, ...] = ()
     snapshot: str | None = None
+    file: int | None = None
 
     def text(self, *more: str) -> str:
         conditions = (*self.conditions, *more)

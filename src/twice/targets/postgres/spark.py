@@ -33,8 +33,8 @@ from twice.targets.acting import acting
 from twice.targets.postgres.arrow import converted
 from twice.targets.postgres.pushdown import condition_of
 from twice.targets.postgres.query import Query
+from twice.targets.postgres.reading import begin_reading
 from twice.targets.postgres.server import Server
-from twice.targets.postgres.snapshot import joining
 from twice.targets.postgres.split import split
 from twice.targets.postgres.stage import Loading, Taken, copy_part, seal
 
@@ -125,8 +125,7 @@ class _Reader(DataSourceReader):
         assert isinstance(partition, _Range)
         more = [*self._conditions, *([partition.condition] if partition.condition else [])]
         with adbc.connect(reading.conninfo) as connection, connection.cursor() as cursor:
-            for statement in (*joining(reading.query.snapshot), reading.settings):
-                cursor.execute(statement)
+            begin_reading(cursor, reading.query, reading.settings)
             cursor.execute(reading.query.text(*more))
             for batch in cursor.fetch_record_batch():
                 yield converted(batch, reading.query.columns)

@@ -1,6 +1,8 @@
 """Cutting one read into parts that run at once: ranges of a table's pages, which together are every row once.
 
-Within one snapshot a row lies in one place, so ranges of places neither lose nor double it, whatever its key is.
+Within one snapshot a row lies in one place, so ranges of places neither lose nor double it, whatever its key is: as
+long as nobody rewrites the table. The run's lock keeps others from that (snapshot.py), and every part makes sure of it
+(reading.py).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from twice.errors import StageLost, StageMismatch
 from twice.targets.postgres import state
 from twice.targets.postgres.names import Relation, column, ours, stage_of, take_column
 from twice.targets.postgres.server import Connection, Server
-from twice.targets.postgres.table import Table
+from twice.targets.postgres.table import Intent, Table
 from twice.targets.postgres.types import TableColumn
 
 _FIX = "Run the task again."
@@ -31,13 +31,18 @@ _FIX = "Run the task again."
 
 @dataclass(frozen=True)
 class Stage:
-    """An attempt's stage of one table. `read_at`: the version of that table its rows were computed from, if any."""
+    """An attempt's stage of one table. `into`: that table as the publish will leave it. `read_at`: the version of it
+    that its rows were computed from, if any."""
 
     attempt: str
     relation: Relation
     take_column: str
-    table: Table
+    into: Intent
     read_at: int | None = None
+
+    @property
+    def table(self) -> Table:
+        return self.into.table
 
     @property
     def columns(self) -> tuple[TableColumn, ...]:
@@ -64,14 +69,15 @@ class Taken:
     rows: int
 
 
-def open_stage(connection: Connection, table: Table, attempt: str, app_ids: Sequence[str]) -> Stage:
+def open_stage(connection: Connection, into: Intent, attempt: str, app_ids: Sequence[str]) -> Stage:
     """An empty stage. Dying here leaves none, or one that `discard` finds by the attempt's name."""
-    assert table.entry is not None
-    state.expect_tokens(connection, table.entry.id, app_ids)
+    table = into.table
+    if into.entry.id:  # else its tokens are made with the table
+        state.expect_tokens(connection, into.entry.id, app_ids)
     connection.execute(
         "INSERT INTO twice.stages (attempt, table_id) VALUES (%s, %s)"
         " ON CONFLICT (attempt) DO UPDATE SET table_id = excluded.table_id, rows = NULL",
-        [attempt, table.entry.id],
+        [attempt, into.entry.id],
     )
     connection.execute("DELETE FROM twice.takes WHERE attempt = %s", [attempt])
     relation, mine = stage_of(attempt), take_column(list(table.names))
@@ -86,7 +92,7 @@ def open_stage(connection: Connection, table: Table, attempt: str, app_ids: Sequ
             relation.sql, sql.SQL(", ").join(columns)
         )
     )
-    return Stage(attempt, relation, mine, table)
+    return Stage(attempt, relation, mine, into)
 
 
 def loading_of(server: Server, stage: Stage) -> Loading:

@@ -5,8 +5,10 @@ were. It changes only in the transactions that change the tables, so it is never
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+from twice.core.owner import TAKEOVERS, TOKENS, Owner, Ownership, takeovers
 from twice.core.ports import Held
 from twice.core.token import Note
 from twice.targets.postgres.names import SCHEMA, Relation, ours
@@ -143,11 +145,12 @@ def landed(connection: Connection, table: int, note: Note) -> int | None:
 
 def note(connection: Connection, table: int, app_id: str, generation: int) -> Note | None:
     row = connection.execute(
-        "SELECT c.note FROM twice.generations g JOIN twice.commits c USING (table_id, version)"
+        "SELECT c.note, c.version FROM twice.generations g JOIN twice.commits c USING (table_id, version)"
         " WHERE g.table_id = %s AND g.app_id = %s AND g.generation = %s ORDER BY g.version DESC LIMIT 1",
         [table, app_id, generation],
     ).fetchone()
-    return None if row is None else Note.from_json(row[0])
+    found = None if row is None else Note.from_json(row[0])
+    return None if row is None or found is None else replace(found, version=int(row[1]))
 
 
 def tokens(connection: Connection, table: int, prefix: str) -> dict[str, Held]:
@@ -160,6 +163,42 @@ def tokens(connection: Connection, table: int, prefix: str) -> dict[str, Held]:
         [table, prefix],
     ).fetchall()
     return {app: Held(generation, version, Note.from_json(text)) for app, generation, version, text in found}
+
+
+def forget(connection: Connection, table: int, before: datetime) -> int:
+    """Commits that gave no token the generation it has now; how many. The newest stays: its version is the table's."""
+    old = (
+        "SELECT c.version FROM twice.commits c JOIN twice.tables t ON t.id = c.table_id WHERE c.table_id = %s"
+        " AND c.committed_at < %s AND c.version < t.version AND NOT EXISTS (SELECT FROM twice.generations g"
+        " JOIN twice.tokens k USING (table_id, app_id, generation)"
+        " WHERE g.table_id = c.table_id AND g.version = c.version)"
+    )
+    versions = [version for (version,) in connection.execute(old, [table, before]).fetchall()]
+    for name in ("generations", "commits"):
+        connection.execute(
+            f"DELETE FROM {ours(name)} WHERE table_id = %s AND version = ANY(%s)",
+            [table, versions],
+        )
+    return len(versions)
+
+
+def owners(connection: Connection, table: int) -> Ownership:
+    """Whose tokens there are, counted by the server: a table may have many thousands."""
+    counted = connection.execute(
+        "SELECT split_part(app_id, '/', 2), split_part(app_id, '/', 3), count(*) FROM twice.tokens"
+        " WHERE table_id = %s AND generation <> 0 AND starts_with(app_id, %s) GROUP BY 1, 2",
+        [table, TOKENS],
+    ).fetchall()
+    taken = connection.execute(
+        "SELECT app_id, generation FROM twice.tokens"
+        " WHERE table_id = %s AND generation <> 0 AND starts_with(app_id, %s)",
+        [table, TAKEOVERS],
+    ).fetchall()
+    return Ownership({Owner(project, task): int(count) for project, task, count in counted}, takeovers(dict(taken)))
+
+
+def installed(connection: Connection) -> bool:
+    return all(_there(connection, name) for name in _TABLES)
 
 
 def _there(connection: Connection, name: str) -> bool:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from secrets import token_hex
 
 from psycopg import sql
 
 from twice.core.ports import Column, Shape
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
-from twice.errors import DeclarationError
+from twice.errors import DeclarationError, EnvironmentProblem, StageMismatch
 from twice.targets.grain import check_grain, check_partitioning, check_values, grain_mark
 from twice.targets.postgres import state
-from twice.targets.postgres.names import Relation, column, listed
+from twice.targets.postgres.names import Relation, column, listed, ours
 from twice.targets.postgres.server import Connection
 from twice.targets.postgres.types import TableColumn, native_of, table_column
-from twice.targets.schema import check_fit, check_named, check_names, drift
+from twice.targets.schema import check_named, check_names, intended
 
 _COLUMNS = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(e.typname, t.typname), a.atttypmod,
@@ -60,6 +62,21 @@ class Table:
         raise DeclarationError(f"{self.relation} has no column {name}", fix="Name a column of the result.")
 
 
+@dataclass(frozen=True)
+class Intent:
+    """A table as a publish will leave it: made, known to twice, with new columns, or as it is (`before`; None: there is
+    none). Until twice has entered the table, its entry has the number 0."""
+
+    table: Table
+    before: Table | None
+    layout: Layout
+
+    @property
+    def entry(self) -> state.Entry:
+        assert self.table.entry is not None
+        return self.table.entry
+
+
 def find(connection: Connection, relation: Relation) -> Table | None:
     row = connection.execute(
         "SELECT c.oid, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -74,66 +91,174 @@ def find(connection: Connection, relation: Relation) -> Table | None:
     return Table(relation, oid, kind, columns, key, state.entry(connection, relation, oid))
 
 
-def prepare(connection: Connection, relation: Relation, shape: Shape, layout: Layout, evolve: bool) -> Table:
-    """The table, made if it is missing, entered if twice did not know it. All or nothing: one transaction."""
-    # Two that prepare one table at once: the second waits, and finds it.
+def intend(connection: Connection, relation: Relation, shape: Shape, layout: Layout, evolve: bool) -> Intent:
+    """How the table must be for this result. Nothing is left behind: what must be tried is undone again."""
+    before = find(connection, relation)
+    if before is None:
+        # Somebody's publish may be about to make it: to try the same would fail, and not for good.
+        wait_for_makers(connection, relation)
+        before = find(connection, relation)
+    if before is None:
+        _refuse_other_kind(connection, relation)
+        check_names(shape)
+        table = _tried(connection, relation, shape, layout)
+    else:
+        _refuse_unwritable(connection, before)
+        columns = intended(shape, before.shape, evolve)
+        new = columns[len(before.columns) :]
+        table = replace(before, columns=(*before.columns, *_as_columns(connection, before, new)))
+    if before is not None and before.entry is None:
+        _check_values(connection, before, layout.slice_column)
+    if table.entry is None:
+        table = replace(table, entry=_entry(table, layout.slice_column))
+    _check(table, layout)
+    return Intent(table, before, layout)
+
+
+def establish(connection: Connection, into: Intent, app_ids: Sequence[str]) -> int:
+    """Make the table if it is missing, and enter it; the number of its entry. In the transaction that publishes, and
+    undone with it. Of two that come first at once, the second waits, and finds it."""
+    wait_for_makers(connection, into.table.relation)
+    now = find(connection, into.table.relation)
+    if now is None and into.before is None:
+        _create(connection, into.table.relation, [(each.name, each.native) for each in into.table.columns], into.layout)
+        now = find(connection, into.table.relation)
+    if now is None:
+        raise changed()
+    entry = now.entry or _enter(connection, now, into.layout.slice_column)
+    if (entry.slice_column, entry.grain) != (into.entry.slice_column, into.entry.grain):
+        raise changed()
+    state.expect_tokens(connection, entry.id, app_ids)
+    return entry.id
+
+
+def wait_for_makers(connection: Connection, relation: Relation) -> None:
+    """Until the transaction ends, nobody else makes this table or enters it."""
     connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"twice {relation}"])
-    found = find(connection, relation)
-    if found is None:
-        _create(connection, relation, shape, layout)
+
+
+def widen(connection: Connection, into: Intent, now: Table) -> None:
+    """Add the columns that the table lacks, in the transaction that publishes. Raises StageMismatch if it is another
+    one than the rows were staged for."""
+    if now.columns == into.table.columns:
+        return
+    if into.before is None or now.columns != into.before.columns:
+        raise changed()
+    new = into.table.columns[len(now.columns) :]
+    added = [sql.SQL("ADD COLUMN {} {}").format(column(each.name), sql.SQL(each.native)) for each in new]
+    connection.execute(sql.SQL("ALTER TABLE {} {}").format(now.relation.sql, sql.SQL(", ").join(added)))
+
+
+def changed() -> StageMismatch:
+    return StageMismatch("the table was changed or made anew after the rows were staged", fix="Run the task again.")
+
+
+def _tried(connection: Connection, relation: Relation, shape: Shape, layout: Layout) -> Table:
+    """The table as it would be, made and undone: what the server refuses, it refuses before anything is computed."""
+    with connection.transaction(force_rollback=True):
+        _create(connection, relation, [(each.name, native_of(each)) for each in shape.columns], layout)
         found = find(connection, relation)
-        assert found is not None
-    if found.kind not in ("r", "p"):
-        raise DeclarationError(f"{relation} is no table that can be written", fix="Give the task another target.")
-    check_names(found.shape)
-    if found.entry is None:
-        _check_values(connection, found, layout.slice_column)
-        _enter(connection, found, layout.slice_column)
-    elif evolve and drift(shape, found.shape).only_new:
-        _evolve(connection, found, shape)
-        state.bump(connection, found.entry.id)
-    found = find(connection, relation)
-    assert found is not None and found.entry is not None
-    _check(found, shape, layout)
-    return found
+    assert found is not None
+    return replace(found, entry=None)
 
 
-def _create(connection: Connection, relation: Relation, shape: Shape, layout: Layout) -> None:
-    columns = [sql.SQL("{} {}").format(column(each.name), sql.SQL(native_of(each))) for each in shape.columns]
+def _as_columns(connection: Connection, table: Table, new: Sequence[Column]) -> tuple[TableColumn, ...]:
+    """New columns as the catalog will describe them, without touching the table: readers hold it."""
+    if not new:
+        return ()
+    row = connection.execute(
+        "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s", [table.oid]
+    ).fetchone()
+    if row == (False,):
+        raise EnvironmentProblem(
+            f"{table.relation} belongs to another role, which alone can add columns to it",
+            now="The table is unchanged.",
+            fix=f"Let it add {', '.join(each.name for each in new)}, or own the table.",
+        )
+    scratch = ours(f"columns_{token_hex(8)}")
+    with connection.transaction(force_rollback=True):
+        columns = [sql.SQL("{} {}").format(column(each.name), sql.SQL(native_of(each))) for each in new]
+        connection.execute(sql.SQL("CREATE TABLE {} ({})").format(scratch.sql, sql.SQL(", ").join(columns)))
+        found = find(connection, scratch)
+    assert found is not None
+    return found.columns
+
+
+def _refuse_unwritable(connection: Connection, table: Table) -> None:
+    kinds = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
+    if table.kind in kinds:
+        raise DeclarationError(
+            f"{table.relation} is {kinds[table.kind]}, not a table that can be written",
+            now="Nothing was written.",
+            fix="Give the task another target.",
+        )
+    check_names(table.shape)
+    if connection.execute("SELECT row_security_active(%s::oid)", [table.oid]).fetchone() == (True,):
+        raise DeclarationError(
+            f"{table.relation} has row-level security, and rows that this user does not see would stay in a slice",
+            now="Nothing was written.",
+            fix="Publish as its owner, or as a user with BYPASSRLS.",
+        )
+
+
+def _refuse_other_kind(connection: Connection, relation: Relation) -> None:
+    """Indexes, sequences and types have names like tables."""
+    row = connection.execute(
+        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = %s AND c.relname = %s",
+        [relation.schema, relation.name],
+    ).fetchone()
+    if row is not None:
+        raise DeclarationError(
+            f"{relation} is the name of something else, which is no table",
+            now="Nothing was written.",
+            fix="Give the task another target.",
+        )
+
+
+def _create(connection: Connection, relation: Relation, wanted: Sequence[tuple[str, str]], layout: Layout) -> None:
+    names = [name for name, _ in wanted]
+    columns = [sql.SQL("{} {}").format(column(name), sql.SQL(native)) for name, native in wanted]
     if layout.key:
-        key = listed([_spelled(shape, name).name for name in layout.key])
+        key = listed([_spelled(names, name) for name in layout.key])
         rule = "UNIQUE NULLS NOT DISTINCT ({})" if layout.null_keys else "PRIMARY KEY ({})"
         columns.append(sql.SQL(rule).format(key))
-    if connection.execute("SELECT to_regnamespace(%s)", [_quoted(relation.schema)]).fetchone() == (None,):
-        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(relation.schema)))
+    _make_schema(connection, relation.schema)
     connection.execute(sql.SQL("CREATE TABLE {} ({})").format(relation.sql, sql.SQL(", ").join(columns)))
     if layout.slice_column is not None:
         # A slice is deleted by it.
-        name = _spelled(shape, layout.slice_column.name, layout.slice_column).name
+        name = _spelled(names, layout.slice_column.name, layout.slice_column)
         connection.execute(sql.SQL("CREATE INDEX ON {} ({})").format(relation.sql, column(name)))
 
 
-def _enter(connection: Connection, table: Table, slice_column: SliceColumn | None) -> None:
-    held_by = grain = None
-    if slice_column is not None:
-        held_by = _spelled(table.shape, slice_column.name, slice_column).name
-        grain = grain_mark(slice_column)
-    state.enter(connection, table.relation, table.oid, held_by, grain)
+def _make_schema(connection: Connection, name: str) -> None:
+    there = "SELECT to_regnamespace(%s)"
+    if connection.execute(there, [_quoted(name)]).fetchone() != (None,):
+        return
+    # Two tables that are the first of their schema: the second waits, and finds it.
+    connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"twice schema {name}"])
+    if connection.execute(there, [_quoted(name)]).fetchone() == (None,):
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
 
 
-def _evolve(connection: Connection, table: Table, shape: Shape) -> None:
-    new = drift(shape, table.shape).new
-    added = [sql.SQL("ADD COLUMN {} {}").format(column(each.name), sql.SQL(native_of(each))) for each in new]
-    connection.execute(sql.SQL("ALTER TABLE {} {}").format(table.relation.sql, sql.SQL(", ").join(added)))
+def _entry(table: Table, slice_column: SliceColumn | None) -> state.Entry:
+    """What twice will keep of a table that it does not know yet."""
+    if slice_column is None:
+        return state.Entry(0, 0, None, None)
+    return state.Entry(0, 0, _spelled(table.names, slice_column.name, slice_column), grain_mark(slice_column))
 
 
-def _check(table: Table, shape: Shape, layout: Layout) -> None:
+def _enter(connection: Connection, table: Table, slice_column: SliceColumn | None) -> state.Entry:
+    kept = _entry(table, slice_column)
+    return state.enter(connection, table.relation, table.oid, kept.slice_column, kept.grain)
+
+
+def _check(table: Table, layout: Layout) -> None:
     assert table.entry is not None
     wanted = layout.slice_column
     if not layout.any_partitions:
         held_by = table.entry.slice_column
         check_partitioning(str(table.relation), () if held_by is None else (held_by,), wanted)
-    check_fit(shape, table.shape)
     check_named(str(table.relation), table.shape, layout)
     if wanted is not None and not layout.any_partitions:
         check_grain(str(table.relation), table.entry.grain, wanted)
@@ -143,16 +268,16 @@ def _check_values(connection: Connection, table: Table, slice_column: SliceColum
     """Once, when twice first meets a table that others made: later rows were checked when they were staged."""
     if slice_column is None or (slice_column.type == "date" and slice_column.grain != "month"):
         return
-    name = _spelled(table.shape, slice_column.name, slice_column).name
+    name = _spelled(table.names, slice_column.name, slice_column)
     values: list[tuple[date | datetime | None]] = connection.execute(
         sql.SQL("SELECT DISTINCT {} FROM {}").format(column(name), table.relation.sql)
     ).fetchall()
     check_values(str(table.relation), None, (value for (value,) in values), slice_column)
 
 
-def _spelled(shape: Shape, name: str, wanted: SliceColumn | None = None) -> Column:
-    for each in shape.columns:
-        if each.name.lower() == name.lower():
+def _spelled(names: Sequence[str], name: str, wanted: SliceColumn | None = None) -> str:
+    for each in names:
+        if each.lower() == name.lower():
             return each
     type_ = f"{wanted.type} " if wanted else ""
     raise DeclarationError(f"the result has no {type_}column {name}", fix="Keep the scope's column in the result.")

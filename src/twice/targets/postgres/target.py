@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from twice.core.failpoints import Point, hit
-from twice.core.ports import Column, Foreign, Frame, Held, Landed, Lost, Published, Shape, Staged, Touched
+from twice.core.owner import Ownership
+from twice.core.ports import Column, Foreign, Frame, Held, Landed, Lost, Prepared, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import Layout, Plan, UpsertRows
-from twice.errors import InputMissing, StageMismatch, TwiceError
+from twice.errors import InputMissing, ResultRefused, StageMismatch, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.frames import Frames
 from twice.targets.postgres.measure import analyse, count, deduplicate, duplicates
 from twice.targets.postgres.names import check_columns, relation_of
 from twice.targets.postgres.publish import publish
 from twice.targets.postgres.query import Query
+from twice.targets.postgres.reading import file_of
 from twice.targets.postgres.server import Connection, Server
 from twice.targets.postgres.snapshot import Snapshots
 from twice.targets.postgres.stage import Stage, check_whole, drop, loading_of, open_stage, seal
-from twice.targets.postgres.table import Table, find, prepare
+from twice.targets.postgres.table import Intent, Table, find, intend
 from twice.targets.postgres.trouble import explained, sqlstate_of
-from twice.targets.schema import check_fit, check_names
+from twice.targets.schema import check_fit, check_names, drift
 
 
 class PostgresTarget:
@@ -35,14 +38,17 @@ class PostgresTarget:
         self._frames = frames
         self._snapshots = snapshots or Snapshots(server)
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Shape:
-        """One transaction: dying here leaves no table, or an empty one."""
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+        """Makes our own tables, and of the user's none. Dying here leaves everything as it was."""
         check_names(shape)
         check_columns(shape)
         relation = relation_of(table)
         with self._server.transaction(doing=f"preparing {table}") as connection:
             state.install(connection)
-            return prepare(connection, relation, shape, layout, evolve).shape
+            if evolve and self._snapshots.hold(relation):
+                _refuse_new_columns(find(connection, relation), shape)
+            into = intend(connection, relation, shape, layout, evolve)
+        return Prepared(into.table.shape, into.before is not None, into)
 
     def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
         with self._server.transaction("repeatable read", f"looking at {table}") as connection:
@@ -51,7 +57,9 @@ class PostgresTarget:
                 return Published(None, dict.fromkeys(app_ids, 0))
             if held.entry is None:
                 return Published(0, dict.fromkeys(app_ids, 0))
-            return Published(held.entry.version, state.generations(connection, held.entry.id, app_ids))
+            found = state.generations(connection, held.entry.id, app_ids)
+            owners = state.owners(connection, held.entry.id) if app_ids else Ownership()
+            return Published(held.entry.version, found, owners)
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
         with self._server.transaction(doing=f"looking at {table}") as connection:
@@ -80,27 +88,34 @@ class PostgresTarget:
         return None
 
     def stage(
-        self, table: TableName, frame: Frame | None, plan: Plan, attempt: str, *, read_at: int | None = None
+        self,
+        table: TableName,
+        frame: Frame | None,
+        plan: Plan,
+        attempt: str,
+        *,
+        read_at: int | None = None,
+        into: Prepared | None = None,
     ) -> Staged:
         """Dying here leaves an invisible table of the attempt's own, which `discard` finds by its name."""
         with self._server.transaction(doing=f"staging for {table}") as connection:
-            held = self._existing(connection, table)
-            wanted = held.shape.columns
+            intent = self._as_it_is(connection, table) if into is None else into.handle
+            wanted = intent.table.shape.columns
             if frame is not None:
-                check_fit(Shape(self._frames.columns(frame)), held.shape)
-            if held.entry is None:
-                raise StageMismatch(f"{table} was made anew after it was prepared", fix="Run the task again.")
-            stage = replace(open_stage(connection, held, attempt, plan.app_ids), read_at=read_at)
+                check_fit(Shape(self._frames.columns(frame)), intent.table.shape)
+            stage = replace(open_stage(connection, intent, attempt, plan.app_ids), read_at=read_at)
         self._copy(frame, wanted, stage, table)
         hit(Point.IN_STAGE)
         with self._server.transaction(doing=f"checking the stage of {table}") as connection:
             sealed = check_whole(connection, stage)
             analyse(connection, stage)
             rows = count(connection, stage, sealed, plan)
-            gone = deduplicate(connection, stage, sealed, plan.write) if isinstance(plan.write, UpsertRows) else 0
+            gone, ties = 0, 0
+            if isinstance(plan.write, UpsertRows):
+                gone, ties = deduplicate(connection, stage, sealed, plan.write)
             if gone:
                 rows = count(connection, stage, sealed - gone, plan)
-        return Staged(table, plan, attempt, sealed - gone, rows, (str(stage.relation),), gone, stage)
+        return Staged(table, plan, attempt, sealed - gone, rows, (str(stage.relation),), gone, ties, stage)
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:
         """By the server: it takes longer to carry the rows to Spark than to count them."""
@@ -116,8 +131,12 @@ class PostgresTarget:
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:  # noqa: ARG002
         """A stage that landed is gone with its commit. Dying here leaves the stage to the next call."""
         with self._server.transaction(doing=f"discarding the stage of {table}") as connection:
+            return drop(connection, attempt) if state.installed(connection) else 0
+
+    def forget(self, table: TableName, before: datetime) -> int:
+        with self._server.transaction(doing=f"tidying up after {table}") as connection:
             held = find(connection, relation_of(table))
-            return 0 if held is None or held.entry is None else drop(connection, attempt)
+            return 0 if held is None or held.entry is None else state.forget(connection, held.entry.id, before)
 
     def read(self, table: TableName, at: int | Staged | None = None) -> Frame:
         """A table in a snapshot: all parts of it, and reading it again, give the same rows. Only the present version
@@ -126,13 +145,15 @@ class PostgresTarget:
             stage: Stage = at.handle
             with self._server.transaction(doing=f"reading the stage of {table}") as connection:
                 check_whole(connection, stage)
-            return self._frames.read(self._server, Query(stage.relation, stage.columns))
-        relation = relation_of(table)
-        with self._server.transaction(doing=f"reading {table}") as connection:
-            held = self._existing(connection, table)
-        check_names(held.shape)
+                row = connection.execute(file_of(stage.relation)).fetchone()
+            # Without a lock of the run's: the publish must be able to drop it.
+            return self._frames.read(self._server, Query(stage.relation, stage.columns, file=row[0] if row else None))
         try:
-            query = Query(relation, held.columns, snapshot=self._snapshots.of(relation, at))
+            opened = self._snapshots.of(relation_of(table), at)
+            if opened is None:
+                raise missing(table)
+            check_names(opened.table.shape)
+            query = Query(opened.table.relation, opened.table.columns, snapshot=opened.snapshot, file=opened.file)
             return self._frames.read(self._server, query)
         finally:
             if not self._frames.lazy:
@@ -152,8 +173,29 @@ class PostgresTarget:
                 raise
             raise explained(error, self._server.name, f"staging for {table}") from error
 
+    def _as_it_is(self, connection: Connection, table: TableName) -> Intent:
+        held = self._existing(connection, table)
+        if held.entry is None:
+            raise StageMismatch(f"{table} was made anew after it was looked at", fix="Run the task again.")
+        return Intent(held, held, Layout())
+
     def _existing(self, connection: Connection, table: TableName) -> Table:
         held = find(connection, relation_of(table))
         if held is None:
-            raise InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
+            raise missing(table)
         return held
+
+
+def missing(table: TableName) -> InputMissing:
+    return InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
+
+
+def _refuse_new_columns(held: Table | None, shape: Shape) -> None:
+    """To add a column, the server needs the table for itself: a run that is reading it would wait for its own end."""
+    new = drift(shape, held.shape) if held is not None else None
+    if new is not None and new.only_new:
+        names = ", ".join(column.name for column in new.new)
+        raise ResultRefused(
+            f"this run reads {held.relation if held else ''} itself, so it cannot add the column {names} to it",
+            fix="Add it before the run: ALTER TABLE … ADD COLUMN ….",
+        )

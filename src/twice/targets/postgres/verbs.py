@@ -9,9 +9,9 @@ from twice.errors import ResultRefused, StageMismatch
 from twice.targets.postgres.condition import condition
 from twice.targets.postgres.measure import owner_column
 from twice.targets.postgres.names import column, listed
+from twice.targets.postgres.order import equally_new, loses, staged_value
 from twice.targets.postgres.server import Connection
 from twice.targets.postgres.stage import Stage, lost
-from twice.targets.postgres.types import TableColumn
 
 
 def carry_out(connection: Connection, stage: Stage, sealed: int, verb: WriteVerb) -> Changes | None:
@@ -32,10 +32,10 @@ def carry_out(connection: Connection, stage: Stage, sealed: int, verb: WriteVerb
 def _insert(stage: Stage, where: sql.Composable | None = None) -> sql.Composed:
     """In the order of the primary key: an index that is filled in order takes much less work than one at random."""
     table = stage.table
-    values = sql.SQL(", ").join(_value(each) for each in table.columns)
+    values = sql.SQL(", ").join(staged_value(each) for each in table.columns)
     filtered = sql.SQL("") if where is None else sql.SQL(" WHERE {}").format(where)
     # A generated column may be in the key, and is not among those that are written.
-    key = [_value(table.spelled(name)) for name in table.primary_key if name in table.names]
+    key = [staged_value(table.spelled(name)) for name in table.primary_key if name in table.names]
     ordered = sql.SQL(" ORDER BY {}").format(sql.SQL(", ").join(key)) if key else sql.SQL("")
     return sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {} s{}{}").format(
         table.relation.sql, listed(table.names), values, stage.relation.sql, filtered, ordered
@@ -56,9 +56,9 @@ def _upsert(connection: Connection, stage: Stage, sealed: int, verb: UpsertRows)
     target, matched = stage.table.relation.sql, _matched(stage, verb)
     if found.updated:
         others = [each for each in stage.table.columns if each.name not in _key(stage, verb)]
-        sets = sql.SQL(", ").join(sql.SQL("{} = {}").format(column(each.name), _value(each)) for each in others)
+        sets = sql.SQL(", ").join(sql.SQL("{} = {}").format(column(each.name), staged_value(each)) for each in others)
         update = sql.SQL("UPDATE {} t SET {} FROM {} s WHERE {} AND {} AND NOT {}").format(
-            target, sets, stage.relation.sql, matched, _differs(stage), _older(stage, verb)
+            target, sets, stage.relation.sql, matched, _differs(stage), loses(stage, verb)
         )
         _agree(connection.execute(update).rowcount, found.updated)
     if found.deleted:
@@ -73,15 +73,17 @@ def _upsert(connection: Connection, stage: Stage, sealed: int, verb: UpsertRows)
 def _classified(connection: Connection, stage: Stage, verb: UpsertRows) -> Changes:
     first = column(stage.take_column, "s")
     there = sql.SQL("t.tableoid IS NOT NULL")
-    differs, older = _differs(stage), _older(stage, verb)
+    differs, loser = _differs(stage), loses(stage, verb)
     counts: list[sql.Composable] = [sql.SQL("t.tableoid IS NULL")]
     if verb.insert_only:
         counts += [sql.SQL("false"), sql.SQL("{} AND NOT {}").format(there, differs), sql.SQL("false")]
         counts += [sql.SQL("{} AND {}").format(there, differs)]
     else:
-        counts += [sql.SQL("{} AND {} AND NOT {}").format(there, differs, older)]
+        counts += [sql.SQL("{} AND {} AND NOT {}").format(there, differs, loser)]
         counts += [sql.SQL("{} AND NOT {}").format(there, differs)]
-        counts += [sql.SQL("{} AND {} AND {}").format(there, differs, older), sql.SQL("false")]
+        counts += [sql.SQL("{} AND {} AND {}").format(there, differs, loser), sql.SQL("false")]
+    tied = sql.SQL("false") if verb.insert_only else equally_new(stage, verb)
+    counts += [sql.SQL("{} AND {} AND {}").format(there, differs, tied)]
     listed_counts = sql.SQL(", ").join(sql.SQL("count({}) FILTER (WHERE {})").format(first, each) for each in counts)
     row = connection.execute(
         sql.SQL("SELECT {} FROM {} s LEFT JOIN {} t ON {}").format(
@@ -89,13 +91,13 @@ def _classified(connection: Connection, stage: Stage, verb: UpsertRows) -> Chang
         )
     ).fetchone()
     assert row is not None
-    inserted, updated, unchanged, older_rows, differing = row
+    inserted, updated, unchanged, older, differing, ties = row
     deleted = 0
     if verb.delete_missing:
         gone = connection.execute(_missing(stage, verb, "SELECT count(*)")).fetchone()
         assert gone is not None
         deleted = gone[0]
-    return Changes(inserted, updated, unchanged, 0, deleted, older_rows, differing)
+    return Changes(inserted, updated, unchanged, 0, deleted, older, differing, ties)
 
 
 def _missing(stage: Stage, verb: UpsertRows, verb_text: str) -> sql.Composed:
@@ -116,31 +118,15 @@ def _matched(stage: Stage, verb: UpsertRows) -> sql.Composable:
     if verb.null_keys == "match":
         form = "(({0} IS NULL) = ({1} IS NULL) AND coalesce(({0})::text, '') = coalesce(({1})::text, ''))"
     held = [stage.table.spelled(name) for name in verb.key]
-    return sql.SQL(" AND ").join(sql.SQL(form).format(column(each.name, "t"), _value(each)) for each in held)
+    return sql.SQL(" AND ").join(sql.SQL(form).format(column(each.name, "t"), staged_value(each)) for each in held)
 
 
 def _differs(stage: Stage) -> sql.Composable:
     told = []
     for each in stage.table.columns:
         form = "{} IS DISTINCT FROM {}" if each.comparable else "({})::text IS DISTINCT FROM ({})::text"
-        told.append(sql.SQL(form).format(column(each.name, "t"), _value(each)))
+        told.append(sql.SQL(form).format(column(each.name, "t"), staged_value(each)))
     return sql.SQL("({})").format(sql.SQL(" OR ").join(told))
-
-
-def _older(stage: Stage, verb: UpsertRows) -> sql.Composable:
-    """The staged row is older than the one that is there. NULL is older than everything."""
-    if verb.newest_by is None:
-        return sql.SQL("false")
-    held = stage.table.spelled(verb.newest_by)
-    collate = sql.SQL(' COLLATE "C"' if held.textual else "")
-    ours, theirs = _value(held), column(held.name, "t")
-    return sql.SQL("({1} IS NOT NULL AND ({0} IS NULL OR {0}{2} < {1}{2}))").format(ours, theirs, collate)
-
-
-def _value(held: TableColumn) -> sql.Composable:
-    """A staged value as the table's type."""
-    at = column(held.name, "s")
-    return at if held.cast is None else sql.SQL("{}::{}").format(at, sql.SQL(held.cast))
 
 
 def _agree(done: int, counted: int) -> None:

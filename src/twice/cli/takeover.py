@@ -1,0 +1,59 @@
+"""takeover: give a table to another task than the one whose slices it holds."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
+from twice.errors import UsageError
+
+Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the table and in the ledger.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@boundary
+def takeover(
+    task: TaskName,
+    reason: Reason,
+    yes: Yes = False,
+    output: Output = Format.text,
+    project: Folder = Path(),
+    profile: Profile = None,
+    debug: Debug = False,
+) -> int:
+    """Give a table to another task than the one that wrote it.
+
+    Asks first; who did it and why is kept. No row is touched. A task that only has a new name needs formerly= instead.
+    """
+    from twice.wiring import open_project
+
+    with open_project(project, profile) as opened:
+        others = opened.strangers(task)
+        if others and not yes:
+            listed = ", ".join(f"{count:,} slices of {owner}" for owner, count in others.items())
+            _ask(
+                f"{task}: its table holds {listed}. Their rows stay, and count as never published by {task}: what it "
+                "publishes comes beside them unless its strategy replaces or merges them. Take the table over?"
+            )
+        taken = opened.take_over(task, getpass.getuser(), reason) if others else {}
+    if output is Format.json:
+        print_json({"taken_over": taken})
+    elif not taken:
+        print(f"{task}: there is nothing to take over")
+    else:
+        for owner, count in taken.items():
+            print(f"{task}: took its table over from {owner} ({count:,} slices)")
+        print(f"next: twice run {task}")
+    return 0
+
+
+def _ask(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError("a table is not taken over without a person's word", fix="Say it with --yes.")
+    if not typer.confirm(question, err=True):
+        raise UsageError("not confirmed", now="The table is whose it was.")

@@ -1,0 +1,70 @@
+"""Whose table is it? Its tokens say: each names the project and the task that published its slice. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from twice.core.task import Task
+
+TOKENS = "twice/"
+TAKEOVERS = "twice-takeover/"
+OURS = "twice"
+"""How both begin."""
+
+
+@dataclass(frozen=True, order=True)
+class Owner:
+    """A task by the name its tokens carry (`Task.first_name`), and its project."""
+
+    project: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """`slices`: how many slices of a table each task has published. `takeovers`: who was given the table although it
+    held another's slices, (new, old); of two that did so to each other, the higher number is the later."""
+
+    slices: Mapping[Owner, int] = field(default_factory=dict)
+    takeovers: Mapping[tuple[Owner, Owner], int] = field(default_factory=dict)
+
+    def strangers(self, owner: Owner) -> dict[Owner, int]:
+        """Everybody else with slices in the table that `owner` did not take over, and how many."""
+        return {other: count for other, count in sorted(self.slices.items()) if not self._yields(owner, other)}
+
+    def _yields(self, owner: Owner, other: Owner) -> bool:
+        taken, lost = self.takeovers.get((owner, other), 0), self.takeovers.get((other, owner), 0)
+        return owner == other or taken > lost
+
+    @property
+    def next_takeover(self) -> int:
+        return 1 + max(self.takeovers.values(), default=0)
+
+
+def owner_of(project: str, task: Task) -> Owner:
+    return Owner(project, task.first_name)
+
+
+def ownership(tokens: Mapping[str, int]) -> Ownership:
+    """Of all tokens of a table, with their generations. Those of other systems do not count."""
+    return Ownership(Counter(filter(None, map(_published_by, tokens))), takeovers(tokens))
+
+
+def takeovers(tokens: Mapping[str, int]) -> dict[tuple[Owner, Owner], int]:
+    found = {}
+    for app, number in tokens.items():
+        parts = app.split("/")
+        if app.startswith(TAKEOVERS) and len(parts) == 5:
+            found[Owner(*parts[1:3]), Owner(*parts[3:5])] = number
+    return found
+
+
+def takeover_token(new: Owner, old: Owner) -> str:
+    return f"{TAKEOVERS}{new.project}/{new.task}/{old.project}/{old.task}"
+
+
+def _published_by(app_id: str) -> Owner | None:
+    parts = app_id.split("/", 3)
+    return Owner(parts[1], parts[2]) if app_id.startswith(TOKENS) and len(parts) == 4 else None

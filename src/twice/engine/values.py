@@ -1,0 +1,291 @@
+"""Same function? What a Python function that runs in Spark's workers computes with, as one hash.
+
+A plan shows such a function by its name alone. So it is followed here: its code, its defaults, what it closes over, and
+every global it names, through the functions and classes of the project that it calls. Values count by their content, as
+pickle would take them apart. Of an installed package the version counts. Whatever cannot be taken apart (a lock, a
+client, a closure too large to send with the function), and a function that asks the clock, dice, files, the environment
+or the network while it runs, is never shown to be the same: it has no hash, and a reason instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import copyreg
+import enum
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from twice.engine import modules
+from twice.engine.asks import Reached, asked, reached
+from twice.engine.syntax import meaning
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_MOST = 200_000
+"""So many values are looked at; beyond that a comparison would cost more than it saves."""
+_STANDARD = frozenset(sys.stdlib_module_names) | {"builtins", "__main__"}
+
+
+@dataclass(frozen=True)
+class Worked:
+    """One function: the hash of all that it computes with, or why it has none."""
+
+    name: str
+    identity: str | None
+    why: str = ""
+
+
+class _Opaque(Exception):
+    """Something that nobody can compare, in words."""
+
+
+def worked_out(name: str, function: Any) -> Worked:
+    """Runs nothing of the function."""
+    hasher = _Hasher()
+    try:
+        hasher.feed(function)
+    except _Opaque as opaque:
+        return Worked(name, None, str(opaque))
+    except RecursionError:
+        return Worked(name, None, "holds values that are nested too deep to compare")
+    return Worked(name, hasher.digest())
+
+
+class _Hasher:
+    """Feeds a value's content to a hash: never an address, never the order of a set."""
+
+    def __init__(self, budget: list[int] | None = None) -> None:
+        self._hash = hashlib.sha256()
+        self._known: dict[int, int] = {}
+        self._kept: list[Any] = []  # an id is only good while its object lives
+        self._budget = budget if budget is not None else [_MOST]
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()[:32]
+
+    def feed(self, value: Any) -> None:
+        self._budget[0] -= 1
+        if self._budget[0] < 0:
+            raise _Opaque(f"holds more than {_MOST:,} values, too many to compare")
+        if type(value) in _PLAIN:
+            self._say(f"{type(value).__name__} {value!a}")
+        elif id(value) in self._known:
+            self._say(f"again {self._known[id(value)]}")
+        else:
+            self._known[id(value)] = len(self._known)
+            self._kept.append(value)
+            self._feed(value)
+
+    def _say(self, text: str) -> None:
+        self._hash.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+
+    def _feed(self, value: Any) -> None:
+        if type(value) is dict:
+            self._sequence("dict", [each for item in value.items() for each in item])
+        elif type(value) in (list, tuple):
+            self._sequence(type(value).__name__, value)
+        elif type(value) in (set, frozenset):
+            self._say(f"set {sorted(self._apart(each) for each in value)}")
+        elif isinstance(value, ModuleType):
+            self._module(value)
+        elif isinstance(value, FunctionType):
+            self._function(value)
+        elif isinstance(value, type):
+            self._class(value)
+        elif isinstance(value, MethodType):
+            self._sequence("method", [value.__self__, value.__func__])
+        elif isinstance(value, BuiltinFunctionType):
+            owner = value.__self__
+            self._say(f"builtin {value.__qualname__} {_version(value.__module__)}")
+            self.feed(owner.__name__ if isinstance(owner, ModuleType) else owner)
+        elif isinstance(value, CodeType):
+            self._code(value)
+        else:
+            self._object(value)
+
+    def _apart(self, value: Any) -> str:
+        """An element of a set: its place among the others says nothing."""
+        inner = _Hasher(self._budget)
+        inner.feed(value)
+        return inner.digest()
+
+    def _sequence(self, kind: str, items: Any) -> None:
+        self._say(f"{kind} {len(items)}")
+        for item in items:
+            self.feed(item)
+
+    def _module(self, module: ModuleType) -> None:
+        self._say(f"module {module.__name__} {_version(module.__name__)}")
+        if _is_of_project(module.__name__, getattr(module, "__file__", None)):
+            for name, value in sorted(vars(module).items()):
+                if not name.startswith("__") and not isinstance(value, ModuleType):
+                    self._sequence(name, [value])
+
+    def _function(self, function: FunctionType) -> None:
+        self._say(f"function {function.__qualname__}")
+        inner = getattr(function, "__wrapped__", None)
+        if inner is not None:
+            self.feed(inner)
+        if not _is_of_project(function.__module__, function.__code__.co_filename):
+            self._say(f"{function.__module__} {_version(function.__module__)}")
+            return
+        self._say(_text(function))
+        self._sequence("defaults", [function.__defaults__, function.__kwdefaults__])
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            self._say(f"closes over {name}")
+            try:
+                held = cell.cell_contents
+            except ValueError:
+                continue  # not yet bound: the function is being defined
+            self.feed(held)
+        for each in reached(function):
+            self._reached(each)
+
+    def _reached(self, each: Reached) -> None:
+        asks = asked(each)
+        if asks is not None:
+            raise _Opaque(asks)
+        self._say(each.dotted)
+        if each.unloaded is not None:
+            self._unloaded(each.unloaded)
+        elif each.found:
+            self.feed(each.value)
+
+    def _unloaded(self, name: str) -> None:
+        """A module that only the function itself imports: it is not loaded here to find out."""
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        origin = Path(spec.origin) if spec is not None and spec.origin else None
+        if origin is not None and origin.is_file() and _is_of_project(name, str(origin)):
+            self._say(hashlib.sha256(origin.read_bytes()).hexdigest())
+        else:
+            self._say(f"module {name} {_version(name)}")
+
+    def _class(self, value: type) -> None:
+        self._say(f"class {value.__module__}.{value.__qualname__}")
+        if not _is_of_project(value.__module__, getattr(sys.modules.get(value.__module__), "__file__", None)):
+            self._say(_version(value.__module__))
+            return
+        self._sequence("bases", value.__bases__)
+        for name, part in _attributes(value):
+            self._say(name)
+            self.feed(part)
+
+    def _object(self, value: Any) -> None:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        self._say(f"{kind} {_version(type(value).__module__)}")
+        if kind == "pyspark.core.broadcast.Broadcast":
+            self.feed(value.value)
+            return
+        if type(value).__module__.startswith("pyspark.") and hasattr(value, "returnType"):
+            self._sequence("udf", [value.func, str(value.returnType), value.evalType])
+            return
+        if hasattr(value, "__wrapped__"):  # a function behind a cache
+            self.feed(value.__wrapped__)
+        try:
+            reduced = _reduced(value)
+        except Exception as error:
+            raise _Opaque(f"holds a {kind}, which cannot be compared") from error
+        if isinstance(reduced, str):
+            self._say(reduced)
+            return
+        made, arguments, *rest = reduced
+        self._sequence("made", [made, arguments])
+        for part in rest[:3]:
+            self.feed(list(part) if isinstance(part, Iterator) else part)
+
+    def _code(self, code: CodeType) -> None:
+        self._say(f"{code.co_code.hex()} {code.co_names} {code.co_varnames}")
+        self._sequence("constants", code.co_consts)
+
+
+def _attributes(value: type) -> Iterator[tuple[str, Any]]:
+    """What a class says for itself: its methods beneath their descriptors, and its values. Not what Python keeps in
+    it, nor the tables that an Enum or a dataclass makes of its own lines."""
+    if issubclass(value, enum.Enum):
+        yield from ((name, member.value) for name, member in value.__members__.items())
+    for name, each in vars(value).items():
+        part = _beneath(each)
+        own = not issubclass(value, enum.Enum) and not inspect.isdatadescriptor(each) and name != "_abc_impl"
+        if isinstance(part, FunctionType) or (own and not (name.startswith("__") and name.endswith("__"))):
+            yield name, part
+
+
+def _beneath(attribute: Any) -> Any:
+    if isinstance(attribute, staticmethod | classmethod):
+        return attribute.__func__
+    if isinstance(attribute, property):
+        return attribute.fget
+    return attribute.func if isinstance(attribute, functools.cached_property) else attribute
+
+
+def _reduced(value: Any) -> Any:
+    reduce = copyreg.dispatch_table.get(type(value))
+    return reduce(value) if reduce is not None else value.__reduce_ex__(4)
+
+
+def _text(function: FunctionType) -> str:
+    """Its source as meaning; its bytecode where there is none, or where its line is not its own (a lambda)."""
+    code = function.__code__
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return _written(code)
+    (first, *others) = tree.body or [ast.Pass()]
+    if others or not isinstance(first, ast.FunctionDef) or first.name != function.__name__:
+        return _written(code)
+    first.decorator_list = []
+    return meaning(first)
+
+
+def _written(code: CodeType) -> str:
+    """Differs between minor versions of Python."""
+    constants = [_written(each) if isinstance(each, CodeType) else _constant(each) for each in code.co_consts]
+    return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
+
+
+def _constant(value: Any) -> str:
+    return str(sorted(map(ascii, value))) if isinstance(value, frozenset) else ascii(value)
+
+
+def _is_of_project(module: str | None, file: str | None) -> bool:
+    """As in modules.py; a function without a file is one of a notebook or a prompt."""
+    if (module or "").partition(".")[0] in modules.ENGINES:
+        return False
+    if file is None:
+        return (module or "").partition(".")[0] not in _STANDARD or module == "__main__"
+    path = Path(file)
+    return not path.is_file() or modules.is_project(path.resolve())
+
+
+@functools.lru_cache(maxsize=1000)
+def _version(module: str | None) -> str:
+    """Of the installed package that a module belongs to. Python's own go with Python."""
+    top = (module or "builtins").partition(".")[0]
+    if top in _STANDARD:
+        return ""
+    loaded = getattr(sys.modules.get(top), "__version__", None)
+    if isinstance(loaded, str):
+        return loaded
+    for distribution in (top, *_distributions().get(top, ())):
+        try:
+            return importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+@functools.lru_cache(maxsize=1)
+def _distributions() -> dict[str, list[str]]:
+    return dict(importlib.metadata.packages_distributions())

@@ -1,0 +1,52 @@
+"""A table has one task: one that holds another's slices is refused before anything is computed for it.
+
+A task that was renamed finds none of its slices under its new name. Without this look it would append them all again.
+"""
+
+from __future__ import annotations
+
+from twice.core.owner import Owner, Ownership, owner_of
+from twice.core.task import Task
+from twice.errors import UNCHANGED, TableTaken
+
+
+def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
+    """Raise TableTaken if others have published slices of the task's table that it did not take over."""
+    strangers = owners.strangers(owner_of(project, task))
+    if not strangers:
+        return
+    other = max(strangers, key=lambda owner: (strangers[owner], owner))
+    raise TableTaken(
+        f"{task.target} holds {listed(project, strangers)}",
+        now=UNCHANGED,
+        fix=f"{_renamed(project, task, other)} If it is another task and shall have the table, with the rows that are "
+        f'in it: twice takeover {task.name} --reason "…".',
+    )
+
+
+def listed(project: str, strangers: dict[Owner, int]) -> str:
+    """`2 slices that were published by the task a, 1 slice …`"""
+    return ", ".join(
+        f"{count:,} {'slice that was' if count == 1 else 'slices that were'} published by {told(project, owner)}"
+        for owner, count in strangers.items()
+    )
+
+
+def told(project: str, owner: Owner) -> str:
+    return f"the task {owner.task}" + ("" if owner.project == project else f" of the project {owner.project}")
+
+
+def _renamed(project: str, task: Task, other: Owner) -> str:
+    """What to write if it is the same task after all."""
+    if other.project != project:
+        return f'If only its id was changed, put it back in twice.toml: project = "{other.project}".'
+    if other.task == task.name:
+        return f"It was published under the name it has: leave out formerly={_written(task.formerly)}."
+    names = (other.task, *(old for old in task.formerly if old != other.task))
+    oldest = ", the oldest name first," if len(names) > 1 else ""
+    return f"If {task.name} is its new name, write formerly={_written(names)}{oldest} on the task."
+
+
+def _written(names: tuple[str, ...]) -> str:
+    inside = ", ".join(f'"{name}"' for name in names)
+    return f"({inside},)" if len(names) == 1 else f"({inside})"

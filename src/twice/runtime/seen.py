@@ -1,0 +1,45 @@
+"""Was a slice made since somebody decided to make it? One decision moves a slice by one generation.
+
+The decision is older than the look of the attempt that carries it out: a backfill's plan was frozen days ago, a retry
+follows an attempt whose reply was lost. A slice that has moved on since is not moved a second time, whoever moved it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from twice.core.mark import shown
+from twice.core.token import Kind
+from twice.runtime.decide import SliceState
+
+
+class Seen:
+    """The generations that a decision was made on: those a plan saw, else those the run's first look finds. All
+    attempts of one run share it."""
+
+    def __init__(self, planned: Mapping[str, int] | None = None) -> None:
+        self._generations = dict(planned or {})
+
+    def moved(self, found: Mapping[str, int]) -> tuple[str, ...]:
+        """The slices that were published since. What is seen for the first time is kept."""
+        return tuple(
+            label for label, generation in found.items() if generation > self._generations.setdefault(label, generation)
+        )
+
+
+def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -> str | None:
+    """Why there is nothing left to do, although nobody can show that the slices are right; None if there is.
+
+    One moved slice is enough to stop a restatement: the others are left to whoever asked for them together. A plain
+    run goes on wherever it can be *shown* that other code or other inputs were published.
+    """
+    if not moved or (kind == "run" and not all(state.label in moved and not _differs(state) for state in states)):
+        return None
+    at = ", ".join(f"{state.label} is at {shown(state.generation)}" for state in states if state.label in moved)
+    return f"published since this was decided: {at}"
+
+
+def _differs(state: SliceState) -> bool:
+    if state.published is None or state.published.code != state.present.code:
+        return True
+    return state.present.inputs is not None and state.published.inputs != state.present.inputs

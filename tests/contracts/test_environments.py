@@ -1,0 +1,293 @@
+"""One ledger, several environments and projects: each sees its own records, and none of another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contracts.ledger_processes import MINUTE
+from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
+
+from twice import Result, call
+from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.home import Home, Place
+from twice.core.outbox import EffectState
+from twice.core.proof import Proof
+from twice.core.record import Claim, Facts
+from twice.core.run import AttemptState, Outcome
+from twice.core.task import Task
+from twice.ledgers.store import Ledger
+from twice.runtime.backfill import start
+from twice.runtime.check import check
+from twice.runtime.collect import collect_all
+from twice.runtime.rebuild import rebuild
+from twice.runtime.recover import recover
+from twice.runtime.worker import Stop, work
+from twice.senders.call import CallSender
+
+S = EffectState
+DAY, NEXT = "2026-06-09", "2026-06-10"
+TABLE = "delta:shop.revenue"
+NEVER_GONE = "elsewhere:1:1"
+
+
+@dataclass
+class Side:
+    """One environment: its own tables, its own receiver, and the ledger it shares."""
+
+    bench: Bench
+    task: Task
+    told: list[tuple[Result, str]]
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.bench.ledger
+
+    def run(self, day: str = DAY, **options: Any) -> Any:
+        return self.bench.run(self.task, day, **options)
+
+
+Open = Callable[..., Side]
+
+
+@pytest.fixture
+def opened(either: str, tmp_path: Path) -> Iterator[Open]:
+    sides: list[Side] = []
+    clock = ShiftedClock()
+
+    def open_(environment: str, project: str = "p", table: str = TABLE, **options: Any) -> Side:
+        place = Place(environment, table, **options)
+        ledger = Ledger.open(either, clock, home=Home(project, environment, {"revenue": place}))
+        bench = make_bench(ledger, tmp_path, clock)
+        told: list[tuple[Result, str]] = []
+
+        def tell(result: Result, key: str) -> str:
+            told.append((result, key))
+            return "told"
+
+        declared = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell"),))
+        bench.declare(declared)
+        bench.shop = replace(bench.shop, senders={"call": CallSender()}, holder=NEVER_GONE)
+        sides.append(Side(bench, declared, told))
+        return sides[-1]
+
+    yield open_
+    for side in sides:
+        side.ledger.close()
+
+
+def different(opened: Open, how: str) -> tuple[Side, Side]:
+    if how == "environments":
+        return opened("dev"), opened("prod")
+    if how == "projects":
+        return opened("dev", "p"), opened("dev", "q")
+    return opened("dev"), opened("dev", table="delta:shop.other")
+
+
+WAYS = pytest.mark.parametrize("how", ["environments", "projects", "tables"])
+
+
+@WAYS
+def test_an_effect_that_one_has_sent_goes_out_for_the_other_too_under_a_key_of_its_own(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    one.run()
+    assert [end.already for end in other.run().effects] == [False]
+    assert len(one.told) == len(other.told) == 1
+    assert one.told[0][1] != other.told[0][1]
+
+
+@WAYS
+def test_nobody_says_already_published_of_what_another_published_nor_forgets_it(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    first = one.run()
+    second = other.run()
+    assert (second.outcome, second.notes, second.why) == (Outcome.PUBLISHED, (), "never published")
+    again = one.run()
+    assert (again.outcome, again.notes, again.slices) == (Outcome.ALREADY, (), first.slices)
+    assert one.ledger.run("revenue", DAY) != other.ledger.run("revenue", DAY)
+
+
+@WAYS
+def test_each_has_its_own_lease_on_a_slice_of_that_name(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    for side, attempt in ((one, "a"), (other, "b")):
+        claim = {"attempt": attempt, "kind": "run", "holder": NEVER_GONE, "lease": MINUTE}
+        assert isinstance(side.ledger.claim("revenue", [DAY], **claim), Claim)
+
+
+PLAN = BackfillPlan(
+    "june",
+    Request("revenue", DAY, NEXT),
+    (PlannedBatch(1, "revenue", (PlannedSlice(DAY, "missing", "never published"),), "run"),),
+    {},
+    (),
+)
+READS: dict[str, Callable[[Ledger], Any]] = {
+    "attempt": lambda ledger: ledger.attempt("a"),
+    "attempts": lambda ledger: ledger.attempts("revenue"),
+    "attempts of a slice": lambda ledger: ledger.attempts("revenue", DAY),
+    "open attempts": lambda ledger: ledger.open_attempts(),
+    "open attempts of a task": lambda ledger: ledger.open_attempts("revenue"),
+    "leftovers": lambda ledger: ledger.undiscarded(),
+    "run": lambda ledger: ledger.run("revenue", DAY),
+    "runs": lambda ledger: ledger.runs(),
+    "runs of slices": lambda ledger: ledger.runs_of("revenue", [DAY]),
+    "overview": lambda ledger: ledger.overview(None, 10).total,
+    "failed runs": lambda ledger: ledger.overview(None, 10).failed,
+    "quarantined": lambda ledger: ledger.quarantined("revenue"),
+    "frozen bound": lambda ledger: ledger.frozen_aim("revenue", NEXT, 0),
+    "inputs": lambda ledger: ledger.inputs("revenue"),
+    "proofs": lambda ledger: ledger.proofs(),
+    "backfills": lambda ledger: ledger.backfills.records(),
+    "backfill": lambda ledger: ledger.backfills.record("june"),
+    "batches": lambda ledger: ledger.backfills.batches("june"),
+    "held batches": lambda ledger: ledger.backfills.held("june"),
+}
+EFFECT_READS: dict[str, Callable[[Ledger, int], Any]] = {
+    "find": lambda ledger, id_: ledger.outbox.find(id_),
+    "events": lambda ledger, id_: ledger.outbox.events(id_),
+    "of attempt": lambda ledger, id_: ledger.outbox.of_attempt("a"),
+    "said": lambda ledger, id_: ledger.outbox.said("revenue", DAY, "tell"),
+    "in state": lambda ledger, id_: ledger.outbox.in_state(S.SENT),
+    "listed": lambda ledger, id_: ledger.outbox.listed((), None, 10),
+    "counts": lambda ledger, id_: ledger.outbox.counts(),
+}
+
+
+def busy_side(side: Side) -> int:
+    """Something of everything: published, failed, quarantined, open, proved, planned and said. The effect's id."""
+    side.run()
+    ledger = side.ledger
+    for attempt, label in (("failed", "x"), ("a", NEXT)):
+        claim = ledger.claim("revenue", [label], attempt=attempt, kind="run", holder=NEVER_GONE, lease=MINUTE)
+        assert isinstance(claim, Claim)
+        ledger.fix(claim, {label: 0}, {label: 5})
+    ledger.close_attempt("failed", AttemptState.FAILED)
+    ledger.quarantine("failed", "three times")
+    ledger.record_proof(Proof("revenue", DAY, "code", ledger.now(), (), 0.0))
+    assert ledger.backfills.create(PLAN)
+    assert ledger.backfills.claim("june", "worker", MINUTE)
+    (effect,) = ledger.outbox.listed((), None, 10)
+    return effect.id
+
+
+@pytest.mark.parametrize("how", ["environments", "projects"])
+def test_no_question_is_answered_from_anothers_records(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    effect = busy_side(one)
+    for what, ask in READS.items():
+        assert ask(one.ledger), what  # else the question below would be an empty one
+        assert not ask(other.ledger), what
+    for what, ask_of in EFFECT_READS.items():
+        assert what == "of attempt" or ask_of(one.ledger, effect), what
+        assert not ask_of(other.ledger, effect), what
+
+
+@pytest.mark.parametrize("how", ["environments", "projects"])
+def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    busy_side(one)
+    before = [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"]
+    ledger = other.ledger
+    ledger.lift("revenue", ["x"])
+    ledger.forget("revenue", DAY)
+    ledger.release("a")
+    ledger.discarded("failed")
+    ledger.postpone("failed", ledger.now(), "later")
+    assert not ledger.close_attempt("a", AttemptState.FAILED)
+    assert not ledger.abandon_unlooked("a")
+    assert not ledger.quarantine("failed", "again")
+    assert ledger.backfills.claim("june", "thief", MINUTE) is None
+    assert not ledger.backfills.free("june", 1, 1)
+    assert not ledger.backfills.finish("june")
+    assert ledger.backfills.again("june") == 0
+    ledger.rename("revenue", "renamed")
+    assert not recover(other.bench.shop, None)
+    assert not collect_all(other.bench.shop, None)
+    assert not check(other.bench.shop, None)
+    assert [built.slices for built in rebuild(other.bench.shop, None)] == [0]
+    assert [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"] == before
+
+
+def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> None:
+    dev, prod = opened("dev"), opened("prod")
+    request = Request("revenue", DAY, NEXT)
+    for side in (dev, prod):
+        record, plan = start(side.bench.shop, request, "june")
+        assert plan is not None and record.total == 2
+    done = work(prod.bench.shop, "june", lambda event: None, Stop.never())
+    assert (done.done, done.total) == (2, 2)
+    untouched = dev.ledger.backfills.record("june")
+    assert untouched is not None and (untouched.done, untouched.total) == (0, 2)
+    assert dev.ledger.attempts("revenue") == ()
+
+
+def test_a_task_with_another_table_begins_anew_and_says_still_what_is_to_be_said_of_the_old_one(opened: Open) -> None:
+    before = opened("dev")
+    before.bench.shop = replace(before.bench.shop, sends=False)
+    before.run()
+    after = opened("dev", table="delta:shop.moved")
+    assert after.ledger.runs("revenue") == () and after.ledger.runs() == ()
+    after.run()
+    assert sorted(result.slice for result, _ in after.told) == [DAY, DAY]
+    assert len({key for _, key in after.told}) == 2
+    assert after.run().outcome is Outcome.ALREADY
+
+
+def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: Open) -> None:
+    dev, prod = opened("dev"), opened("prod")
+    dev.run()
+    prod.run()
+    assert dev.ledger.backfills.create(PLAN)
+    dev.ledger.rename("older", "revenue")  # nothing is known of it
+    home = Home("p", "dev", {"takings": Place("dev", TABLE)})
+    dev.bench.shop = replace(dev.bench.shop, ledger=replaced(dev, home))
+    for _ in range(2):
+        dev.ledger.rename("revenue", "takings")
+    assert [run.task for run in dev.ledger.runs()] == ["takings"]
+    assert dev.ledger.outbox.said("takings", DAY, "tell") is not None
+    assert [batch.task for batch in dev.ledger.backfills.batches("june")] == ["takings"]
+    assert [run.task for run in prod.ledger.runs()] == ["revenue"]
+
+
+def replaced(side: Side, home: Home) -> Ledger:
+    """The same ledger, opened for another home."""
+    return Ledger(side.ledger._engine, side.bench.clock, home=home)
+
+
+def test_a_place_that_is_given_a_name_keeps_its_records(opened: Open) -> None:
+    before = opened("/data/prod")
+    before.run()
+    assert before.ledger.backfills.create(PLAN)
+    after = opened("prod", formerly=("/data/prod",))
+    after.bench.target = before.bench.target
+    after.bench.shop = replace(after.bench.shop, target_of=before.bench.shop.target_of)
+    assert after.run().outcome is Outcome.ALREADY
+    assert after.told == []
+    record = after.ledger.backfills.record("june")
+    assert record is not None and record.total == 1 and len(after.ledger.backfills.batches("june")) == 1
+    assert before.ledger.runs() == () and before.ledger.backfills.records() == ()
+    assert opened("prod", formerly=("/data/prod",)).ledger.runs() == after.ledger.runs()
+
+
+def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None:
+    dev, prod = opened("dev"), opened("prod")
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        dev.run()
+    prod.bench.clock.ahead += timedelta(hours=1)
+    prod.run()
+    assert recover(prod.bench.shop, None) == ()
+    assert [end.state for end in recover(dev.bench.shop, None)] == [AttemptState.PUBLISHED]
+    assert len(dev.told) == len(prod.told) == 1
+
+
+def test_facts_of_a_publish_are_refused_from_a_ledger_of_another_environment(opened: Open) -> None:
+    dev, prod = opened("dev"), opened("prod")
+    busy_side(dev)
+    with pytest.raises(Exception, match="is not in this ledger"):
+        prod.ledger.publish("a", Facts(), generations={NEXT: 1})

@@ -1,0 +1,253 @@
+"""A ledger of schema 0007 is brought up: what its tables show to be theirs is theirs again, and nothing is said twice.
+
+`ledger_0007.json` was written by the code of that day: its rows, and the commits of the tables beside it. `alone` is of
+one environment: a slice published twice and spoken of, one whose effect was not sent, one that landed and was never
+reported, a failed one, one that died after staging, a paused backfill and a proof. `shared` was written by dev and by
+prod.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import MetaData, text
+from tests.postgres_server import PostgresServer
+from tests.unit.runtime.conftest import COLUMNS, REVENUE, Bench, ShiftedClock, make_bench, revenue_task
+
+from twice import Result, call
+from twice.core.home import Home, Place
+from twice.core.outbox import EffectState
+from twice.core.ports import Shape
+from twice.core.record import Unassigned
+from twice.core.run import AttemptState, Outcome
+from twice.core.slice import Slice
+from twice.core.task import Task
+from twice.core.token import Note
+from twice.core.write import AppendRows, Plan
+from twice.ledgers.connect import connect, for_writing, parse_url
+from twice.ledgers.migrate import upgrade
+from twice.ledgers.store import Ledger
+from twice.runtime.assign import assign_all
+from twice.runtime.recover import recover
+from twice.senders.call import CallSender
+
+S = EffectState
+OLD = json.loads(Path(__file__).with_name("ledger_0007.json").read_text())
+FIRST, SECOND, THIRD, FAILED, STAGED = (f"2026-06-{day:02d}" for day in range(9, 14))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without a ledger."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/ledger.db"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.fresh_database()
+    yield url
+    server.drop(url)
+
+
+def put_old(url: str, world: str) -> None:
+    """The ledger of that day, by the migrations of that day."""
+    engine = connect(parse_url(url))
+    with for_writing(engine).begin() as connection:
+        upgrade(connection, "0007")
+        tables = MetaData()
+        tables.reflect(connection)
+        header, *rows = OLD[world]["rows"]
+        assert header["schema"] == "0007"
+        for table in tables.sorted_tables:
+            mine = [row for row in rows if f"twice_{row['table']}" == table.name]
+            for row in mine:
+                values = {column: _value(table, column, row) for column in row if column != "table"}
+                connection.execute(table.insert().values(values))
+            if connection.dialect.name == "postgresql" and mine:
+                _count_on(connection, table)
+    engine.dispose()
+
+
+def _value(table: Any, column: str, row: dict[str, Any]) -> Any:
+    value = row[column]
+    if value is not None and table.c[column].type.python_type is datetime:
+        return datetime.fromisoformat(value)
+    return value
+
+
+def _count_on(connection: Any, table: Any) -> None:
+    for column in table.primary_key.columns:
+        if column.autoincrement is True:
+            sequence = f"pg_get_serial_sequence('{table.name}', '{column.name}')"
+            connection.execute(text(f"SELECT setval({sequence}, (SELECT max({column.name}) FROM {table.name}))"))
+
+
+@dataclass
+class Side:
+    bench: Bench
+    task: Task
+    told: list[Result]
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.bench.ledger
+
+    @property
+    def said(self) -> list[str]:
+        return sorted(result.slice for result in self.told)
+
+    def run(self, day: str, **options: Any) -> Any:
+        return self.bench.run(self.task, day, **options)
+
+    def states(self) -> dict[str, EffectState]:
+        found = self.ledger.outbox.listed((), None, 100)
+        return {effect.label: effect.state for effect in found if effect.state.counts}
+
+
+Open = Callable[[str, str], Side]
+
+
+@pytest.fixture
+def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
+    """A side of a world: its tables hold the commits of that day."""
+    sides: list[Side] = []
+
+    def open_(world: str, side: str) -> Side:
+        if not sides:
+            put_old(fresh, world)
+        clock = ShiftedClock(timedelta(hours=1))
+        home = Home("p", side, {"revenue": Place(side, "delta:shop.revenue")})
+        bench = make_bench(Ledger.open(fresh, clock, home=home), tmp_path, clock)
+        told: list[Result] = []
+
+        def tell(result: Result, key: str) -> str:
+            told.append(result)
+            return "told"
+
+        task = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell"),))
+        bench.declare(task)
+        bench.shop = replace(bench.shop, senders={"call": CallSender()}, holder="elsewhere:1:1")
+        commit_again(bench, task, OLD[world]["tables"].get(side, []))
+        sides.append(Side(bench, task, told))
+        return sides[-1]
+
+    yield open_
+    for each in sides:
+        each.ledger.close()
+
+
+def commit_again(bench: Bench, task: Task, commits: list[Any]) -> None:
+    columns = (COLUMNS[1], replace(COLUMNS[2], name="revenue"))
+    for attempt, generations in commits:
+        slices: list[Slice] = [task.scope.slice_of(app.rpartition("/")[2]) for app in generations]  # type: ignore[union-attr]
+        plan = Plan(AppendRows(tuple(slices)), tuple(slices), tuple(generations))
+        into = bench.target.prepare(REVENUE, Shape(columns, "order_date"), task.write.layout(task.scope), False)
+        staged = bench.target.stage(REVENUE, None, plan, attempt, into=into)
+        before = {app: number - 1 for app, number in generations.items()}
+        bench.target.commit(staged, before, Note(attempt, "run", generations))
+
+
+def test_an_environment_that_was_alone_gets_its_whole_history(opened: Open) -> None:
+    side = opened("alone", "alone")
+    assert side.ledger.runs() == () and side.ledger.outbox.listed((), None, 9) == ()
+    assign_all(side.bench.shop)
+    ledger = side.ledger
+    generations = {FIRST: 2, SECOND: 1, THIRD: 0, FAILED: 0, STAGED: 0}
+    assert {run.label: run.generation for run in ledger.runs()} == generations
+    assert [attempt.state for attempt in ledger.attempts("revenue", FAILED)] == [AttemptState.FAILED]
+    backfill = ledger.backfills.record("june")
+    assert backfill is not None and backfill.total == 2 and len(ledger.backfills.batches("june")) == 2
+    assert list(ledger.proofs()) == ["revenue"]
+    # It may still land, wherever that is.
+    assert ledger.unassigned.listed() == (Unassigned("revenue", attempts=1),)
+    before = list(ledger.export())
+    assign_all(side.bench.shop)
+    assert list(ledger.export()) == before
+
+
+def test_what_was_sent_stays_sent_and_what_was_not_goes_out_once(opened: Open) -> None:
+    side = opened("alone", "alone")
+    assign_all(side.bench.shop)
+    assert side.states() == {FIRST: S.SENT, SECOND: S.PENDING}
+    settled = recover(side.bench.shop, None)
+    assert [(one.labels, one.state) for one in settled] == [((THIRD,), AttemptState.PUBLISHED)]
+    assert side.said == [SECOND, THIRD]
+    for day in (FIRST, SECOND, THIRD):
+        side.run(day, kind="restate")
+    assert side.said == [SECOND, THIRD]
+    assert side.run(STAGED).outcome is Outcome.PUBLISHED
+    assert side.said == [SECOND, THIRD, STAGED]
+
+
+def test_a_look_alone_says_nothing_twice_either(opened: Open) -> None:
+    side = opened("alone", "alone")
+    for day in (FIRST, SECOND, THIRD):
+        side.run(day, kind="restate")
+    assert side.said == [SECOND, THIRD]
+    assert side.states() == {FIRST: S.UNKNOWN, SECOND: S.SENT, THIRD: S.SENT}
+    assign_all(side.bench.shop)
+    for day in (FIRST, SECOND, THIRD):
+        side.run(day, kind="restate")
+    assert side.said == [SECOND, THIRD]
+
+
+@pytest.mark.parametrize("order", [("dev", "prod"), ("prod", "dev")])
+def test_of_two_environments_each_gets_what_its_own_table_shows(opened: Open, order: tuple[str, str]) -> None:
+    sides = {name: opened("shared", name) for name in order}
+    for name in order:
+        assign_all(sides[name].bench.shop)
+    dev, prod = sides["dev"], sides["prod"]
+    assert [(run.label, run.generation) for run in dev.ledger.runs() if run.generation] == [(FIRST, 1), (SECOND, 1)]
+    assert [(run.label, run.generation) for run in prod.ledger.runs() if run.generation] == [(FIRST, 2)]
+    owners = {name: {a.id for a in sides[name].ledger.attempts("revenue")} for name in sides}
+    tables = {name: {attempt for attempt, _ in OLD["shared"]["tables"][name]} for name in sides}
+    assert owners["dev"] == tables["dev"] and owners["prod"] < tables["prod"]
+    # Its slice has a later publish since, which is all that a table shows at once: undecidable, so listed.
+    assert [(left.task, left.attempts, left.unsent) for left in dev.ledger.unassigned.listed()] == [("revenue", 1, 0)]
+    for side in sides.values():
+        recover(side.bench.shop, None)
+    assert (dev.said, prod.said) == ([SECOND], [THIRD])
+    for day, side in ((FIRST, dev), (SECOND, dev), (THIRD, prod)):
+        side.run(day, kind="restate")
+    assert (dev.said, prod.said) == ([SECOND], [THIRD])
+
+
+def test_what_no_table_shows_is_listed_and_never_sent(opened: Open) -> None:
+    side = opened("alone", "somewhere else")
+    assign_all(side.bench.shop)
+    assert side.ledger.runs() == ()
+    (left,) = side.ledger.unassigned.listed()
+    assert (left.attempts, left.effects, left.unsent) == (6, 3, 1)
+    recover(side.bench.shop, None)
+    assert side.said == []
+    # It is not held back by what somebody unknown has said of another table.
+    side.run(FIRST)
+    assert side.said == [FIRST]
+
+
+def test_a_person_can_say_whose_the_rest_is_and_nothing_of_it_is_sent(opened: Open) -> None:
+    side = opened("alone", "somewhere else")
+    assign_all(side.bench.shop)
+    side.ledger.unassigned.take_rest("revenue", ("revenue",))
+    assert side.ledger.unassigned.listed() == ()
+    assert len(side.ledger.attempts("revenue")) == 6
+    assert side.states() == {FIRST: S.SENT, SECOND: S.UNKNOWN}
+    recover(side.bench.shop, None)
+    assert side.said == []
+
+
+def test_an_old_attempt_that_lands_after_the_upgrade_is_recorded_and_spoken_of_once(opened: Open) -> None:
+    side = opened("alone", "alone")
+    assign_all(side.bench.shop)
+    (late,) = [row["id"] for row in OLD["alone"]["rows"] if row.get("state") == "staged"]
+    commit_again(side.bench, side.task, [(late, {f"twice/p/revenue/{STAGED}": 1})])
+    side.run(STAGED)
+    run = side.ledger.run("revenue", STAGED)
+    assert run is not None and run.generation >= 1
+    assert late in [attempt.id for attempt in side.ledger.attempts("revenue", STAGED)]
+    assert side.ledger.unassigned.listed() == ()

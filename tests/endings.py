@@ -1,0 +1,78 @@
+"""Ways in which a run is ended from outside or inside, at a failpoint, other than by a kill; and what it then says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from types import FrameType
+from typing import Any
+
+from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.interruption import Terminated
+from twice.core.run import RunResult
+from twice.errors import HOLDS, MAY_HOLD, UNCHANGED, Interrupted, TwiceError
+
+
+class Ending(str, Enum):
+    ERROR = "an ordinary error"
+    INTERRUPT = "KeyboardInterrupt raised on the spot"
+    CTRL_C = "SIGINT"
+    SIGTERM = "SIGTERM"
+
+
+def end_at(point: Point, ending: Ending, run: Callable[[], RunResult]) -> RunResult | BaseException:
+    """Run until the point, end it there in this way, and give back how it ended: at most once."""
+    spent = threading.Event()
+
+    def act(passed: Point | SendPoint) -> None:
+        if passed is not point or spent.is_set():
+            return
+        spent.set()
+        if ending is Ending.ERROR:
+            raise ValueError("a disk hiccup")
+        if ending is Ending.INTERRUPT:
+            raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT if ending is Ending.CTRL_C else signal.SIGTERM)
+
+    with heard(), armed(act):
+        try:
+            return run()
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - however it ended
+            return error
+        finally:
+            assert spent.is_set(), f"{point} was never met"
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """SIGINT and SIGTERM as the command line hears them."""
+
+    def terminated(_: int, __: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.signal(signal.SIGTERM, terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+
+
+def check_told(end: RunResult | BaseException, ending: Ending, holds: bool) -> None:
+    """Whatever a run said of its table is so; an interrupt stays one and names its signal."""
+    if isinstance(end, RunResult):
+        assert holds
+        assert ending is Ending.ERROR, "an interrupt is not swallowed"
+        return
+    if isinstance(end, Interrupted):
+        assert end.exit_code == (143 if ending is Ending.SIGTERM else 130)
+    told: Any = end.told if isinstance(end, Interrupted) else end
+    assert isinstance(told, TwiceError), repr(end)
+    assert isinstance(end, Interrupted) == (ending is not Ending.ERROR), repr(end)
+    said = [sentence for sentence in (UNCHANGED, HOLDS, MAY_HOLD) if sentence in str(told)]
+    assert len(said) == 1, str(told)
+    assert said[0] != (UNCHANGED if holds else HOLDS), str(told)

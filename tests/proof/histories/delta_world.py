@@ -1,0 +1,67 @@
+"""The histories on real Delta tables."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timezone
+from pathlib import Path
+from typing import Any
+
+from twice.core.ports import Target
+from twice.core.task import TableName
+from twice.engine.spark import SparkEngine
+from twice.wiring.delta import delta_target
+
+from .steps import Row
+from .world import SIDES, Sides
+
+_SCHEMA = "id bigint, day date, seen timestamp, amount bigint"
+
+
+class DeltaWorld(Sides):
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.folder = folder
+        engine = SparkEngine(spark)
+        self.session = engine.fresh()
+        super().__init__(f"sqlite:///{folder}/ledger.db", folder, engine, self._target_of)
+
+    def arrive(self, side: int, rows: Sequence[Row]) -> None:
+        frame = self.session.createDataFrame(list(rows), _SCHEMA)
+        frame.write.format("delta").mode("append").partitionBy("day").save(self._path(side, "shop.source"))
+
+    def delete(self, side: int, table: str, id_: int) -> None:
+        self.session.sql(f"DELETE FROM delta.`{self._path(side, table)}` WHERE id = {id_}")
+
+    def rows(self, side: int, table: str) -> Counter[Row]:
+        if not self._exists(side, table):
+            return Counter()
+        rows = self._read(side, table).select("id", "day", "seen", "amount").collect()
+        return Counter((row.id, row.day, row.seen.astimezone(timezone.utc), row.amount) for row in rows)
+
+    def columns(self, side: int, table: str) -> list[str]:
+        if not self._exists(side, table) or self._read(side, table).isEmpty():
+            return []
+        return list(self._read(side, table).columns)
+
+    def _read(self, side: int, table: str) -> Any:
+        return self.session.read.format("delta").load(self._path(side, table))
+
+    def _exists(self, side: int, table: str) -> bool:
+        return any(Path(self._path(side, table), "_delta_log").glob("*.json"))
+
+    def _path(self, side: int, table: str) -> str:
+        return str(self.folder.joinpath(SIDES[side], *table.split(".")))
+
+    def _target_of(self, side: int, _table: TableName, session: Any) -> Target:
+        return delta_target(session, lambda table: self._path(side, table.name))
+
+
+@contextmanager
+def delta_world(spark: Any) -> Iterator[DeltaWorld]:
+    with tempfile.TemporaryDirectory() as folder:
+        world = DeltaWorld(spark, Path(folder))
+        yield world
+        world.close()

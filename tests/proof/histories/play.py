@@ -1,0 +1,325 @@
+"""A history, played on a real target and on the model side by side, compared after every step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import twice
+from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.outbox import EffectState
+from twice.core.run import Outcome, RunResult
+from twice.core.scope import slice_named
+from twice.core.since import Since, told
+from twice.core.task import Task
+from twice.errors import AuditFailed
+from twice.runtime.effects import say
+from twice.runtime.mark import show_mark
+from twice.runtime.recover import recover
+from twice.runtime.run_many import run_slices
+from twice.runtime.workshop import Workshop
+
+from .model import Model
+from .project import SPEAKING, evolving
+from .steps import (
+    DAYS,
+    INCREMENTAL,
+    START,
+    Arrive,
+    AtCall,
+    AtPoint,
+    Death,
+    Delete,
+    FailEvolving,
+    How,
+    MoveInitial,
+    Row,
+    Run,
+    Step,
+    row_of,
+)
+
+SOURCES = str(Path(twice.__file__).parent)
+
+
+class World(Protocol):
+    """A target under test: two warehouses on one ledger, each with a source that other people write."""
+
+    sent: list[list[tuple[str, str]]]
+    """By side: (task, slice) of every effect that went out."""
+    shows_foreign: bool
+    """Whether the target can tell that somebody else changed a slice."""
+
+    def shop(self, side: int) -> Workshop: ...
+
+    def arrive(self, side: int, rows: Sequence[Row]) -> None: ...
+
+    def delete(self, side: int, table: str, id_: int) -> None: ...
+
+    def rows(self, side: int, table: str) -> Counter[Row]:
+        """Empty for a table that does not exist yet."""
+
+    def columns(self, side: int, table: str) -> list[str]:
+        """Those that a reader sees; none of a table that does not exist yet, or was never published."""
+
+    def declare(self, initial: Any) -> None:
+        """The project again, with another `initial` of its incremental tasks."""
+
+    def pass_time(self) -> None:
+        """Longer than any lease."""
+
+
+@dataclass
+class Game:
+    world: World
+    possible: list[list[Model]] = field(default_factory=lambda: [[Model()], [Model()]])
+    """By side: every state that the rules and what was seen so far allow."""
+    foreign: set[tuple[int, date]] = field(default_factory=set)
+    """Published days of `daily` from which somebody else deleted rows since."""
+
+
+def play(world: World, history: Sequence[Step]) -> None:
+    """Every step on both, compared after each; at the end whatever was run is run again."""
+    game = Game(world)
+    for step in history:
+        _take(game, step)
+        _compare(game, f"after {step}")
+    for side, name, day in sorted({(step.side, step.task, step.day) for step in history if isinstance(step, Run)}):
+        _take(game, Run(side, name, day))
+        _compare(game, f"after {name} {day} was run again")
+    for side in (0, 1):
+        shop = world.shop(side)
+        recover(shop, shop.engine.fresh())
+        say(shop, shop.engine.fresh())
+        assert not shop.ledger.open_attempts(), "attempts stay open"
+        _check_effects(game, side)
+
+
+def _take(game: Game, step: Step) -> None:
+    match step:
+        case Arrive():
+            _arrive(game, step)
+        case Delete():
+            _delete(game, step)
+        case MoveInitial():
+            initial = START + timedelta(minutes=step.minutes)
+            game.world.declare(initial)
+            for model in (model for side in game.possible for model in side):
+                model.initial = initial
+        case FailEvolving():
+            _fail_evolving(game, step)
+        case Run():
+            if game.possible[step.side][0].source:  # a task whose input does not exist is another story
+                _run(game, step)
+
+
+def _arrive(game: Game, step: Arrive) -> None:
+    known = game.possible[step.side][0].source
+    rows = [row for row in dict.fromkeys(row_of(drawn) for drawn in step.rows) if row not in known]
+    if rows:
+        game.world.arrive(step.side, rows)
+        for model in game.possible[step.side]:
+            model.source += rows
+
+
+def _delete(game: Game, step: Delete) -> None:
+    table = game.possible[step.side][0].tables[step.task]
+    if not table:
+        return
+    gone = {row[1] for row in table if row[0] == step.id}
+    game.world.delete(step.side, f"shop.{step.task}", step.id)
+    for model in game.possible[step.side]:
+        model.delete(step)
+    if step.task == "daily":
+        game.foreign |= {(step.side, day) for day in gone}
+
+
+def _fail_evolving(game: Game, step: FailEvolving) -> None:
+    """Neither a row nor a column of it may be seen."""
+    if not any(row[1] == DAYS[step.day] for row in game.possible[step.side][0].source):
+        return
+    shop = game.world.shop(step.side)
+    before = game.world.columns(step.side, "shop.daily")
+    try:
+        run_slices(shop, evolving(shop.project), (_slice(evolving(shop.project), step.day),), "restate", None)
+    except AuditFailed:
+        pass
+    else:
+        raise AssertionError("the audit did not fail")
+    assert game.world.columns(step.side, "shop.daily") == before
+
+
+def _run(game: Game, step: Run) -> None:
+    world, shop = game.world, game.world.shop(step.side)
+    before = world.rows(step.side, f"shop.{step.task}") if step.restate else Counter()
+    results, died = _attempt(shop, step)
+    if died and (isinstance(step.death, AtCall) or (isinstance(step.death, AtPoint) and step.death.how is How.KILL)):
+        world.pass_time()
+    models = [after for model in game.possible[step.side] for after in model.after(step if died else _whole(step))]
+    game.possible[step.side] = models
+    if step.task == "daily":
+        _check_told(game, step, before, results)
+
+
+def _whole(step: Run) -> Run:
+    return Run(step.side, step.task, step.day, None, step.restate)
+
+
+def _attempt(shop: Workshop, step: Run) -> tuple[Sequence[RunResult], bool]:
+    """What it says, and whether it died; a run that was to die may end before it comes to that place."""
+    declared = shop.project.task(step.task)
+    kind: Any = "restate" if step.restate else "run"
+    ended: list[bool] = []
+    try:
+        with _dying(step.death, ended):
+            return run_slices(shop, declared, (_slice(declared, step.day),), kind, None), bool(ended)
+    except (Crash, KeyboardInterrupt, Exception):
+        if not ended:
+            raise
+        return (), True
+
+
+def _slice(declared: Task, day: int) -> Any:
+    return slice_named(declared.scope, None if isinstance(declared.scope, Since) else DAYS[day].isoformat())
+
+
+@contextmanager
+def _dying(death: Death | None, ended: list[bool]) -> Iterator[None]:
+    match death:
+        case None:
+            yield
+        case AtCall(number):
+            with _interrupted_at(number, ended):
+                yield
+        case AtPoint(point, how):
+            with armed(_ending(point, how, ended)), _terminated():
+                yield
+
+
+def _ending(point: Point, how: How, ended: list[bool]) -> Callable[[Point | SendPoint], None]:
+    def act(passed: Point | SendPoint) -> None:
+        if passed is not point or ended:
+            return
+        ended.append(True)
+        match how:
+            case How.KILL:
+                crash_at(point)(passed)
+            case How.ERROR:
+                raise RuntimeError(f"something went wrong at {point.value}")
+            case How.CTRL_C:
+                raise KeyboardInterrupt
+            case How.SIGTERM:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    return act
+
+
+@contextmanager
+def _terminated() -> Iterator[None]:
+    """SIGTERM as the command line hears it."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _interrupted_at(number: int, ended: list[bool]) -> Iterator[None]:
+    """Ctrl-C when the nth function of twice is entered: only of this thread, and only once."""
+    left = number
+
+    def count(frame: FrameType, event: str, _argument: Any) -> None:
+        nonlocal left
+        if event == "call" and frame.f_code.co_filename.startswith(SOURCES):
+            left -= 1
+            if left == 0:
+                sys.setprofile(None)
+                ended.append(True)
+                raise KeyboardInterrupt
+
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+def _check_told(game: Game, step: Run, before: Counter[Row], results: Sequence[RunResult]) -> None:
+    """A day that others changed is said to be; a restated one is IDENTICAL only if no row of it changed."""
+    day, world = DAYS[step.day], game.world
+    for result in results:
+        if result.outcome is Outcome.ALREADY and world.shows_foreign and (step.side, day) in game.foreign:
+            assert any("by others" in note for note in result.notes), f"{step}: {result.notes}"
+        if step.restate and world.shows_foreign:
+            after = world.rows(step.side, "shop.daily")
+            same = _of(day, before) == _of(day, after)
+            assert (result.outcome is not Outcome.IDENTICAL) or same, f"{step}: {result.outcome}"
+    if not results or any(result.outcome is not Outcome.ALREADY for result in results):
+        game.foreign.discard((step.side, day))
+
+
+def _of(day: date, rows: Counter[Row]) -> Counter[Row]:
+    return Counter({row: count for row, count in rows.items() if row[1] == day})
+
+
+def _compare(game: Game, when: str) -> None:
+    """What the tables hold is allowed; whatever it rules out is forgotten."""
+    for side in (0, 1):
+        possible = game.possible[side]
+        names = list(possible[0].tables)
+        held = {name: game.world.rows(side, f"shop.{name}") for name in names}
+        shop = game.world.shop(side)
+        marks = {name: show_mark(shop, shop.project.task(name)).at for name in INCREMENTAL}
+        fitting = [model for model in possible if model.tables == held and _marks(model) == marks]
+        if not fitting:
+            raise AssertionError(_difference(possible[-1], held, marks, f"side {side} {when}"))
+        game.possible[side] = _distinct(fitting)
+
+
+def _marks(model: Model) -> dict[str, str | None]:
+    return {name: told(model.marks[name]) if name in model.marks else None for name in INCREMENTAL}
+
+
+def _distinct(models: Sequence[Model]) -> list[Model]:
+    found: list[Model] = []
+    for model in models:
+        if model not in found:
+            found.append(deepcopy(model))
+    return found
+
+
+def _difference(model: Model, held: dict[str, Counter[Row]], marks: dict[str, str | None], when: str) -> str:
+    wrong = [
+        f"{name}: {dict(held[name] - rows)} too much, {dict(rows - held[name])} missing"
+        for name, rows in model.tables.items()
+        if held[name] != rows
+    ]
+    return f"{when}: {wrong or ''} marks {marks}, allowed {_marks(model)}"
+
+
+def _check_effects(game: Game, side: int) -> None:
+    """Of every published slice once: not never, unless a person must say so, and not twice."""
+    shop, sent = game.world.shop(side), Counter(game.world.sent[side])
+    assert all(count == 1 for count in sent.values()), f"sent twice: {sent}"
+    for task, day in game.possible[side][0].published:
+        if task not in SPEAKING:
+            continue
+        known = shop.ledger.outbox.said(task, day.isoformat(), "announce")
+        assert known is not None, f"nobody was to hear of {task} {day}"
+        in_doubt = known.state is EffectState.IN_DOUBT
+        assert sent[task, day.isoformat()] == 1 or in_doubt, f"side {side}: {task} {day}: {known.state}"

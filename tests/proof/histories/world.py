@@ -1,0 +1,78 @@
+"""What every world of the histories has: two sides on one ledger, and a list of what went out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tests.proof.late_clock import LateClock
+
+from twice import Result
+from twice.core.home import Home
+from twice.core.ports import Engine, Target
+from twice.core.task import TableName
+from twice.ledgers.store import Ledger
+from twice.runtime.workshop import Workshop
+from twice.senders.call import CallSender
+
+from .project import project
+from .steps import START
+
+SIDES = ("dev", "prod")
+
+
+class Sides:
+    """Two environments of one project. `url` is the ledger they share."""
+
+    shows_foreign = True
+
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        engine: Engine,
+        target_of: Callable[[int, TableName, Any], Target],
+        prefix: str = "",
+    ) -> None:
+        self.clock = LateClock()
+        self.sent: list[list[tuple[str, str]]] = [[], []]
+        self.prefix = prefix
+        self.shops = [
+            Workshop(
+                project=project(START, self._receiver(side), prefix),
+                ledger=Ledger.open(url, self.clock, home=Home("p", name)),
+                engine=engine,
+                target_of=lambda table, session, side=side: target_of(side, table, session),
+                code_hash=lambda declared: f"{declared.name} {declared.policy.evolve}",
+                clock=self.clock,
+                holder="elsewhere:1:1",
+                root=folder,
+                senders={"call": CallSender()},
+            )
+            for side, name in enumerate(SIDES)
+        ]
+
+    def shop(self, side: int) -> Workshop:
+        return self.shops[side]
+
+    def declare(self, initial: datetime) -> None:
+        self.shops = [
+            replace(shop, project=project(initial, self._receiver(side), self.prefix))
+            for side, shop in enumerate(self.shops)
+        ]
+
+    def pass_time(self) -> None:
+        self.clock.pass_an_hour()
+
+    def close(self) -> None:
+        for shop in self.shops:
+            shop.ledger.close()
+
+    def _receiver(self, side: int) -> Callable[[Result, str], None]:
+        def announce(result: Result, _key: str) -> None:
+            self.sent[side].append((result.task, result.slice))
+
+        return announce

@@ -1,0 +1,63 @@
+"""Whatever happens, in whatever order: the tables hold what the rules say, and what was to be sent went out once."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from tests.postgres_server import PostgresServer
+from tests.proof.histories.delta_world import delta_world
+from tests.proof.histories.memory_world import MemoryWorld
+from tests.proof.histories.play import play
+from tests.proof.histories.postgres_world import PostgresWorld
+from tests.proof.histories.steps import Step, steps
+
+from twice.ledgers.store import Ledger
+
+
+@pytest.fixture(scope="module")
+def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ledger") / "ledger.db"
+    Ledger.open(f"sqlite:///{path}").close()
+    return path
+
+
+@contextmanager
+def memory_world(empty_ledger: Path) -> Iterator[MemoryWorld]:
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(empty_ledger, Path(folder) / "ledger.db")
+        world = MemoryWorld(Path(folder))
+        yield world
+        world.close()
+
+
+@settings(max_examples=200, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(history=steps())
+@pytest.mark.timeout(600)
+def test_two_hundred_histories_on_the_memory_target(empty_ledger: Path, history: list[Step]) -> None:
+    with memory_world(empty_ledger) as world:
+        play(world, history)
+
+
+@settings(max_examples=3, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(history=steps())
+@pytest.mark.timeout(600)
+def test_three_histories_on_delta(spark: Any, history: list[Step]) -> None:
+    with delta_world(spark) as world:
+        play(world, history)
+
+
+@settings(max_examples=10, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(history=steps())
+@pytest.mark.timeout(600)
+def test_ten_histories_on_postgres(postgres: PostgresServer, tmp_path_factory: Any, history: list[Step]) -> None:
+    urls = [postgres.fresh_database() for _ in range(3)]
+    world = PostgresWorld(urls[0], urls[1:], tmp_path_factory.mktemp("histories"))
+    play(world, history)
+    world.close()

@@ -1,0 +1,63 @@
+"""A ledger is opened for one environment: questions without a task's name are about that one too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from twice.core.home import Home, Place, backfill_key, name_of
+from twice.core.run import AttemptState
+from twice.ledgers.store import Ledger
+
+MINUTE = timedelta(minutes=1)
+
+
+def home(environment: str, table: str = "delta:shop.t", **options: tuple[str, ...]) -> Home:
+    return Home("p", environment, {"t": Place(environment, table, **options)})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def ledgers(tmp_path: Path) -> Iterator[tuple[Ledger, Ledger, Ledger]]:
+    """Of dev, of prod, and of dev once its task writes another table."""
+    homes = home("dev"), home("prod"), home("dev", "delta:shop.other")
+    with ExitStack() as stack:
+        dev, prod, moved = (
+            stack.enter_context(closing(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", home=each))) for each in homes
+        )
+        yield dev, prod, moved
+
+
+def test_attempts_of_another_environment_or_table_are_not_seen(ledgers: tuple[Ledger, Ledger, Ledger]) -> None:
+    dev, prod, moved = ledgers
+    dev.claim("t", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+    assert [attempt.id for attempt in dev.open_attempts()] == ["one"]
+    for other in (prod, moved):
+        assert other.open_attempts() == () and other.attempts("t") == () and other.runs() == ()
+    assert prod.attempt("one") is None and not prod.close_attempt("one", AttemptState.FAILED)
+
+
+def test_a_task_that_is_not_declared_any_more_is_still_its_environments(ledgers: tuple[Ledger, Ledger, Ledger]) -> None:
+    dev, prod, _ = ledgers
+    dev.claim("gone", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+    assert [run.task for run in dev.runs()] == ["gone"]
+    assert prod.runs() == ()
+
+
+def test_opening_for_a_known_environment_changes_no_byte(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    seen = []
+    for _ in range(2):
+        Ledger.open(f"sqlite:///{path}", home=home("dev", formerly=("/data/dev",))).close()
+        seen.append(path.read_bytes())
+    assert seen[0] == seen[1]
+
+
+def test_names_come_back_from_keys_whatever_they_are_made_of() -> None:
+    key = home("dev").key("t")
+    assert name_of(key) == "t"
+    assert name_of(backfill_key("issue #7 again", key)) == "issue #7 again"
+    assert name_of("from_before") == "from_before"

@@ -1,0 +1,290 @@
+"""What a process of a proof may do: tried by real processes, as the system lets them and where it offers nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from twice.core.proof import Beside, Trial, Verdict
+from twice.errors import UserCodeError
+from twice.proof import hook
+from twice.proof.enclosure import Enclosure, command, environment, only_findings, unblocked, with_findings
+
+OPEN = {"network": False, "files": False, "sockets": False}
+SHUT = {"network": True, "files": True, "sockets": True}
+
+
+class Yard:
+    """A user's folder with a file, and a scratch folder that a proof may write."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.scratch = folder / "home", folder / "scratch"
+        self.home.mkdir()
+        self.scratch.mkdir()
+        (self.home / "mine.txt").write_text("mine")
+
+    def run(self, text: str, *, enclosed: bool = False) -> str:
+        """What a program says that is a proof's process: enclosed as the system lets it, or only watched."""
+        program = self.home / "program.py"
+        program.write_text(textwrap.dedent(text))
+        told = {hook.VARIABLE: json.dumps({"scratch": str(self.scratch), "root": str(self.home), **OPEN})}
+        words = [sys.executable, str(program), str(self.home), str(self.scratch)]
+        done = subprocess.run(
+            command(self.scratch, self.home, words) if enclosed else words,
+            env={**environment(self.scratch, os.environ), **({} if enclosed else told)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def found(self) -> list[tuple[str, str, str]]:
+        guard = hook.Guard(str(self.scratch), str(self.home))
+        return [(one.kind, one.what, one.where) for one in Enclosure(guard).found()]
+
+    def left(self) -> dict[str, str]:
+        return {path.name: path.read_text() for path in self.home.iterdir() if path.name != "program.py"}
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Yard:
+    return Yard(tmp_path)
+
+
+@pytest.fixture
+def receiver() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        yield listening
+
+
+TRIES = """
+import json, os, socket, sys
+from contextlib import suppress
+home, scratch = sys.argv[1:]
+def works(step):
+    try:
+        step()
+    except OSError:
+        return False
+    return True
+def write():
+    # not Python's open(): what a library in C would do
+    import ctypes
+    libc = ctypes.CDLL(None)
+    if libc.creat((home + "/theirs").encode(), 0o600) < 0:
+        raise OSError
+def dial():
+    import ctypes, struct
+    libc = ctypes.CDLL(None)
+    made = libc.socket(2, 1, 0)
+    address = struct.pack("=H", 2) + struct.pack("!H", {port}) + bytes([127, 0, 0, 1]) + bytes(8)
+    if libc.connect(made, address, 16) != 0:
+        raise OSError
+def pair():
+    import ctypes
+    if ctypes.CDLL(None).socket(1, 1, 0) < 0:
+        raise OSError
+works(lambda: open(scratch + "/mine", "w").close()) or sys.exit("the scratch folder must be writable")
+with socket.create_server(("127.0.0.1", 0)) as own:
+    pass
+told = json.loads(os.environ["TWICE_PROOF"])
+print(json.dumps([told, {"files": not works(write), "network": not works(dial), "sockets": not works(pair)}]))
+"""
+
+
+def test_what_the_enclosure_says_it_blocks_is_blocked_for_code_that_python_does_not_hear(
+    yard: Yard, receiver: socket.socket
+) -> None:
+    port = receiver.getsockname()[1]
+    told, true = json.loads(yard.run(TRIES.replace("{port}", str(port)), enclosed=True))
+    assert {name: told[name] for name in OPEN} == true
+    if true["files"]:
+        assert "theirs" not in yard.left()
+    if true["network"]:
+        with pytest.raises(BlockingIOError):
+            receiver.accept()
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may surely do it")
+def test_root_on_linux_gets_the_whole_enclosure_and_nothing_is_left_unblocked(yard: Yard) -> None:
+    told, _ = json.loads(yard.run(TRIES.replace("{port}", "9"), enclosed=True))
+    assert {name: told[name] for name in SHUT} == SHUT
+    assert unblocked(hook.Guard("/x", "/y", **SHUT)) == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may surely do it")
+def test_a_unix_domain_socket_is_refused_with_its_line_and_an_event_loop_is_not(yard: Yard) -> None:
+    yard.run(
+        """
+        import asyncio, socket
+        asyncio.run(asyncio.sleep(0))
+        try:
+            socket.socket(socket.AF_UNIX).connect("/run/docker.sock")
+        except ConnectionError:
+            pass
+        """,
+        enclosed=True,
+    )
+    assert yard.found() == [("call", "a unix-domain socket", "program.py:5")]
+
+
+def test_without_an_enclosure_calls_are_refused_in_every_thread_and_named_with_their_line(
+    yard: Yard, receiver: socket.socket
+) -> None:
+    port = receiver.getsockname()[1]
+    yard.run(
+        f"""
+        import socket, threading, urllib.request
+        from contextlib import suppress
+        def call():
+            with suppress(OSError):
+                socket.create_connection(("127.0.0.1", {port}))
+        call()
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+        def asked():
+            with suppress(OSError):
+                urllib.request.urlopen("http://name.example/")
+        asked()
+        with suppress(OSError):
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {port}))
+        with suppress(OSError):
+            socket.socket(socket.AF_UNIX).connect("/nowhere/.s.PGSQL.5432")
+        """
+    )
+    assert yard.found() == [
+        ("call", f"127.0.0.1:{port}", "program.py:6"),
+        ("call", "name.example:80", "program.py:13"),
+        ("call", f"127.0.0.1:{port}", "program.py:16"),
+        ("call", "the socket '/nowhere/.s.PGSQL.5432'", "program.py:18"),
+    ]
+    with pytest.raises(BlockingIOError):
+        receiver.accept()
+
+
+def test_without_an_enclosure_every_way_to_change_a_file_is_refused_and_the_scratch_folder_is_free(yard: Yard) -> None:
+    yard.run(
+        """
+        import os, shutil, sys
+        from contextlib import suppress
+        from pathlib import Path
+        home, scratch = map(Path, sys.argv[1:])
+        (scratch / "link").symlink_to(home / "mine.txt")
+        for step in (
+            lambda: (home / "mine.txt").write_text("theirs"),
+            lambda: (scratch / "link").write_text("theirs"),
+            lambda: os.open(home / "new", os.O_CREAT | os.O_WRONLY),
+            lambda: (home / "mine.txt").unlink(),
+            lambda: (home / "mine.txt").rename(scratch / "taken"),
+            lambda: (home / "folder").mkdir(),
+            lambda: os.truncate(home / "mine.txt", 0),
+            lambda: os.chmod(home / "mine.txt", 0),
+            lambda: os.link(home / "mine.txt", home / "other"),
+            lambda: shutil.rmtree(home),
+        ):
+            try:
+                step()
+            except PermissionError as error:
+                assert "a proof writes nothing" in str(error)
+            else:
+                sys.exit("not refused")
+        (scratch / "deep" / "er").mkdir(parents=True)
+        (scratch / "deep" / "note").write_text("x")
+        shutil.rmtree(scratch / "deep")
+        home.mkdir(exist_ok=True)
+        with open(os.devnull, "w") as nowhere:
+            nowhere.write("x")
+        """
+    )
+    assert yard.left() == {"mine.txt": "mine"}
+    assert {what for _, what, _ in yard.found()} == {
+        *(str(yard.home / name) for name in ("mine.txt", "new", "folder", "other")),
+    }
+
+
+def test_without_an_enclosure_another_program_is_not_started_since_nobody_would_hear_it(yard: Yard) -> None:
+    yard.run(
+        """
+        import os, subprocess, sys
+        from contextlib import suppress
+        new = sys.argv[1] + "/new"
+        for step in (lambda: subprocess.run(["touch", new]), lambda: os.system(f"touch {new}er")):
+            with suppress(PermissionError):
+                step()
+        """
+    )
+    tried = [("process", f"touch {yard.home}/{name}") for name in ("new", "newer")]
+    assert [(kind, what) for kind, what, _ in yard.found()] == tried
+    assert yard.left() == {"mine.txt": "mine"}
+
+
+def test_code_in_a_folder_that_is_called_pyspark_is_the_users_all_the_same(yard: Yard, receiver: socket.socket) -> None:
+    (yard.home / "pyspark").mkdir()
+    (yard.home / "pyspark" / "mine.py").write_text(
+        "import socket\ndef call(port):\n    socket.create_connection(('127.0.0.1', port))\n"
+    )
+    yard.run(
+        f"""
+        import runpy, sys
+        from contextlib import suppress
+        with suppress(OSError):
+            runpy.run_path(sys.argv[1] + "/pyspark/mine.py")["call"]({receiver.getsockname()[1]})
+        """
+    )
+    assert [(kind, where) for kind, _, where in yard.found()] == [("call", "pyspark/mine.py:3")]
+
+
+def test_a_sitecustomize_of_the_users_own_is_run_as_well(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    (yard.home / "sitecustomize.py").write_text("import sys\nsys.twice_test = 'mine'\n")
+    monkeypatch.setenv("PYTHONPATH", str(yard.home))
+    assert yard.run("import sys\nprint(sys.twice_test)") == "mine\n"
+
+
+def test_what_could_not_be_blocked_is_said_each_in_a_line() -> None:
+    told = unblocked(hook.Guard("/x", "/y", **OPEN))
+    assert [line.split()[0] for line in told] == ["connections", "files", "unix-domain"]
+    assert unblocked(hook.Guard("/x", "/y", **{**SHUT, "network": False}))[0].startswith("connections of the JVM")
+
+
+CALL = Beside("call", "127.0.0.1:9", "a.py:3")
+WRITE = Beside("file", "/home/x.txt", "a.py:4")
+
+
+def test_what_was_found_changes_the_first_scenario_though_its_rows_are_the_same() -> None:
+    played = [Trial(name, Verdict.SAME, "run again") for name in ("twice", "crash")]
+    first, second = with_findings(played, [CALL, WRITE])
+    assert (first.verdict, second.verdict) == (Verdict.CHANGED, Verdict.SAME)
+    assert first.difference is not None
+    assert [cause.name for cause in first.difference.causes] == ["effect in the code", "write beside the result"]
+    assert "a.py:3" in first.difference.causes[0].why and "/home/x.txt" in first.difference.causes[1].why
+    assert with_findings(played, ()) == tuple(played)
+
+
+def test_code_that_came_to_no_end_says_nothing_of_its_rows() -> None:
+    first, second = only_findings(["twice", "crash"], [CALL])
+    assert (first.verdict, second.verdict) == (Verdict.CHANGED, Verdict.NOT_APPLICABLE)
+    assert second.reason == "the code calls 127.0.0.1:9"
+
+
+def test_an_error_of_the_system_is_a_finding_only_where_the_system_keeps_things_in(tmp_path: Path) -> None:
+    error = UserCodeError("java.io.IOException: /user/x: Read-only file system")
+    shut, loose = (Enclosure(hook.Guard(str(tmp_path), "/y", **each)) for each in (SHUT, OPEN))
+    assert [one.kind for one in shut.behind(error)] == ["file"]
+    assert loose.behind(error) == ()
+    outer = UserCodeError("the task's own code raised Py4JJavaError")
+    outer.__cause__ = RuntimeError("job aborted")
+    outer.__cause__._cause = OSError("/user/x: Read-only file system")  # type: ignore[attr-defined]  # as PySpark does
+    assert [one.what for one in shut.behind(outer)] == ["/user/x: Read-only file system"]
+    assert shut.behind(UserCodeError("division by zero")) == ()

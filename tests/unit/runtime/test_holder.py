@@ -1,0 +1,36 @@
+"""Who is gone, and of whom nobody here can say it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from twice.runtime.holder import is_gone, this_process
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/ns").exists(), reason="only Linux tells")
+
+
+def ended_process() -> str:
+    """How a process named itself that has ended since."""
+    told = "from twice.runtime.holder import this_process; print(this_process())"
+    return subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_process_that_lives_is_not_gone_and_one_that_ended_is() -> None:
+    assert not is_gone(this_process())
+    assert is_gone(ended_process())
+
+
+def test_a_process_number_that_is_used_again_is_another_process() -> None:
+    host, pid, started = this_process().split(":")
+    assert is_gone(f"{host}:{pid}:{int(started) - 1}")
+
+
+def test_of_another_machine_boot_or_container_nothing_is_known() -> None:
+    host, pid, started = ended_process().split(":")
+    name, place = host.split("/")
+    for elsewhere in (f"other/{place}", f"{name}/00000000", name):
+        assert not is_gone(f"{elsewhere}:{pid}:{started}"), elsewhere

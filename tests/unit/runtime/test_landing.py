@@ -1,0 +1,304 @@
+"""Landed or not, whatever ends the run: an error, Ctrl-C, SIGTERM. The table is asked, what has landed is recorded and
+spoken of once, and the message is true. No JVM."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.endings import Ending, check_told, end_at, heard
+
+from twice import Outcome, Policy, Result, Retry, call
+from twice.core.failpoints import Crash, Point, armed
+from twice.core.interruption import BrokenOff, uninterrupted
+from twice.core.outbox import EffectState
+from twice.core.ports import Landed
+from twice.core.run import AttemptState, RunResult
+from twice.core.task import Task
+from twice.errors import Interrupted, NotRecorded, OutcomeUnknown, RunError
+from twice.ledgers.store import Ledger
+from twice.runtime.recover import recover
+from twice.senders.call import CallSender
+
+from .conftest import DAY, Bench, revenue_task
+
+LANDED = (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
+SLICE = "2026-06-09"
+
+
+@pytest.fixture
+def told() -> list[Result]:
+    return []
+
+
+@pytest.fixture
+def declared(bench: Bench, told: list[Result]) -> Task:
+    """A task with one effect, which is not tried again by itself."""
+
+    def tell(result: Result, key: str) -> str:
+        told.append(result)
+        return key
+
+    bench.shop = replace(bench.shop, senders={"call": CallSender()})
+    task = revenue_task(policy=Policy(retry=Retry(attempts=1)))
+    return bench.declare(replace(task, effects=(call(tell, keyed=False, name="tell"),)))
+
+
+def check_clean(bench: Bench, told: list[Result]) -> None:
+    assert bench.revenue == [(DAY, 15)]
+    assert bench.version == 1, "one commit per generation"
+    assert [(one.slice, one.generation, one.rows) for one in told] == [(SLICE, 1, 1)]
+    run = bench.ledger.run("revenue", SLICE)
+    assert run is not None
+    assert (run.generation, run.rows) == (1, 1)
+    assert not bench.ledger.open_attempts()
+    assert not bench.ledger.undiscarded()
+    assert not bench.leftovers
+
+
+@pytest.mark.parametrize("ending", Ending)
+@pytest.mark.parametrize("point", Point)
+def test_whatever_ends_a_run_anywhere_a_rerun_at_once_gives_the_clean_table_and_says_it_once(
+    bench: Bench, declared: Task, told: list[Result], point: Point, ending: Ending
+) -> None:
+    end = end_at(point, ending, lambda: bench.run(declared))
+    landed = bench.version == 1
+    if point is not Point.AFTER_PLAN:  # nothing is claimed yet, and nothing is said of the table
+        check_told(end, ending, landed)
+    assert landed or point not in LANDED
+    if landed:
+        assert bench.ledger.attempts("revenue")[0].state is AttemptState.PUBLISHED, "the ledger knows before the end"
+    assert bench.run(declared).outcome is (Outcome.ALREADY if landed else Outcome.PUBLISHED)
+    check_clean(bench, told)
+
+
+@pytest.mark.parametrize("ending", [Ending.ERROR, Ending.CTRL_C])
+@pytest.mark.parametrize("point", [Point.PUBLISHING, Point.BEFORE_COMMIT, *LANDED])
+def test_after_any_end_recover_says_what_was_published_and_nothing_else(
+    bench: Bench, declared: Task, told: list[Result], point: Point, ending: Ending
+) -> None:
+    end_at(point, ending, lambda: bench.run(declared))
+    recover(bench.shop, None)
+    assert len(told) == (bench.version == 1)
+    bench.run(declared)
+    check_clean(bench, told)
+
+
+def test_an_error_after_the_commit_landed_is_a_note_and_the_run_is_published(bench: Bench, declared: Task) -> None:
+    end = end_at(Point.AFTER_COMMIT, Ending.ERROR, lambda: bench.run(declared))
+    assert isinstance(end, RunResult)
+    assert (end.outcome, end.version) == (Outcome.PUBLISHED, 1)
+    assert end.notes == ("published, and then ValueError: a disk hiccup",)
+
+
+def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_next_look(
+    bench: Bench, declared: Task, told: list[Result], tmp_path: Path
+) -> None:
+    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+
+    def lock(passed: Any) -> None:
+        if passed is Point.AFTER_COMMIT:
+            other.execute("BEGIN IMMEDIATE")
+
+    impatient = Ledger.open(f"sqlite:///{tmp_path}/ledger.db?timeout=0.1", bench.clock)
+    bench.shop, shop = replace(bench.shop, ledger=impatient), bench.shop
+    with pytest.raises(NotRecorded) as failed, armed(lock):
+        bench.run(declared)
+    impatient.close()
+    assert str(failed.value) == (
+        "revenue[2026-06-09]: the rows are published, but the ledger could not be told: another process has been "
+        "writing to the ledger for too long (database is locked). The table holds the new rows. Run it again: it will "
+        "look first. It then records the publish and sends what is to be said of it."
+    )
+    other.execute("ROLLBACK")
+    other.close()
+    bench.shop = shop
+    assert bench.ledger.attempts("revenue")[0].state is AttemptState.PUBLISHING
+    assert [effect.state for effect in bench.ledger.outbox.listed((), None, 9)] == [EffectState.PREPARED]
+    bench.ledger.release(bench.ledger.attempts("revenue")[0].id)  # its own process could not
+    assert bench.run(declared).outcome is Outcome.ALREADY
+    check_clean(bench, told)
+
+
+def test_a_table_that_cannot_be_asked_leaves_the_attempt_open_and_its_slice_free(
+    bench: Bench, declared: Task, told: list[Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: Any) -> Any:
+        raise OSError("the warehouse is away")
+
+    def break_down(passed: Any) -> None:
+        if passed is Point.AFTER_COMMIT:
+            monkeypatch.setattr(bench.target, "provenance", unreadable)
+            raise ValueError("the reply was lost")
+
+    with pytest.raises(OutcomeUnknown) as failed, armed(break_down):
+        bench.run(declared)
+    assert str(failed.value) == (
+        "revenue[2026-06-09]: ValueError while it was being published, and the table cannot be read: the warehouse is "
+        "away. The table may already hold these rows. Run it again: it will look first."
+    )
+    assert bench.ledger.attempts("revenue")[0].state is AttemptState.PUBLISHING
+    monkeypatch.undo()
+    assert bench.run(declared).outcome is Outcome.ALREADY
+    check_clean(bench, told)
+
+
+def test_a_second_signal_breaks_into_the_commit_and_the_outcome_is_unknown(
+    bench: Bench, declared: Task, told: list[Result]
+) -> None:
+    def press_twice(passed: Any) -> None:
+        if passed is Point.AFTER_COMMIT:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with heard(), pytest.raises(Interrupted) as ended, armed(press_twice):
+        bench.run(declared)
+    assert isinstance(ended.value.__cause__, BrokenOff)
+    assert ended.value.exit_code == 130
+    assert str(ended.value) == (
+        "revenue[2026-06-09]: interrupted, while it was being published. The table may already hold these rows. "
+        "Run it again: it will look first."
+    )
+    assert bench.run(declared).outcome is Outcome.ALREADY
+    check_clean(bench, told)
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "known"),
+    [
+        (KeyboardInterrupt, "interrupted. The table is unchanged"),
+        (BrokenOff, "interrupted, while it was being published. The table may already hold"),
+    ],
+)
+def test_an_interrupt_stays_one_if_what_is_let_go_on_the_way_out_fails_in_its_turn(
+    bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch, interrupt: Any, known: str
+) -> None:
+    def press(passed: Any) -> None:
+        if passed is Point.BEFORE_COMMIT:
+            try:
+                raise interrupt
+            finally:
+                raise ConnectionError("the line is gone")  # what a lock or a session's setting may say, being let go
+
+    with armed(press), pytest.raises(Interrupted, match=known) as ended:
+        bench.run(declared)
+    assert ended.value.exit_code == 130
+    open_ = [AttemptState.PUBLISHING] if interrupt is BrokenOff else []
+    assert [attempt.state for attempt in bench.ledger.open_attempts()] == open_
+
+
+class TestGivenUpTooEarly:
+    """Python died, its JVM lives on and lands after `recover` has given the attempt up."""
+
+    @pytest.fixture
+    def orphan(self, bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch) -> Any:
+        """Given up by `recover`; a call of it lands."""
+        commit, given = bench.target.commit, list[Any]()
+
+        def dies(*args: Any) -> Landed:
+            given.append(args)
+            raise Crash
+
+        monkeypatch.setattr(bench.target, "commit", dies)
+        with pytest.raises(Crash):
+            bench.run(declared)
+        monkeypatch.undo()
+        bench.clock.ahead += timedelta(hours=1)
+        assert [one.state for one in recover(bench.shop, None)] == [AttemptState.ABANDONED]
+        assert [effect.state for effect in bench.ledger.outbox.listed((), None, 9)] == [EffectState.CANCELLED]
+        return lambda: commit(*given[0])
+
+    def test_the_next_run_finds_it_and_says_what_it_had_to_say(
+        self, bench: Bench, declared: Task, told: list[Result], orphan: Any
+    ) -> None:
+        orphan()
+        result = bench.run(declared)
+        assert result.outcome is Outcome.ALREADY
+        assert "had published without reporting back" in result.notes[0]
+        check_clean(bench, told)
+
+    def test_recover_finds_it(self, bench: Bench, declared: Task, told: list[Result], orphan: Any) -> None:
+        orphan()
+        assert [one.state for one in recover(bench.shop, None)] == [AttemptState.PUBLISHED]
+        assert recover(bench.shop, None) == ()
+        check_clean(bench, told)
+
+    def test_also_if_its_staged_rows_were_thought_to_be_gone(
+        self, bench: Bench, declared: Task, told: list[Result], orphan: Any
+    ) -> None:
+        orphan()
+        bench.ledger.discarded(bench.ledger.attempts("revenue")[0].id)
+        assert bench.run(declared).outcome is Outcome.ALREADY
+        check_clean(bench, told)
+
+    def test_one_that_never_lands_says_nothing(
+        self, bench: Bench, declared: Task, told: list[Result], orphan: Any
+    ) -> None:
+        assert bench.run(declared).outcome is Outcome.PUBLISHED
+        check_clean(bench, told)
+
+
+def test_a_stage_that_cannot_be_discarded_does_not_hide_the_real_error(
+    bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck(*_: Any) -> int:
+        raise OSError("device or resource busy")
+
+    monkeypatch.setattr(bench.target, "discard", stuck)
+    end = end_at(Point.IN_STAGE, Ending.ERROR, lambda: bench.run(declared))
+    assert isinstance(end, RunError)
+    assert end.what == "ValueError: a disk hiccup"
+    assert len(bench.ledger.undiscarded()) == 1
+    monkeypatch.undo()
+    bench.run(declared)
+    assert not bench.leftovers
+
+
+def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
+    bench: Bench, declared: Task, told: list[Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_at(Point.AFTER_STAGE, Ending.INTERRUPT, lambda: bench.run(declared))  # leaves something to look for
+
+    def stuck(*_: Any) -> int:
+        raise OSError("device or resource busy")
+
+    monkeypatch.setattr(bench.target, "discard", stuck)
+    bench.shop = replace(bench.shop, let_go=stuck)
+    result = bench.run(declared)
+    assert result.outcome is Outcome.PUBLISHED
+    assert result.notes == ("what dead attempts have left could not be deleted: device or resource busy",)
+    assert len(told) == 1
+
+
+def test_who_is_interrupted_while_it_claims_holds_nothing(
+    bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = bench.ledger.claim
+
+    def pressed_right_after(*args: Any, **kwargs: Any) -> Any:
+        claim(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench.ledger, "claim", pressed_right_after)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(declared)
+    monkeypatch.undo()
+    assert bench.run(declared).outcome is Outcome.PUBLISHED
+
+
+def test_a_signal_waits_for_the_end_of_what_must_not_be_cut_in_two() -> None:
+    done: list[str] = []
+    with heard():
+        ours = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt) as ended, uninterrupted(lambda: done.append("asked to hurry")):
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("the rest")
+        assert signal.getsignal(signal.SIGINT) is ours, "handlers are given back"
+    assert not isinstance(ended.value, BrokenOff)
+    assert done == ["asked to hurry", "the rest"]

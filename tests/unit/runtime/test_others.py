@@ -1,0 +1,154 @@
+"""What others did to a table is said: after a crash too, whatever the strategy, and when it is put right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from twice import Daily, Since, append_once, insert_new, merge, read, task
+from twice.core.backfill import Request
+from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.ports import Column
+from twice.core.run import Outcome
+from twice.core.task import Strategy, TableName, Task
+from twice.ledgers.store import Ledger
+from twice.runtime.backfill import start
+from twice.runtime.recover import recover
+from twice.runtime.run_task import run_task
+from twice.runtime.worker import Event, Stop, work
+from twice.targets.memory import MemoryTarget, Rows
+
+from .conftest import DAY, REVENUE, Bench, revenue_task
+
+COPY = TableName("shop.copy")
+COLUMNS = (Column("id", "bigint"), Column("day", "date"), Column("seq", "bigint"))
+DAYS = [date(2026, 6, 9), date(2026, 6, 10)]
+ROWS = Rows(COLUMNS, ((1, DAYS[0], 1), (2, DAYS[0], 2), (3, DAYS[1], 3)))
+
+
+def deleted(target: MemoryTarget, table: TableName, where: Callable[[Any], bool]) -> None:
+    """Somebody's DELETE: a version without these rows, and without a note of twice."""
+    held = target._tables[table.name]
+    latest = held.versions[-1]
+    files = tuple(
+        replace(file, name=f"{file.name}-theirs", rows=tuple(row for row in file.rows if not where(row)))
+        if any(map(where, file.rows))
+        else file
+        for file in latest.files
+    )
+    held.versions.append(replace(latest, files=files, note=None))
+
+
+def copy_task(bench: Bench, write: Strategy, scope: Any = None) -> Task:
+    bench.put(TableName("shop.changes"), ROWS)
+    by = "day" if scope is None else scope.cursor
+    declare = task(
+        "shop.copy",
+        scope=scope or Daily("day", start="2026-06-01"),
+        inputs={"rows": read("shop.changes", by=by)},
+        write=write,
+        name="copy",
+    )
+    return bench.declare(declare(lambda rows: rows))
+
+
+@pytest.mark.parametrize("settle", ["run", "recover"])
+def test_what_others_did_between_a_crash_and_the_rerun_is_said(bench: Bench, settle: str) -> None:
+    declared = bench.declare(revenue_task())
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMMIT)):
+        bench.run(declared)
+    deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
+    bench.clock.ahead += timedelta(hours=1)
+    if settle == "recover":
+        recover(bench.shop, None)
+    result = bench.run(declared)
+    assert result.outcome is Outcome.ALREADY
+    assert any("2026-06-09 was changed by others in version 2 (WRITE)" in note for note in result.notes)
+    run = bench.ledger.run("revenue", "2026-06-09")
+    assert run is not None
+    assert run.version == 1
+
+
+def test_a_ledger_that_missed_the_publish_records_the_version_of_the_commit(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
+    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
+    bench.shop = replace(bench.shop, ledger=fresh)
+    assert any("changed by others in version 2" in note for note in bench.run(declared).notes)
+    fresh.close()
+
+
+@pytest.mark.parametrize("write", [merge("id", newest_by="seq"), insert_new("id")], ids=lambda write: write.name)
+def test_a_keyed_task_says_what_others_did_to_its_table(bench: Bench, write: Strategy) -> None:
+    declared = copy_task(bench, write)
+    bench.run(declared)
+    deleted(bench.target, COPY, lambda row: row[0] == 1)
+    fresh, known = bench.run(declared, "2026-06-10"), bench.run(declared)
+    assert fresh.notes == (
+        "the table was changed by others since this task last published, in version 2 (WRITE); "
+        "to put rows back: twice restate copy --date DATE",
+    )
+    assert known.notes == (
+        "the table was changed by others since 2026-06-09 was published, in version 2 (WRITE); "
+        "to put rows back: twice restate copy --date 2026-06-09",
+    )
+    assert bench.run(declared, "2026-06-10").notes == ()
+    bench.run(declared, kind="restate")
+    assert bench.run(declared).notes == ()
+    assert [row[0] for row in sorted(bench.target.read(COPY).rows)] == [1, 2, 3]
+
+
+def test_append_once_says_that_it_puts_nothing_back(bench: Bench) -> None:
+    declared = copy_task(bench, append_once())
+    bench.run(declared)
+    deleted(bench.target, COPY, lambda row: row[0] == 1)
+    assert "append_once() puts no row back" in bench.run(declared).notes[0]
+
+
+@pytest.mark.parametrize("write", [merge("id", newest_by="seq"), append_once()], ids=lambda write: write.name)
+def test_an_incremental_task_says_it_also_where_nothing_is_new(bench: Bench, write: Strategy) -> None:
+    since = Since("seq", initial=0)
+    declared = copy_task(bench, write, since)
+    run_task(bench.shop, declared, (since.only,))
+    deleted(bench.target, COPY, lambda row: row[0] == 1)
+    result = run_task(bench.shop, declared, (since.only,))
+    assert result.outcome is Outcome.NOTHING_NEW
+    assert "in version 2 (WRITE); rows that are gone are read again only if you set the mark back" in result.notes[0]
+
+
+def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
+    result = bench.run(declared, kind="restate")
+    assert (result.outcome, result.slices[0].put_back) == (Outcome.CHANGED, True)
+    assert result.notes[-1] == "what others had changed is replaced: 2026-06-09"
+    again = bench.run(declared, kind="restate")
+    assert (again.outcome, again.slices[0].put_back, again.notes) == (Outcome.IDENTICAL, False, ())
+
+
+@pytest.mark.parametrize("write", [merge("id", newest_by="seq"), insert_new("id")], ids=lambda write: write.name)
+def test_a_restated_merge_is_identical_only_if_no_row_changed(bench: Bench, write: Strategy) -> None:
+    declared = copy_task(bench, write)
+    bench.run(declared)
+    deleted(bench.target, COPY, lambda row: row[0] == 1)
+    assert bench.run(declared, kind="restate").outcome is Outcome.CHANGED
+    assert bench.run(declared, kind="restate").outcome is Outcome.IDENTICAL
+
+
+def test_a_backfill_that_puts_deleted_rows_back_does_not_call_them_identical(bench: Bench) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
+    only = ("missing", "failed", "stale", "published")
+    record, _ = start(bench.shop, Request("revenue", "2026-06-09", "2026-06-09", only, restate=True))
+    events: list[Event] = []
+    work(bench.shop, record.name, events.append, Stop.never())
+    comparison = events[0].ends[0].comparison
+    assert comparison is not None
+    assert not comparison.identical

@@ -1,0 +1,190 @@
+"""A worker that was silent beyond its lease wakes up: it may move on from what its plan saw, from nothing later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from twice import Daily, Policy, read, task
+from twice import replace as replace_rows
+from twice.core.backfill import Request, Standing
+from twice.core.backfill_result import BackfillRecord
+from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.ports import Landed, Leaf, Lost, Staged
+from twice.core.run import Outcome
+from twice.core.task import Task
+from twice.core.token import Note
+from twice.engine.plain import PlainEngine
+from twice.errors import OutcomeUnknown
+from twice.runtime.backfill import start
+from twice.runtime.run_task import run_task
+from twice.runtime.worker import Event, Stop, work
+from twice.targets.memory import Rows
+
+from .conftest import Bench, summed
+
+FIRST = date(2026, 1, 1)
+EVERY: tuple[Standing, ...] = ("missing", "failed", "stale", "published")
+
+
+def revenue(policy: Policy | None = None) -> Task:
+    return task(
+        "shop.revenue",
+        scope=Daily("order_date", start="2026-01-01", batch=True),
+        inputs={"orders": read("shop.orders", by="order_date")},
+        write=replace_rows(),
+        policy=policy,
+        name="revenue",
+    )(summed)
+
+
+def days(count: int, batch: Any = "off", restate: bool = True) -> Request:
+    last = (FIRST + timedelta(days=count - 1)).isoformat()
+    only = EVERY if restate else ("missing", "failed")
+    return Request("revenue", "2026-01-01", last, only=only, batch=batch, restate=restate)
+
+
+@pytest.fixture
+def filled(bench: Bench) -> Bench:
+    bench.put_orders(*((n, FIRST + timedelta(days=n), 100 + n) for n in range(10)))
+    bench.declare(revenue())
+    return bench
+
+
+def carry_out(bench: Bench, name: str) -> tuple[BackfillRecord, list[Event]]:
+    events: list[Event] = []
+    return work(bench.shop, name, events.append, Stop.never()), events
+
+
+def generations(bench: Bench) -> Mapping[str, int]:
+    apps = {f"twice/p/revenue/{run.label}": run.label[-2:] for run in bench.ledger.runs("revenue")}
+    found = bench.target.published(revenue().target, tuple(apps)).generations
+    return {apps[app]: generation for app, generation in found.items()}
+
+
+def asleep_at(point: Point, bench: Bench, meanwhile: Callable[[], Any]) -> Any:
+    """The first to pass the point sleeps there beyond every lease, while something else happens."""
+    slept: list[Point] = []
+
+    def act(passed: Point | SendPoint) -> None:
+        if passed is point and not slept:
+            slept.append(point)
+            bench.clock.ahead += timedelta(hours=1)
+            meanwhile()
+
+    return armed(act)
+
+
+@pytest.mark.parametrize("batch", ["off", 3])
+def test_a_worker_that_slept_before_its_claim_does_not_restate_a_second_time(filled: Bench, batch: Any) -> None:
+    carry_out(filled, start(filled.shop, days(3, restate=False))[0].name)
+    record, _ = start(filled.shop, days(3, batch))
+    with asleep_at(Point.AFTER_PLAN, filled, lambda: carry_out(filled, record.name)):
+        done, events = carry_out(filled, record.name)
+    assert done.complete
+    assert generations(filled) == {"01": 2, "02": 2, "03": 2}
+    assert next(end.outcome for event in events for end in event.ends) == Outcome.ALREADY.value
+
+
+@pytest.mark.parametrize("point", [Point.AFTER_LOOK, Point.AFTER_STAGE, Point.AFTER_AUDIT])
+def test_one_that_slept_later_loses_its_batch_and_calls_nothing_failed(filled: Bench, point: Point) -> None:
+    carry_out(filled, start(filled.shop, days(2, restate=False))[0].name)
+    record, _ = start(filled.shop, days(2))
+    with asleep_at(point, filled, lambda: carry_out(filled, record.name)):
+        done, events = carry_out(filled, record.name)
+    assert done.complete
+    assert generations(filled) == {"01": 2, "02": 2}
+    assert "failed" not in [event.kind for event in events], "the other worker made it right"
+
+
+def test_of_a_batch_only_the_slice_that_somebody_made_since_is_left_out(filled: Bench) -> None:
+    """A person restated the second day while the batch of three was about to be claimed."""
+    carry_out(filled, start(filled.shop, days(3, restate=False))[0].name)
+    record, _ = start(filled.shop, days(3, batch=3))
+    again = lambda: filled.run(revenue(), "2026-01-02", "restate")  # noqa: E731
+    with asleep_at(Point.AFTER_PLAN, filled, again):
+        done, events = carry_out(filled, record.name)
+    assert done.complete
+    assert generations(filled) == {"01": 2, "02": 2, "03": 2}
+    ends = {end.label[-2:]: end.outcome for event in events for end in event.ends}
+    assert ends == {"01": "identical", "02": "already published", "03": "identical"}
+
+
+def test_of_a_batch_that_lost_the_race_for_one_slice_the_others_are_restated_all_the_same(filled: Bench) -> None:
+    """Lost with the same intention is no restatement of the slices that nobody moved."""
+    carry_out(filled, start(filled.shop, days(3, restate=False))[0].name)
+    record, _ = start(filled.shop, days(3, batch=3))
+    again = lambda: filled.run(revenue(), "2026-01-02", "restate")  # noqa: E731
+    with asleep_at(Point.PUBLISHING, filled, again):
+        done, _ = carry_out(filled, record.name)
+    assert done.complete
+    assert generations(filled) == {"01": 2, "02": 2, "03": 2}
+
+
+class Unversioned(PlainEngine):
+    def leaves(self, frame: Rows, before: Any = ()) -> tuple[Leaf, ...]:
+        return (Leaf("jdbc", "somewhere", None),)
+
+
+@pytest.mark.parametrize("policy", [None, Policy(rerun="always")])
+def test_a_missing_slice_that_was_made_since_is_not_computed_again_because_nobody_can_compare(
+    filled: Bench, policy: Policy | None
+) -> None:
+    filled.declare(revenue(policy))
+    if policy is None:
+        filled.shop = replace(filled.shop, engine=Unversioned())
+    record, _ = start(filled.shop, days(1, restate=False))
+    with asleep_at(Point.AFTER_PLAN, filled, lambda: carry_out(filled, record.name)):
+        done, _ = carry_out(filled, record.name)
+    assert done.complete
+    assert generations(filled) == {"01": 1}
+
+
+def test_one_that_was_made_since_with_other_code_is_computed_again(filled: Bench) -> None:
+    """Somebody's older deployment ran the slice after the plan was made."""
+    record, _ = start(filled.shop, days(1, restate=False))
+
+    def older() -> None:
+        filled.code[0] = "v0"
+        filled.run(revenue(), "2026-01-01")
+        filled.code[0] = "v1"
+
+    with asleep_at(Point.AFTER_PLAN, filled, older):
+        carry_out(filled, record.name)
+    assert generations(filled) == {"01": 2}
+
+
+class LostReply:
+    """The commit lands, and its reply is lost: the first time."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner, self.lost = inner, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+        end: Landed | Lost = self._inner.commit(staged, expected, note)
+        if not self.lost:
+            self.lost += 1
+            raise OutcomeUnknown("the reply was lost", where="revenue")
+        return end
+
+
+@pytest.mark.parametrize("kind", ["restate", "run"])
+def test_a_run_that_landed_without_a_reply_is_not_published_again_by_its_own_retry(filled: Bench, kind: Any) -> None:
+    declared = filled.declare(revenue())
+    if kind == "restate":
+        filled.run(declared, "2026-01-01")
+    else:
+        filled.shop = replace(filled.shop, engine=Unversioned())
+    target = LostReply(filled.target)
+    filled.shop = replace(filled.shop, target_of=lambda table, session: target)
+    result = run_task(filled.shop, declared, (declared.scope.slice_of("2026-01-01"),), kind)  # type: ignore[union-attr]
+    assert target.lost == 1
+    assert generations(filled) == {"01": 2 if kind == "restate" else 1}
+    assert result.outcome is Outcome.ALREADY

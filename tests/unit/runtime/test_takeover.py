@@ -1,0 +1,197 @@
+"""A table has one task. Another one, or the same under a new name, is refused until a person says which it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from twice import Daily, Since, append_once, insert_new, merge, read, task
+from twice import replace as replace_rows
+from twice.core.project import assemble
+from twice.core.run import AttemptState, Outcome
+from twice.core.slice import Slice
+from twice.core.task import Strategy, TableName, Task
+from twice.errors import DeclarationError, TableTaken, UsageError
+from twice.runtime.forecast import forecast
+from twice.runtime.mark import Reset, reset_mark
+from twice.runtime.run_task import run_task
+from twice.runtime.standing import standings
+from twice.runtime.takeover import Takeover, take_over
+from twice.targets.memory import Rows
+
+from .conftest import Bench
+
+COPY = TableName("shop.copy")
+EVERY: list[Strategy] = [replace_rows(), merge("order_id", newest_by="amount"), insert_new("order_id"), append_once()]
+WHO = Takeover("ana", "it was ours all along")
+
+
+def copying(name: str, write: Strategy, formerly: tuple[str, ...] = ()) -> Task:
+    declare = task(
+        "shop.copy",
+        scope=Daily("order_date", start="2026-01-01"),
+        inputs={"orders": read("shop.orders", by="order_date")},
+        write=write,
+        name=name,
+        formerly=formerly,
+    )
+    return declare(lambda orders: orders)
+
+
+def feeding(name: str, formerly: tuple[str, ...] = ()) -> Task:
+    declare = task(
+        "shop.copy",
+        scope=Since("order_id", initial=0),
+        inputs={"orders": read("shop.orders", by="order_id")},
+        write=append_once(),
+        name=name,
+        formerly=formerly,
+    )
+    return declare(lambda orders: orders)
+
+
+def run(bench: Bench, declared: Task, project: str = "p") -> Outcome:
+    bench.shop = replace(bench.shop, project=assemble(project, [declared]))
+    return run_task(bench.shop, declared, slices_of(declared)).outcome
+
+
+def slices_of(declared: Task) -> tuple[Slice, ...]:
+    scope = declared.scope
+    return (scope.only,) if isinstance(scope, Since) else (scope.slice_of("2026-06-09"),)  # type: ignore[union-attr]
+
+
+def rows(bench: Bench) -> int:
+    found: Rows = bench.target.read(COPY)
+    return len(found.rows)
+
+
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+def test_a_renamed_task_is_refused_and_formerly_lets_it_go_on(bench: Bench, write: Strategy) -> None:
+    run(bench, copying("trips_raw", write))
+    before = bench.target.published(COPY, ())
+    with pytest.raises(TableTaken) as refused:
+        run(bench, copying("ingest_trips", write))
+    assert str(refused.value) == (
+        "ingest_trips[2026-06-09]: shop.copy holds 1 slice that was published by the task trips_raw. "
+        "The table is unchanged. "
+        'If ingest_trips is its new name, write formerly=("trips_raw",) on the task. If it is another task and shall '
+        'have the table, with the rows that are in it: twice takeover ingest_trips --reason "…".'
+    )
+    assert refused.value.exit_code == 2
+    assert bench.target.published(COPY, ()) == before
+    assert bench.ledger.attempts("ingest_trips")[0].state is AttemptState.FAILED
+    assert run(bench, copying("ingest_trips", write, ("trips_raw",))) is Outcome.ALREADY
+    assert rows(bench) == 2
+
+
+def test_a_renamed_incremental_task_is_refused_and_formerly_keeps_its_mark(bench: Bench) -> None:
+    run(bench, feeding("feed"))
+    with pytest.raises(TableTaken, match="1 slice that was published by the task feed"):
+        run(bench, feeding("stream"))
+    with pytest.raises(TableTaken):
+        reset_mark(bench.shop, feeding("stream"), Reset(None, "ana", "why not"))
+    assert run(bench, feeding("stream", ("feed",))) is Outcome.NOTHING_NEW
+
+
+def test_a_table_of_another_project_is_refused_with_the_project_it_belongs_to(bench: Bench) -> None:
+    run(bench, copying("copy", append_once()))
+    with pytest.raises(TableTaken) as refused:
+        run(bench, copying("copy", append_once()), project="q")
+    assert "published by the task copy of the project p" in refused.value.what
+    assert 'If only its id was changed, put it back in twice.toml: project = "p".' in refused.value.fix
+    assert "twice takeover copy" in refused.value.fix
+
+
+@pytest.mark.parametrize(("first", "second"), [("trips", "trips_raw"), ("trips_raw", "trips")])
+def test_a_task_whose_name_begins_like_anothers_is_another(bench: Bench, first: str, second: str) -> None:
+    run(bench, copying(first, append_once()))
+    with pytest.raises(TableTaken, match=f"published by the task {first}$|published by the task {first}\\."):
+        run(bench, copying(second, append_once()))
+
+
+def test_the_oldest_name_stands_first_in_formerly_and_the_error_says_so(bench: Bench) -> None:
+    run(bench, copying("a", append_once()))
+    assert run(bench, copying("b", append_once(), ("a",))) is Outcome.ALREADY
+    for formerly in (("b",), ("b", "a")):
+        with pytest.raises(TableTaken, match=r'formerly=\("a", "b"\)'):
+            run(bench, copying("c", append_once(), formerly))
+    assert run(bench, copying("c", append_once(), ("a", "b"))) is Outcome.ALREADY
+
+
+def test_formerly_on_a_task_that_published_under_its_own_name_is_refused(bench: Bench) -> None:
+    """Its tokens would be looked for under the older name, and everything appended again."""
+    run(bench, copying("a", append_once()))
+    with pytest.raises(TableTaken, match=r"It was published under the name it has: leave out formerly=\(\"b\",\)"):
+        run(bench, copying("a", append_once(), ("b",)))
+
+
+def test_plan_and_backfill_refuse_what_a_run_would_refuse(bench: Bench) -> None:
+    run(bench, copying("old", append_once()))
+    declared = copying("new", append_once())
+    bench.declare(declared)
+    with pytest.raises(TableTaken):
+        forecast(bench.shop, declared, slices_of(declared)[0])
+    with pytest.raises(TableTaken):
+        standings(bench.shop, declared, slices_of(declared), None)
+
+
+def test_a_takeover_is_asked_for_once_and_recorded_in_the_table_and_the_ledger(bench: Bench) -> None:
+    run(bench, copying("old", append_once()))
+    declared = bench.declare(copying("new", append_once()))
+    assert take_over(bench.shop, declared, WHO) == {"the task old": 1}
+    kept = bench.ledger.attempts("new")[0]
+    assert (kept.kind, kept.state) == ("takeover", AttemptState.PUBLISHED)
+    assert kept.why == "shop.copy taken over from the task old (1 slice) by ana: it was ours all along"
+    note = bench.target.provenance(COPY, "twice-takeover/p/new/p/old", 1)
+    assert note is not None and note.why == kept.why
+    assert run(bench, declared) is Outcome.PUBLISHED
+    assert run(bench, declared) is Outcome.ALREADY
+    assert rows(bench) == 4  # beside the rows that were there: that is what was asked for
+    assert take_over(bench.shop, declared, WHO) == {}
+    assert len([a for a in bench.ledger.attempts("new") if a.kind == "takeover"]) == 1
+    assert not bench.ledger.open_attempts() and not bench.ledger.undiscarded()
+
+
+def test_who_lost_a_table_is_refused_until_it_takes_it_back_and_then_computes_again(bench: Bench) -> None:
+    """The other has written over its slice: that it was published once says nothing of the rows that are there."""
+    old, new = copying("old", replace_rows()), copying("new", replace_rows())
+    new = replace(new, function=lambda orders: replace(orders, rows=orders.rows[:1]))
+    run(bench, old)
+    bench.declare(new)
+    take_over(bench.shop, new, WHO)
+    run(bench, new)
+    assert rows(bench) == 1
+    with pytest.raises(TableTaken):
+        run(bench, old)
+    bench.declare(old)
+    take_over(bench.shop, old, WHO)
+    assert run(bench, old) is Outcome.PUBLISHED
+    assert rows(bench) == 2
+    assert run(bench, old) is Outcome.ALREADY
+    with pytest.raises(TableTaken):
+        run(bench, new)
+
+
+def test_a_takeover_of_a_table_that_nobody_else_wrote_changes_nothing(bench: Bench) -> None:
+    declared = bench.declare(copying("new", append_once()))
+    with pytest.raises(UsageError, match=r"there is no table shop\.copy"):
+        take_over(bench.shop, declared, WHO)
+    run(bench, declared)
+    version = bench.target.published(COPY, ()).version
+    assert take_over(bench.shop, declared, WHO) == {}
+    assert bench.target.published(COPY, ()).version == version
+
+
+def test_tokens_of_other_systems_are_nobodys(bench: Bench) -> None:
+    """A streaming query keeps its own, by any name."""
+    declared = copying("copy", append_once())
+    bench.put(COPY, Rows(bench.target.read(TableName("shop.orders")).columns))
+    assert run(bench, declared) is Outcome.PUBLISHED
+
+
+def test_no_task_may_have_been_one_that_still_is() -> None:
+    kept = task("shop.kept", scope=Daily("d", start="2026-01-01"), write=replace_rows(), name="kept")(lambda: None)
+    renamed = copying("new", replace_rows(), ("first", "kept"))
+    with pytest.raises(DeclarationError, match="new was kept once, and kept is a task of this project"):
+        assemble("p", [kept, renamed])

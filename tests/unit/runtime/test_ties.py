@@ -1,0 +1,143 @@
+"""Rows of a merge that are equally new: one table whatever order the slices run in, and a correction that lands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from twice import Daily, Since, merge, read, task
+from twice.core.backfill import Request
+from twice.core.ports import Column
+from twice.core.task import TableName, Task
+from twice.runtime.backfill import start
+from twice.runtime.mark import Reset, reset_mark
+from twice.runtime.run_many import run_slices
+from twice.runtime.run_task import run_task
+from twice.runtime.worker import Event, Stop, work
+from twice.targets.memory import Rows
+
+from .conftest import Bench
+
+CHANGES, PRODUCTS = TableName("shop.changes"), TableName("shop.products")
+COLUMNS = (Column("id", "bigint"), Column("day", "date"), Column("version", "bigint"), Column("price", "bigint"))
+DAYS = [date(2026, 6, day) for day in (1, 2, 3)]
+Change = tuple[int, date, int, int]
+
+
+def products(bench: Bench, *rows: Change, plus: int = 0, scope: Any = None) -> Task:
+    """Every day's changes, merged by id; `plus` is what another version of the code adds to each price."""
+
+    def priced(changes: Rows) -> Rows:
+        return Rows((COLUMNS[0], *COLUMNS[2:]), tuple((row[0], row[2], row[3] + plus) for row in changes.rows))
+
+    bench.put(CHANGES, Rows(COLUMNS, rows))
+    by = "day" if scope is None else scope.cursor
+    declare = task(
+        "shop.products",
+        scope=scope or Daily("day", start="2026-06-01"),
+        inputs={"changes": read("shop.changes", by=by)},
+        write=merge("id", newest_by="version"),
+        name="products",
+    )
+    return bench.declare(declare(priced))
+
+
+def prices(bench: Bench) -> list[int]:
+    return [row[-1] for row in sorted(bench.target.read(PRODUCTS).rows)]
+
+
+def run(bench: Bench, declared: Task, *days: date, kind: Any = "run") -> list[Any]:
+    return [bench.run(declared, day.isoformat(), kind) for day in days]
+
+
+TIED: Sequence[Change] = [(1, DAYS[0], 7, 30), (1, DAYS[1], 7, 10), (1, DAYS[2], 7, 20)]
+
+
+def test_any_order_of_days_gives_the_same_table(bench: Bench) -> None:
+    found = []
+    for order in permutations(DAYS):
+        declared = products(bench, *TIED)
+        run(bench, declared, *order)
+        found.append(prices(bench))
+        bench.target._tables.pop(PRODUCTS.name)
+        for day in DAYS:
+            bench.ledger.forget("products", day.isoformat())
+    assert found == [[30]] * 6
+
+
+def test_a_tie_is_told_with_the_changes(bench: Bench) -> None:
+    declared = products(bench, *TIED)
+    _, second = run(bench, declared, *DAYS[:2])
+    assert second.changes is not None
+    assert (second.changes.ties, str(second.changes)) == (1, "1 older ignored, 1 equally new though they differ")
+
+
+def test_a_day_whose_inputs_changed_wins_no_tie_by_coming_last(bench: Bench) -> None:
+    run(bench, products(bench, *TIED[:1]), DAYS[0])
+    run(bench, products(bench, (1, DAYS[0], 7, 25)), DAYS[0])
+    assert prices(bench) == [30]
+
+
+def test_a_restated_day_wins_its_ties(bench: Bench) -> None:
+    run(bench, products(bench, *TIED[:1]), DAYS[0])
+    run(bench, products(bench, (1, DAYS[0], 7, 25)), DAYS[0], kind="restate")
+    assert prices(bench) == [25]
+
+
+def test_a_day_whose_code_changed_wins_its_ties(bench: Bench) -> None:
+    run(bench, products(bench, *TIED[:1]), DAYS[0])
+    bench.code[0] = "v2"
+    run(bench, products(bench, *TIED[:1], plus=-5), DAYS[0])
+    assert prices(bench) == [25]
+
+
+def test_a_day_that_was_never_published_corrects_nothing_although_the_code_is_new(bench: Bench) -> None:
+    run(bench, products(bench, *TIED[:1]), DAYS[0])
+    bench.code[0] = "v2"
+    run(bench, products(bench, *TIED), DAYS[1])
+    assert prices(bench) == [30]
+
+
+def test_a_mark_that_was_set_back_lets_what_is_read_again_win_also_in_several_steps(bench: Bench) -> None:
+    since = Since("version", initial=0)
+    rows: list[Change] = [(1, DAYS[0], 7, 30), (2, DAYS[0], 8, 40), (3, DAYS[0], 9, 50)]
+    for count in (1, 2, 3):
+        run_task(bench.shop, products(bench, *rows[:count], scope=since), (since.only,))
+    bench.code[0] = "v2"
+    corrected = products(bench, *rows, plus=-5, scope=since)
+    reset_mark(bench.shop, corrected, Reset("7", "ada", "prices were too high"))
+    results = run_slices(bench.shop, corrected, (since.only,), "run", None)
+    assert [result.mark for result in results] == ["8", "9"]
+    assert prices(bench) == [25, 35, 45]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("why", ["restate", "code"])
+def test_a_backfill_that_corrects_takes_its_slices_in_their_order(bench: Bench, reverse: bool, why: str) -> None:
+    declared = products(bench, *TIED)
+    run(bench, declared, *DAYS)
+    if why == "code":
+        bench.code[0] = "v2"
+        declared = products(bench, *TIED, plus=1)
+    wanted = Request(
+        "products", "2026-06-01", "2026-06-03", ("stale", "published") if why == "restate" else ("stale",), reverse
+    )
+    wanted = Request(**{**wanted.to_data(), "restate": why == "restate"})
+    record, plan = start(bench.shop, wanted)
+    assert plan is not None
+    assert "oldest first" in plan.notes[-1]
+    done: list[Event] = []
+    work(bench.shop, record.name, done.append, Stop.never(), parallel=2)
+    assert [event.claim.labels for event in done] == [(day.isoformat(),) for day in DAYS]
+    assert prices(bench) == [20 if why == "restate" else 21]
+
+
+def test_a_backfill_of_missing_days_needs_no_order(bench: Bench) -> None:
+    products(bench, *TIED)
+    _, plan = start(bench.shop, Request("products", "2026-06-01", "2026-06-03"))
+    assert plan is not None
+    assert all(not batch.needs for batch in plan.batches)
