@@ -447,10 +447,10 @@ class UpsertSuite:
         upsert(house, first, [(1, "new", 1)], NEWEST, "z")
         later = replace(NEWEST, slices=ANYWHERE[1:])
         ends = together(
-            lambda: upsert(house, first, [(1, "paid", 3), (2, "new", 1)], NEWEST, "a"),
-            lambda: upsert(house, second, [(1, "sent", 2), (3, "new", 1)], later, "b"),
+            lambda: commit(first, stage(house, first, [(1, "paid", 3), (2, "new", 1)], NEWEST, "a")),
+            lambda: commit(second, stage(house, second, [(1, "sent", 2), (3, "new", 1)], later, "b")),
         )
-        assert all(isinstance(end, Changes) for end in ends), ends
+        assert all(isinstance(end, Landed) for end in ends), ends
         assert table(house, first) == [(1, "paid", 3), (2, "new", 1), (3, "new", 1)]
 
     def test_staged_rows_that_were_collected_are_not_committed(self, house: House) -> None:

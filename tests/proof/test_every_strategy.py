@@ -85,7 +85,7 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(s
                 with pytest.raises(TableTaken, match=f"published by the task {name}"):
                     run_slices(shop, renamed, slices, "run", None)
             known = replace(renamed, formerly=(name,))
-            shop = replace(world.shop(0), project=assemble("p", [known]), code_hash=lambda task: task.first_name)
+            shop = replace(world.shop(0), project=assemble("p", [known]))
             world.shop(0).ledger.rename(name, known.name)
             (end,) = run_slices(shop, known, slices, "run", None)
             assert end.outcome in (Outcome.ALREADY, Outcome.NOTHING_NEW), name

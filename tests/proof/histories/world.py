@@ -46,7 +46,7 @@ class Sides:
                 ledger=Ledger.open(url, self.clock, home=Home("p", name)),
                 engine=engine,
                 target_of=lambda table, session, side=side: target_of(side, table, session),
-                code_hash=lambda declared: f"{declared.name} {declared.policy.evolve}",
+                code_hash=lambda declared: f"{declared.first_name} {declared.policy.evolve}",
                 clock=self.clock,
                 holder="elsewhere:1:1",
                 root=folder,

@@ -263,10 +263,10 @@ def test_a_commit_whose_outcome_cannot_be_read_is_unknown(house: DeltaHouse, mon
     staged = staged_day(house, target)
 
     def failing(*args: Any) -> Any:
+        monkeypatch.setattr(Log, "generations", failing)
         raise ConnectionError("gone")
 
     monkeypatch.setattr(Transaction, "commit", failing)
-    monkeypatch.setattr(Log, "generations", failing)
     with pytest.raises(OutcomeUnknown, match="will look first"):
         commit(target, staged, {staged.plan.app_ids[0]: 0})
 
