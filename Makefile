@@ -37,7 +37,7 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 	@echo "lint" && $(BIN)/ruff check --quiet $(SOURCES)
 	@echo "types" && $(BIN)/mypy
 	@echo "import contracts" && told=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$told"; exit 1; }
-	@echo "unit tests" && $(BIN)/python -m pytest -q tests/unit
+	@echo "unit tests" && $(BIN)/python -m pytest -q -n auto tests/unit
 
 # Every test has its own time limit; the session limit is the bound for all of them together.
 test: check ## check, then every other test in two processes: contracts, Spark, crashes, double fires (under an hour)

@@ -98,7 +98,7 @@ def test_an_error_after_the_commit_landed_is_a_note_and_the_run_is_published(ben
 
 
 def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_next_look(
-    bench: Bench, declared: Task, told: list[Result], tmp_path: Path
+    bench: Bench, declared: Task, told: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
 
@@ -106,7 +106,8 @@ def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_n
         if passed is Point.AFTER_COMMIT:
             other.execute("BEGIN IMMEDIATE")
 
-    impatient = Ledger.open(f"sqlite:///{tmp_path}/ledger.db?timeout=0.1", bench.clock)
+    monkeypatch.setattr("twice.ledgers.connect.BUSY_SECONDS", 0.2)
+    impatient = Ledger.open(f"sqlite:///{tmp_path}/ledger.db", bench.clock)
     bench.shop, shop = replace(bench.shop, ledger=impatient), bench.shop
     with pytest.raises(NotRecorded) as failed, armed(lock):
         bench.run(declared)
