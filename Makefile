@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-postgres test check bench soak docs clean
+.PHONY: help setup demo demo-postgres test test-long test-mutants check bench soak docs clean
 
 BIN := .venv/bin
 # The stamp lies in .venv, so deleting .venv is enough to be set up afresh.
@@ -40,8 +40,16 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 	@echo "unit tests" && $(BIN)/python -m pytest -q -n auto tests/unit
 
 # Every test has its own time limit; the session limit is the bound for all of them together.
-test: check ## check, then every other test in two processes: contracts, Spark, crashes, double fires (under an hour)
-	@echo "all other tests" && $(BIN)/python -m pytest -q -n 2 --dist loadfile --ignore=tests/unit --session-timeout=4700 --durations=20 tests
+OTHERS := $(BIN)/python -m pytest -q -n 2 --ignore=tests/unit --durations=20
+
+test: check ## check, then every other test in two processes: contracts, Spark, crashes, double fires
+	@echo "all other tests" && $(OTHERS) --dist loadscope -m "not long" --session-timeout=3600 tests
+
+test-long: $(READY) ## what `make test` only samples: every failpoint on Delta, every naive job, the whole shop
+	@$(OTHERS) --dist loadscope -m long --ignore=tests/proof/test_mutants.py tests
+
+test-mutants: $(READY) ## take every protection away that needs neither JVM nor server: a test must go red
+	@$(BIN)/python -m pytest -q tests/proof/test_mutants.py
 
 bench: $(READY) ## measure against hand-written Spark; results in bench/results
 	@mkdir -p bench/results

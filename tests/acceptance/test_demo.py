@@ -22,6 +22,7 @@ def test_the_demo_holds_from_a_clean_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.kill
+@pytest.mark.long
 @pytest.mark.timeout(600)  # under four minutes on two idle cores
 def test_the_demo_with_postgres_holds_from_a_clean_folder(tmp_path: Path) -> None:
     told = subprocess.run([sys.executable, str(POSTGRES)], cwd=tmp_path, capture_output=True, text=True)

@@ -66,6 +66,7 @@ def test_a_task_or_all_is_asked_for(shop: Shop) -> None:
 
 
 @pytest.mark.kill
+@pytest.mark.long
 def test_really_killed_and_run_again_the_table_is_that_of_a_clean_run(stocked: Shop) -> None:
     answer = stocked.call("prove", "revenue_daily", "--date", "2026-06-09", "-s", "kill")
     assert answer.code == 0, answer

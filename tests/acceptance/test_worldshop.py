@@ -20,7 +20,8 @@ from pyspark.sql import functions
 
 from .conftest import Answer, Shop
 
-pytestmark = pytest.mark.timeout(400)  # the first test waits for both days to be delivered and loaded
+# The first test waits for both days to be delivered and loaded.
+pytestmark = [pytest.mark.timeout(400), pytest.mark.long]
 
 WORLDSHOP = Path(__file__).resolve().parents[2] / "examples" / "worldshop"
 FIRST, SECOND = "2026-06-08", "2026-06-09"

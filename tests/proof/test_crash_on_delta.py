@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from tests.endings import Ending, check_told, end_at
+from tests.sample import sample
 
 from twice import Outcome
 from twice.config import load
@@ -63,7 +64,7 @@ def rerun(opened: OpenProject) -> Outcome:
     return result.outcome
 
 
-@pytest.mark.parametrize("point", Point)
+@pytest.mark.parametrize("point", sample(Point, of=(Point.IN_STAGE, Point.AFTER_COMMIT)))
 def test_a_crash_in_process_then_a_rerun_gives_the_clean_table(
     opened: OpenProject, spark: Any, project: Path, point: Point
 ) -> None:
@@ -86,7 +87,7 @@ def spawn(project: Path, *args: str, **env: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("point", KILLED_AT)
+@pytest.mark.parametrize("point", sample(KILLED_AT, of=(Point.BEFORE_COMMIT, Point.AFTER_COMMIT)))
 def test_a_process_really_killed_then_a_rerun_gives_the_clean_table(
     opened: OpenProject, spark: Any, project: Path, point: Point
 ) -> None:
@@ -196,12 +197,14 @@ WAYS = {
         *((Ending.ERROR, point) for point in (Point.BEFORE_COMMIT, *LANDED)),
         *((Ending.SIGTERM, point) for point in (Point.IN_STAGE, Point.BEFORE_COMMIT, *LANDED)),
     ],
-    "spoken_merged": [(end, at) for end in (Ending.ERROR, Ending.CTRL_C) for at in (Point.BEFORE_COMMIT, LANDED[0])],
+    "spoken_merged": [
+        (end, at) for end in (Ending.ERROR, Ending.CTRL_C, Ending.SIGTERM) for at in (Point.BEFORE_COMMIT, LANDED[0])
+    ],
 }
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", sample(WAYS, of=("spoken_merged",)))
 def test_whatever_ends_a_run_on_delta_a_rerun_gives_the_clean_table_and_says_it_once(
     project: Path, spark: Any, name: str
 ) -> None:

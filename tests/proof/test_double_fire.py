@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sample import sample
 
 from .conftest import until
 from .tables import commits, rows, tokens
@@ -37,10 +39,10 @@ def test_with_the_lease_lost_one_commit_lands_and_the_loser_says_who_won(
 ) -> None:
     first, second = two_workers
     dates = ["2026-06-01", "2026-06-02", "2026-06-03"]
-    for date in dates:
-        first.tell(do="run", task="revenue", dates=[date], pause="publishing", heartbeat=False)
+    for day in dates:
+        first.tell(do="run", task="revenue", dates=[day], pause="publishing", heartbeat=False)
         assert first.hear() == {"paused": "publishing"}
-        second.tell(do="run", task="revenue", dates=[date], pause="publishing", wait=60)  # until the lease runs out
+        second.tell(do="run", task="revenue", dates=[day], pause="publishing", wait=60)  # until the lease runs out
         assert second.hear() == {"paused": "publishing"}
         first.tell(go=True)
         second.tell(go=True)
@@ -49,23 +51,24 @@ def test_with_the_lease_lost_one_commit_lands_and_the_loser_says_who_won(
         winner, loser = (one, two) if one["outcome"] == "published" else (two, one)
         assert loser["why"] == f"published by {winner['attempt'][:8]}"
         assert (one["exit"], two["exit"]) == (0, 0)
-    assert tokens(project / "warehouse/shop/revenue") == [(f"twice/proof/revenue/{date}", 1) for date in dates]
+    assert tokens(project / "warehouse/shop/revenue") == [(f"twice/proof/revenue/{day}", 1) for day in dates]
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize("number", sample([10, 40], of=[10]))
 def test_two_processes_on_other_slices_of_one_table_lose_no_commit(
-    two_workers: tuple[Worker, Worker], project: Path, spark: Any
+    two_workers: tuple[Worker, Worker], project: Path, spark: Any, number: int
 ) -> None:
     first, second = two_workers
-    days = [f"2026-06-{day:02d}" for day in range(1, 31)] + [f"2026-07-{day:02d}" for day in range(1, 11)]
+    days = [str(date(2026, 6, 1) + timedelta(days=at)) for at in range(number)]
     first.tell(do="run", task="revenue", dates=days[0::2])
     second.tell(do="run", task="revenue", dates=days[1::2])
     ends = first.hear()["ends"] + second.hear()["ends"]
-    assert [end.get("outcome") for end in ends] == ["published"] * 40, ends
+    assert [end.get("outcome") for end in ends] == ["published"] * number, ends
     table = project / "warehouse/shop/revenue"
     assert sorted(tokens(table)) == sorted((f"twice/proof/revenue/{day}", 1) for day in days)
-    assert len(rows(spark, table)) == 120
-    assert len([c for c in commits(table) if any("txn" in action for action in c)]) == 40
+    assert len(rows(spark, table)) == 3 * number
+    assert len([c for c in commits(table) if any("txn" in action for action in c)]) == number
 
 
 def unread_bytes(port: int) -> int:

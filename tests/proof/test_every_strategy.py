@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from tests.sample import sample
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
@@ -24,6 +25,10 @@ from .histories.delta_world import DeltaWorld, delta_world
 from .histories.project import project
 from .histories.steps import INCREMENTAL, START, Row
 from .tables import loose_files, tokens
+
+AROUND_THE_COMMIT = (Point.IN_STAGE, Point.BEFORE_COMMIT, Point.AFTER_COMMIT)
+EVERYWHERE = tuple(Point)
+POINTS = pytest.mark.parametrize("points", sample([AROUND_THE_COMMIT, EVERYWHERE], of=[AROUND_THE_COMMIT]), ids=len)
 
 
 def rows_of(at: int) -> list[Row]:
@@ -51,13 +56,16 @@ def newest(source: list[Row]) -> Counter[Row]:
 
 
 @pytest.mark.timeout(600)
+@POINTS
 @pytest.mark.parametrize("task", ["merged", "inserted", "raw"])
-def test_a_slice_that_dies_anywhere_and_is_run_again_is_written_once(spark: Any, task: str) -> None:
+def test_a_slice_that_dies_anywhere_and_is_run_again_is_written_once(
+    spark: Any, task: str, points: tuple[Point, ...]
+) -> None:
     """One day for each failpoint, the newest first, so that the slices come out of order as well."""
     with delta_world(spark) as world:
-        days = [rows_of(at) for at in reversed(range(len(Point)))]
+        days = [rows_of(at) for at in reversed(range(len(points)))]
         world.arrive(0, [row for rows in days for row in rows])
-        for point, rows in zip(Point, days, strict=True):
+        for point, rows in zip(points, days, strict=True):
             label = rows[0][1].isoformat()
             crash(world, task, label, point)
             run(world, task, label)
@@ -104,12 +112,15 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(s
 
 
 @pytest.mark.timeout(600)
+@POINTS
 @pytest.mark.parametrize("task", ["feed", "log"])
-def test_an_incremental_load_that_dies_anywhere_loses_no_row_and_doubles_none(spark: Any, task: str) -> None:
+def test_an_incremental_load_that_dies_anywhere_loses_no_row_and_doubles_none(
+    spark: Any, task: str, points: tuple[Point, ...]
+) -> None:
     """New rows arrive before each failpoint; what came with the mark's own stamp, later, is there too."""
     with delta_world(spark) as world:
         source: list[Row] = []
-        for at, point in enumerate(Point):
+        for at, point in enumerate(points):
             source += rows_of(at) if at == 0 else [*rows_of(at), (200 + at, *rows_of(at - 1)[0][1:])]
             world.arrive(0, source[-4:] if at else source)
             crash(world, task, None, point)

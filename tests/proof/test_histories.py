@@ -17,6 +17,7 @@ from tests.proof.histories.memory_world import MemoryWorld
 from tests.proof.histories.play import play
 from tests.proof.histories.postgres_world import PostgresWorld
 from tests.proof.histories.steps import Step, steps
+from tests.sample import sample
 
 from twice.ledgers.store import Ledger
 
@@ -37,12 +38,16 @@ def memory_world(empty_ledger: Path) -> Iterator[MemoryWorld]:
         world.close()
 
 
-@settings(max_examples=200, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(history=steps())
 @pytest.mark.timeout(600)
-def test_two_hundred_histories_on_the_memory_target(empty_ledger: Path, history: list[Step]) -> None:
-    with memory_world(empty_ledger) as world:
-        play(world, history)
+@pytest.mark.parametrize("number", sample([50, 500], of=[50]))
+def test_many_histories_on_the_memory_target(empty_ledger: Path, number: int) -> None:
+    @settings(max_examples=number, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(history=steps())
+    def each(history: list[Step]) -> None:
+        with memory_world(empty_ledger) as world:
+            play(world, history)
+
+    each()
 
 
 @settings(max_examples=3, derandomize=True, suppress_health_check=list(HealthCheck))

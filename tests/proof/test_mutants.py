@@ -26,6 +26,7 @@ def verdicts() -> dict[str, dict[str, Any]]:
     return {told["name"]: told for told in map(json.loads, done.stdout.splitlines())}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", FAST)
 def test_without_a_protection_a_test_goes_red(name: str, verdicts: dict[str, dict[str, Any]]) -> None:

@@ -177,6 +177,7 @@ def batched(sales: Any) -> Any:
     return sales.groupBy("day", "shop").count()
 
 
+@pytest.mark.long
 def test_what_is_played_on_request_proves_a_sound_task(lab: Lab) -> None:
     asked = ("thrice", "partial", "batch", "out-of-order", "late-rows", "later")
     proof = lab.prove(batched, *asked)

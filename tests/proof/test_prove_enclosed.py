@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.sample import sample
 
 from twice.core.proof import Proof, Verdict
 from twice.wiring import OpenProject, open_project
@@ -294,7 +295,7 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("task", TABLES)
+@pytest.mark.parametrize("task", sample(TABLES, of=("writes_a_folder", "inserts")))
 def test_a_write_through_spark_is_refused_and_named_with_its_table_and_line(home: Home, task: str) -> None:
     what, where = TABLES[task]
     told = what.replace("{home}", str(home.opened.settings.root))[:120]
@@ -362,6 +363,7 @@ def test_a_job_posts_to_a_stand_in_and_what_it_writes_outside_of_its_copy_is_nam
     assert [trial.verdict for trial in of_script.trials[1:]] != [Verdict.CHANGED], "it replaces its one file"
 
 
+@pytest.mark.long
 def test_without_namespaces_python_is_refused_all_the_same_and_the_proof_says_what_was_not_blocked(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
