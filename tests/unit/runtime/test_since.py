@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from tests.endings import Ending, end_at
 
 from twice import Since, append_once, insert_new, merge, read, task
 from twice.core.failpoints import Crash, Point, armed, crash_at
@@ -176,6 +177,21 @@ def test_a_retry_keeps_the_bound_of_the_attempt_that_failed_and_then_goes_on(ben
     bench.clock.ahead += timedelta(hours=1)
     first, second = run_slices(bench.shop, declared, (Since("seen", initial=0).only,), "run", None)
     assert (first.mark, second.mark) == ("2026-06-09T00:02:00Z", "2026-06-09T00:03:00Z")
+
+
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+@pytest.mark.parametrize("initial", ["2026-06-09T00:02:00Z", "2026-06-09T00:10:00Z"])
+def test_an_initial_set_beyond_the_bound_of_a_first_run_that_failed_reads_the_rows_from_there(
+    bench: Bench, source: Source, write: Strategy, initial: str
+) -> None:
+    end_at(Point.AFTER_STAGE, Ending.ERROR, lambda: run(bench, copy_task(bench, write)))
+    source.add((3, at(30), 30), (4, at(40), 40))
+    changed = copy_task(bench, write, initial=initial)
+    results = run_slices(bench.shop, changed, (Since("seen", initial=0).only,), "run", None)
+    assert {result.outcome for result in results} == {Outcome.PUBLISHED}
+    assert results[-1].mark == "2026-06-09T00:40:00Z"
+    newest = 3 if write.name == "append_once" else 4
+    assert [row[0] for row in copied(bench)] == list(range(2 if initial < "2026-06-09T00:10" else 3, newest + 1))
 
 
 def test_a_lag_keeps_the_bound_behind_the_newest_row_so_that_late_commits_are_read(
