@@ -129,6 +129,7 @@ PLAN = BackfillPlan(
 )
 READS: dict[str, Callable[[Ledger], Any]] = {
     "attempt": lambda ledger: ledger.attempt("a"),
+    "attempt of a task": lambda ledger: ledger.attempt("a", "revenue"),
     "attempts": lambda ledger: ledger.attempts("revenue"),
     "attempts of a slice": lambda ledger: ledger.attempts("revenue", DAY),
     "open attempts": lambda ledger: ledger.open_attempts(),

@@ -26,8 +26,9 @@ Chosen = Select[int]
 _VALUES = 500
 
 
-def named(owner: Owner, attempt: str) -> Chosen:
-    return select(attempts.c.fence).where(attempts.c.id == attempt, owner.of_any_table(attempts.c.task))
+def named(owner: Owner, attempt: str, task: str | None = None) -> Chosen:
+    mine = owner.of_any_table(attempts.c.task) if task is None else owner.of(attempts.c.task, task)
+    return select(attempts.c.fence).where(attempts.c.id == attempt, mine)
 
 
 def still_open(owner: Owner, task: str | None) -> Chosen:

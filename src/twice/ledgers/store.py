@@ -291,9 +291,10 @@ class Ledger:
             rename(connection, self._owner, old, new)
 
     @outliving
-    def attempt(self, attempt: str) -> AttemptRecord | None:
+    def attempt(self, attempt: str, task: str | None = None) -> AttemptRecord | None:
+        """With `task`, only if it is that task's, at the table it writes now."""
         with self._reading() as connection:
-            return next(iter(history.read_attempts(connection, history.named(self._owner, attempt))), None)
+            return next(iter(history.read_attempts(connection, history.named(self._owner, attempt, task))), None)
 
     @outliving
     def attempts(self, task: str, label: str | None = None, limit: int = 50) -> tuple[AttemptRecord, ...]:

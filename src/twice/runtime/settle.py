@@ -173,8 +173,9 @@ def _catch_up(
     note = target.provenance(task.target, app, generation)
     intention = note.intentions.get(app) if note else None
     attempt, version = (note.attempt, note.version) if note else (None, None)
-    ours = shop.ledger.attempt(attempt) if attempt else None
-    if ours is not None and ours.task == task.name and not never_looked(ours):
+    # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
+    ours = shop.ledger.attempt(attempt, task.name) if attempt else None
+    if ours is not None and not never_looked(ours):
         # Written off, its rows deleted as far as anybody knew, and there it is: what it has to say is said.
         record_landed(shop, ours, version, note.changes if note else None)
         return intention

@@ -213,7 +213,7 @@ class ModelLedger:
     def undiscarded(self, task: str | None = None) -> tuple[AttemptRecord, ...]:
         return tuple(_record(seen, AttemptState.ABANDONED) for seen in self._line.ask("undiscarded"))
 
-    def attempt(self, attempt: str) -> None:
+    def attempt(self, attempt: str, task: str | None = None) -> None:
         """Only what it read would be asked for, and these tasks read nothing."""
 
     def run(self, task: str, label: str) -> RunRecord | None:
