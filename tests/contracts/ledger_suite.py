@@ -598,6 +598,16 @@ class AdoptSuite(LedgerSuite):
         assert (run.generation, run.attempt, run.intention, run.version) == (3, "lost", CODE_A, 12)
         assert (run.rows, run.fingerprint, run.published, run.last_attempt, run.last_state) == (None,) * 5
 
+    def test_what_an_attempt_measured_comes_with_the_publish_that_was_forgotten(self, ledger: Ledger) -> None:
+        claim(ledger, "one", "a", "b")
+        ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
+        ledger.forget("revenue", "a")
+        measured = next(slice_ for slice_ in ledger.attempts("revenue")[0].slices if slice_.label == "a")
+        ledger.adopt("revenue", "a", generation=1, attempt="one", intention=CODE_A, version=12, measured=measured)
+        run = ledger.run("revenue", "a")
+        assert run is not None
+        assert (run.generation, run.attempt, run.rows, run.fingerprint, run.version) == (1, "one", 3, "f", 12)
+
     def test_adopting_never_lowers_a_run(self, ledger: Ledger) -> None:
         ledger.adopt("revenue", "a", generation=3, attempt="x", intention=CODE_A, version=12)
         before = ledger.runs()

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, update
 from twice.core.home import Home
 from twice.core.ports import Clock
 from twice.core.proof import Proof, ProofRecord
-from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord
+from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
 from twice.ledgers import claims, history, proofs, prune, quarantine, transitions
@@ -248,10 +248,13 @@ class Ledger:
         attempt: str | None,
         intention: Intention | None,
         version: int | None,
+        measured: SliceRecord | None = None,
     ) -> None:
-        """Record a publish that the target shows and this ledger has missed. Never moves a run back. When it
-        happened is not known, so `published` stays empty. A second call changes nothing."""
-        self.adopt_all(task, [Adopted(label, generation, attempt, intention, version)])
+        """Record a publish that the target shows and this ledger has missed, or has forgotten: then an attempt of its
+        own has `measured` it. Never moves a run back. When it happened is not known, so `published` stays empty. A
+        second call changes nothing."""
+        rows, fingerprint = (measured.rows, measured.fingerprint) if measured else (None, None)
+        self.adopt_all(task, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
 
     @outliving
     def adopt_all(self, task: str, found: Sequence[Adopted]) -> None:

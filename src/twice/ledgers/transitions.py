@@ -210,8 +210,8 @@ def adopt(connection: Connection, task: str, found: Sequence[Adopted]) -> None:
             "attempt": held.attempt,
             "code_hash": held.intention.code if held.intention else None,
             "inputs_hash": held.intention.inputs if held.intention else None,
-            "rows": None,
-            "fingerprint": None,
+            "rows": held.rows,
+            "fingerprint": held.fingerprint,
             "version": held.version,
             "published": None,
         }

@@ -175,12 +175,24 @@ def _catch_up(
     attempt, version = (note.attempt, note.version) if note else (None, None)
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = shop.ledger.attempt(attempt, task.name) if attempt else None
-    if ours is not None and not never_looked(ours):
+    if ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
         # Written off, its rows deleted as far as anybody knew, and there it is: what it has to say is said.
         record_landed(shop, ours, version, note.changes if note else None)
         return intention
-    forget_effects(shop, task, {label: generation})
-    shop.ledger.adopt(task.name, label, generation=generation, attempt=attempt, intention=intention, version=version)
+    # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
+    published = ours.slices if ours is not None and ours.state is AttemptState.PUBLISHED else ()
+    recorded = next((slice_ for slice_ in published if slice_.label == label), None)
+    if recorded is None:
+        forget_effects(shop, task, {label: generation})
+    shop.ledger.adopt(
+        task.name,
+        label,
+        generation=generation,
+        attempt=attempt,
+        intention=intention,
+        version=version,
+        measured=recorded,
+    )
     return intention
 
 

@@ -197,6 +197,7 @@ class ModelLedger:
         attempt: str | None,
         intention: Intention | None,
         version: int | None,
+        measured: SliceRecord | None = None,
     ) -> None:
         told = None if intention is None else (intention.code, str(intention.inputs))
         self._line.ask("adopt", Run(generation, attempt, told))

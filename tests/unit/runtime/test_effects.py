@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
+from sqlite3 import connect
 from typing import Any
 
 import pytest
@@ -311,6 +313,41 @@ def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_
     assert len(receiver.told) == said
     bench.ledger.close()
     first.close()
+
+
+def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_published(
+    bench: Bench, receiver: Receiver
+) -> None:
+    declared = telling(bench, tell(receiver))
+    for amount in (5, 6):
+        bench.put_orders((1, DAY, 10), (2, DAY, amount))
+        run_task(bench.shop, declared, (declared.scope.slice_of("2026-06-09"),), silent=True)  # type: ignore[union-attr]
+    held = bench.target._tables[REVENUE.name]
+    held.versions = held.versions[:2]
+    assert bench.run(declared).outcome is Outcome.PUBLISHED
+    assert (states(bench), len(receiver.told)) == ([S.SENT], 1)
+
+
+def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again_what_that_attempt_said(
+    bench: Bench, receiver: Receiver
+) -> None:
+    declared, root = telling(bench, tell(receiver)), bench.shop.root
+
+    def back_up(passed: Point | SendPoint) -> None:
+        if passed is Point.AFTER_CLAIM:
+            with closing(connect(root / "ledger.db")) as live, closing(connect(root / "backup.db")) as backup:
+                live.backup(backup)
+
+    with armed(back_up):
+        bench.run(declared)
+    lost, kept = bench.ledger, Ledger.open(f"sqlite:///{root}/backup.db", bench.clock)
+    bench.shop = replace(bench.shop, ledger=kept)
+    later(bench)
+    bench.put_orders((1, DAY, 10), (2, DAY, 6))
+    assert bench.run(declared).outcome is Outcome.PUBLISHED
+    assert (states(bench), len(receiver.told)) == ([S.UNKNOWN], 1)
+    lost.close()
+    kept.close()
 
 
 def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_themselves(
