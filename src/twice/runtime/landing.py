@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from twice.core.interruption import uninterrupted
-from twice.core.ports import Landed, Target
 from twice.core.record import Facts
-from twice.core.task import TableName
 from twice.errors import HOLDS, MAY_HOLD, NotRecorded, OutcomeUnknown, TwiceError
 from twice.ledgers.store import Ledger
 
@@ -84,14 +82,3 @@ class Landing:
                 f"{error.what}, while it was being published", where=self.where, now=MAY_HOLD, fix=_LOOKS_FIRST
             )
         return error
-
-
-def find_landed(target: Target, table: TableName, aims: Mapping[str, int], attempt: str) -> Landed | None:
-    """Ask the table whether the attempt's commit is in it; `aims` are the generations it would have given. Only a
-    commit that has ended may be asked about: None then means never. Raises what stops it from reading."""
-    app, aim = next(iter(aims.items()))
-    note = target.provenance(table, app, aim)
-    if note is None or note.attempt != attempt:
-        return None
-    assert note.version is not None, app
-    return Landed(note.version, note.changes)
