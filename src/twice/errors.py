@@ -43,6 +43,8 @@ from typing import ClassVar
 UNCHANGED = "The table is unchanged."
 HOLDS = "The table holds the new rows."
 MAY_HOLD = "The table may already hold these rows."
+MOVED = "The mark is moved."
+MAY_BE_MOVED = "The mark may already be moved."
 
 
 class TwiceError(Exception):

@@ -562,6 +562,21 @@ class PublishSuite(LedgerSuite):
         assert old is not None
         assert (run.generation, run.attempt, run.version, old.state) == (2, "two", 9, S.PUBLISHED)
 
+    def test_a_reset_is_the_one_publish_that_goes_back(self, ledger: Ledger) -> None:
+        claim(ledger, "one")
+        ledger.publish("one", Facts(version=8), generations={"a": 9})
+        ledger.claim("revenue", ["a"], attempt="back", kind="reset", holder="h", lease=MINUTE)
+        ledger.publish("back", Facts(version=9), generations={"a": 2})
+        run = ledger.run("revenue", "a")
+        assert run is not None
+        assert (run.generation, run.attempt, run.version) == (2, "back", 9)
+        claim(ledger, "two")
+        ledger.publish("two", Facts(version=10), generations={"a": 5})
+        ledger.publish("back", Facts(version=9), generations={"a": 2})
+        run = ledger.run("revenue", "a")
+        assert run is not None
+        assert (run.generation, run.attempt) == (5, "two")
+
     def test_a_late_publish_keeps_the_lease_of_whoever_took_over(self, ledger: Ledger, clock: HandClock) -> None:
         claim(ledger, "one")
         clock.tick(61)

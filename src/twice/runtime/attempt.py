@@ -18,7 +18,7 @@ from twice.core.token import Kind
 from twice.core.write import Plan
 from twice.errors import Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
 from twice.runtime.compute import Computed
-from twice.runtime.landing import Landing
+from twice.runtime.landing import ROWS, Landing, Wording
 from twice.runtime.seen import Seen
 from twice.runtime.settle import Found
 from twice.runtime.workshop import Trace, Workshop
@@ -132,12 +132,12 @@ def giving_back(shop: Workshop, attempt: str) -> Iterator[None]:
 
 
 @contextmanager
-def reported(shop: Workshop, claim: Claim, trace: Trace) -> Iterator[Landing]:
+def reported(shop: Workshop, claim: Claim, trace: Trace, wording: Wording = ROWS) -> Iterator[Landing]:
     """Every failure is told where it happened, with a true sentence about the table, and closes its attempt. What has
     landed is recorded first; where that is not known, or cannot be recorded, the attempt stays open with its slices
     free: only the target can say how it ended, and the next look asks it."""
     where = place(claim.task, claim.labels)
-    landing = Landing(shop.ledger, claim.attempt, where)
+    landing = Landing(where, lambda facts, aims: shop.ledger.publish(claim.attempt, facts, generations=aims), wording)
     try:
         yield landing
     except (Exception, KeyboardInterrupt) as error:

@@ -10,9 +10,9 @@ from twice.core.ports import Landed, Lost, Staged, Target
 from twice.core.record import Facts
 from twice.core.task import TableName
 from twice.core.token import Note
-from twice.errors import MAY_HOLD, OutcomeUnknown
+from twice.errors import OutcomeUnknown
 from twice.runtime.attempt import telling_line
-from twice.runtime.landing import Known, Landing
+from twice.runtime.landing import LOOKS_FIRST, Known, Landing
 
 
 def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
@@ -32,12 +32,14 @@ def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[s
         if behind(error, OutcomeUnknown, BrokenOff) is not None:
             raise
         interrupt = behind(error, KeyboardInterrupt)
-        landed = _asked(target, staged.table, note, interrupt or error)
+        landed = _asked(landing, target, staged.table, note, interrupt or error)
         if landed is None:
             landing.known = Known.NOT_LANDED
             raise
         landed = _counted(landed, staged)
-        notes = () if interrupt else (f"published, and then {type(error).__name__}: {telling_line(error)}",)
+        notes = (
+            () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {telling_line(error)}",)
+        )
         landing.landed(Facts(version=landed.version, changes=landed.changes, notes=notes), aims)
         if interrupt is not None:
             raise
@@ -61,7 +63,7 @@ def find_landed(target: Target, table: TableName, note: Note) -> Landed | None:
     return Landed(found.version, found.changes)
 
 
-def _asked(target: Target, table: TableName, note: Note, error: BaseException) -> Landed | None:
+def _asked(landing: Landing, target: Target, table: TableName, note: Note, error: BaseException) -> Landed | None:
     """Whatever stops us from reading the table, we do not know."""
     try:
         return find_landed(target, table, note)
@@ -69,10 +71,10 @@ def _asked(target: Target, table: TableName, note: Note, error: BaseException) -
         if isinstance(error, KeyboardInterrupt):
             raise error from silent
         raise OutcomeUnknown(
-            f"{type(error).__name__} while it was being published, and the table cannot be read: "
+            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: "
             f"{telling_line(silent)}",
-            now=MAY_HOLD,
-            fix="Run it again: it will look first.",
+            now=landing.wording.may_hold,
+            fix=LOOKS_FIRST,
         ) from error
 
 

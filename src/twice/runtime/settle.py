@@ -49,10 +49,10 @@ def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | Non
     recorded = assign_seen(shop, task, target, labels, published, recorded)
     notes = settle_passed(shop, task, target, labels, published, mine)
     generations = {label: published.generations[app] for app, label in labels.items()}
-    for label, generation in generations.items():
+    for app, label in labels.items():
         held = _generation(recorded.get(label))
-        if held > generation:
-            notes.append(_went_back(shop, task, label, held, generation))
+        if held > generations[label]:
+            notes.append(_went_back(shop, task, target, app, label, held, generations[label]))
     known = shop.ledger.runs_of(task.name, tuple(generations))
     intentions = {
         label: _catch_up(shop, task, target, app, label, generations[label], known.get(label))
@@ -147,8 +147,14 @@ def _generation(run: RunRecord | None) -> int:
     return run.generation if run is not None else 0
 
 
-def _went_back(shop: Workshop, task: Task, label: str, recorded: int, generation: int) -> str:
+def _went_back(shop: Workshop, task: Task, target: Target, app: str, label: str, recorded: int, generation: int) -> str:
+    """Of a mark that was reset, the ledger may have heard late, or not at all."""
     shop.ledger.forget(task.name, label)
+    note = target.provenance(task.target, app, generation) if generation else None
+    if note is not None and note.kind == "reset":
+        return (
+            f"the mark of {label} was reset: the table holds {shown(generation)} where {shown(recorded)} was published"
+        )
     return (
         f"the table holds {shown(generation)} of {label} where {shown(recorded)} was published: "
         "it was recreated, or replaced by an older copy"
