@@ -682,6 +682,19 @@ class AdoptSuite(LedgerSuite):
 
 
 class HistorySuite(LedgerSuite):
+    def test_why_a_generation_was_published_is_known_after_any_number_of_later_attempts(self, ledger: Ledger) -> None:
+        for attempt, aim in (("one", 7), ("two", 9), ("again", 7)):
+            held = claim(ledger, attempt)
+            ledger.fix(held, {"a": 0}, {"a": aim})
+            ledger.publish(attempt, Facts(why=f"of {attempt}"), generations={"a": aim})
+        for attempt in ("lost", "other"):
+            held = claim(ledger, attempt, "a" if attempt == "lost" else "b")
+            ledger.fix(held, {held.labels[0]: 0}, {held.labels[0]: 7})
+            ledger.close_attempt(attempt, S.SUPERSEDED, Facts(why=f"of {attempt}"))
+        assert ledger.why_published("revenue", "a", 7) == ("of again", "of one")
+        assert ledger.why_published("revenue", "a", 8) == ()
+        assert ledger.why_published("revenue", "b", 7) == ()
+
     def test_what_nobody_ever_claimed_is_unknown(self, ledger: Ledger) -> None:
         assert ledger.run("revenue", "a") is None
         assert ledger.attempt("one") is None

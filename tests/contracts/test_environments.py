@@ -141,6 +141,7 @@ READS: dict[str, Callable[[Ledger], Any]] = {
     "overview": lambda ledger: ledger.overview(None, 10).total,
     "failed runs": lambda ledger: ledger.overview(None, 10).failed,
     "quarantined": lambda ledger: ledger.quarantined("revenue"),
+    "why a generation was published": lambda ledger: ledger.why_published("revenue", DAY, 1),
     "frozen bound": lambda ledger: ledger.frozen_aim("revenue", NEXT, 0),
     "inputs": lambda ledger: ledger.inputs("revenue"),
     "proofs": lambda ledger: ledger.proofs(),

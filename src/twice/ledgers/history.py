@@ -63,6 +63,14 @@ def furthest_aim(connection: Connection, owner: Owner, task: str, label: str, la
     return connection.execute(chosen.where(*of_slice, published)).scalar_one_or_none()
 
 
+def why_published(connection: Connection, owner: Owner, task: str, label: str, generation: int) -> tuple[str, ...]:
+    """The reasons kept with the attempts that published this generation of a slice, newest first."""
+    of_slice = (owner.of(slices.c.task, task), slices.c.label == label, slices.c.aim == generation)
+    published = (attempts.c.state == AttemptState.PUBLISHED.value, attempts.c.why.is_not(None))
+    chosen = select(attempts.c.why).join(slices, slices.c.fence == attempts.c.fence).where(*of_slice, *published)
+    return tuple(connection.execute(chosen.order_by(attempts.c.fence.desc())).scalars())
+
+
 def last_version(connection: Connection, owner: Owner, task: str) -> int | None:
     """The newest version of its table that a task has published."""
     chosen = select(func.max(runs.c.version)).where(owner.of(runs.c.task, task))

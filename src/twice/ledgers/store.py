@@ -164,6 +164,13 @@ class Ledger:
             return history.furthest_aim(connection, self._owner, task, label, last)
 
     @outliving
+    def why_published(self, task: str, label: str, generation: int) -> tuple[str, ...]:
+        """The reasons kept with the attempts that published this generation of a slice, newest first: several where
+        the table went back in between."""
+        with self._reading() as connection:
+            return history.why_published(connection, self._owner, task, label, generation)
+
+    @outliving
     def last_version(self, task: str) -> int | None:
         """The newest version of its table that a task has published; None if nobody knows of one."""
         with self._reading() as connection:

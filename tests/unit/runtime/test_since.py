@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
+from sqlite3 import connect
 from typing import Any
 
 import pytest
@@ -422,6 +424,24 @@ def test_a_mark_that_was_counted_from_an_initial_is_where_its_attempt_said(
     assert held > version
     bench.ledger.forget("copy", "since")  # nobody is needed any more to read it
     assert told(bench, copy_task(bench, append_once(), initial="2020-01-01T00:00:00Z")) == "2026-06-09T00:04:00Z"
+
+
+def test_a_counted_mark_is_remembered_however_many_runs_found_nothing_new_since(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, append_once())
+    counted(bench, source, declared, 2)
+    assert run(bench, declared).outcome is Outcome.NOTHING_NEW
+    looked = bench.ledger.attempts("copy")[0].fence
+    more = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more WHERE n < 1000)"
+    with closing(connect(bench.shop.root / "ledger.db")) as ledger:
+        for table in ("twice_attempts", "twice_slices"):
+            names = [row[1] for row in ledger.execute(f"PRAGMA table_info({table})")]
+            values = ", ".join({"fence": "fence + n", "id": "id || n"}.get(name, name) for name in names)
+            ledger.execute(f"{more} INSERT INTO {table} SELECT {values} FROM {table}, more WHERE fence = {looked}")
+        ledger.commit()
+    assert len(bench.ledger.attempts("copy", "since", 2000)) == 1002
+    assert told(bench, declared) == "2026-06-09T00:02:00Z"
+    source.add((3, at(3), 30))
+    assert run(bench, declared).outcome is Outcome.PUBLISHED
 
 
 def test_a_counted_mark_of_which_nobody_remembers_the_initial_is_refused(bench: Bench, source: Source) -> None:
