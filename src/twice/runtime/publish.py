@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from twice.core.failpoints import Point, hit
@@ -9,7 +10,7 @@ from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.since import told
-from twice.core.token import Note
+from twice.core.token import Kind, Note
 from twice.core.write import Changes
 from twice.errors import Superseded
 from twice.runtime.attempt import Attempt, Ready, ended, telling_line
@@ -18,6 +19,12 @@ from twice.runtime.commit import commit
 from twice.runtime.effects import to_say
 from twice.runtime.lease import Heartbeat
 from twice.runtime.settle import look
+
+_WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
+    "reset": ("the mark was reset meanwhile", "Run it again: it goes on from where the mark is now."),
+    "takeover": ("the table was taken over meanwhile", "Run it again: it looks first whose the table is."),
+}
+"""Commits of tokens alone: what a run that lost to one says, and what is to be done."""
 
 
 def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lost:
@@ -101,7 +108,8 @@ def _outcome(attempt: Attempt, ready: Ready, changes: Changes | None) -> Outcome
 
 
 def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:
-    """Read who won. The same intention is as good as ours; another one is told."""
+    """Read who won. The same intention is as good as ours; another one is told. Who moved the tokens and wrote no row
+    has published nothing in our place."""
     attempt.discard()
     published = end.published
     notes = [
@@ -109,13 +117,22 @@ def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:
     ]
     won_by = ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"
     look(attempt.shop, attempt.task, attempt.plan, attempt.target, attempt.id)
-    facts = Facts(notes=(*attempt.notes, f"{won_by} published first"), seconds=attempt.trace.seconds)
+    without_rows = next((note for note in notes if note is not None and note.kind in _WITHOUT_ROWS), None)
+    how_lost = f"{won_by} published first" if without_rows is None else _WITHOUT_ROWS[without_rows.kind][0]
+    facts = Facts(notes=(*attempt.notes, how_lost), seconds=attempt.trace.seconds)
     attempt.shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED, facts)
+    if without_rows is not None:
+        raise Superseded(
+            f"{how_lost} (attempt {without_rows.attempt[:8]})",
+            where=attempt.where,
+            now="None of this run's rows are in the table.",
+            fix=_WITHOUT_ROWS[without_rows.kind][1],
+        )
     slices = tuple(SliceResult(label, published.generations[app]) for label, app in attempt.apps.items())
     theirs = [note.intentions.get(app) if note else None for note, app in zip(notes, attempt.plan.app_ids, strict=True)]
     known = [intention for intention in theirs if intention is not None]
     if len(known) < len(theirs):
-        return ended(attempt, Outcome.UNKNOWN, slices, f"{won_by} published first", published.version)
+        return ended(attempt, Outcome.UNKNOWN, slices, how_lost, published.version)
     ours = ready.computed.intentions.values()
     if all(mine.same_as(intention) for mine, intention in zip(ours, known, strict=True)):
         return ended(attempt, Outcome.ALREADY, slices, f"published by {won_by}", published.version)

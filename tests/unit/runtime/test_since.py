@@ -21,7 +21,7 @@ from twice.core.slice import WHOLE
 from twice.core.task import Strategy, TableName, Task
 from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
-from twice.errors import DeclarationError, UsageError
+from twice.errors import DeclarationError, Superseded, UsageError
 from twice.ledgers.store import Ledger
 from twice.runtime.mark import Reset, reset_mark, show_mark
 from twice.runtime.rebuild import rebuild
@@ -242,6 +242,35 @@ def test_two_runs_at_once_move_the_mark_once(bench: Bench, source: Source) -> No
         outer = run(bench, declared)
     assert (inner[0].outcome, outer.outcome) == (Outcome.PUBLISHED, Outcome.ALREADY)
     assert copied(bench) == [(1, at(1), 10)]
+
+
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+def test_a_run_that_loses_to_a_reset_is_superseded_and_the_next_one_goes_on_from_the_mark(
+    bench: Bench, source: Source, write: Strategy
+) -> None:
+    declared = copy_task(bench, write)
+    run(bench, declared)
+    before = copied(bench)
+    source.add((3, at(3), 30))
+    resets: list[Any] = []
+
+    def intrude(point: Any) -> None:
+        if point is Point.PUBLISHING and not resets:
+            bench.clock.ahead += timedelta(hours=1)  # the run's lease has run out
+            resets.append(None)
+            reset_mark(bench.shop, declared, Reset("2026-06-09T00:01:00Z", "ada", "why"))
+
+    with armed(intrude), pytest.raises(Superseded) as lost:
+        run(bench, declared)
+    reset, tried = bench.ledger.attempts("copy")[:2]
+    assert str(lost.value) == (
+        f"copy[since]: the mark was reset meanwhile (attempt {reset.id[:8]}). "
+        "None of this run's rows are in the table. Run it again: it goes on from where the mark is now."
+    )
+    assert (tried.state, tried.notes) == (AttemptState.SUPERSEDED, ("the mark was reset meanwhile",))
+    assert copied(bench) == before
+    assert told(bench, declared) == "2026-06-09T00:01:00Z"
+    assert run(bench, declared).mark == "2026-06-09T00:03:00Z"
 
 
 def test_a_reset_mark_reads_the_rows_again_and_the_key_makes_that_harmless(bench: Bench, source: Source) -> None:

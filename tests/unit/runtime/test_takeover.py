@@ -15,7 +15,7 @@ from twice.core.project import assemble
 from twice.core.run import AttemptState, Outcome
 from twice.core.slice import Slice
 from twice.core.task import Strategy, TableName, Task
-from twice.errors import DeclarationError, OutcomeUnknown, TableTaken, UsageError
+from twice.errors import DeclarationError, OutcomeUnknown, Superseded, TableTaken, UsageError
 from twice.runtime.forecast import forecast
 from twice.runtime.mark import Reset, reset_mark
 from twice.runtime.run_task import run_task
@@ -23,7 +23,7 @@ from twice.runtime.standing import standings
 from twice.runtime.takeover import Takeover, take_over
 from twice.targets.memory import Rows
 
-from .conftest import Bench
+from .conftest import DAY, Bench
 
 COPY = TableName("shop.copy")
 EVERY: list[Strategy] = [replace_rows(), merge("order_id", newest_by="amount"), insert_new("order_id"), append_once()]
@@ -205,6 +205,27 @@ def test_who_lost_a_table_is_refused_until_it_takes_it_back_and_then_computes_ag
     assert run(bench, old) is Outcome.ALREADY
     with pytest.raises(TableTaken):
         run(bench, new)
+
+
+def test_a_run_that_loses_to_a_takeover_is_superseded_since_nobody_published_its_rows(bench: Bench) -> None:
+    old, new = copying("old", replace_rows()), copying("new", replace_rows())
+    run(bench, new)
+    bench.put_orders((1, DAY, 10), (2, DAY, 6))
+    taken: list[object] = []
+
+    def taken_and_taken_back(point: object) -> None:
+        if point is Point.PUBLISHING and not taken:
+            taken.append(take_over(bench.shop, old, WHO))
+            run(bench, old)
+            taken.append(take_over(bench.shop, new, WHO))
+
+    with armed(taken_and_taken_back), pytest.raises(Superseded) as lost:
+        run(bench, new)
+    assert str(lost.value).startswith("new[2026-06-09]: the table was taken over meanwhile (attempt ")
+    assert str(lost.value).endswith(
+        "None of this run's rows are in the table. Run it again: it looks first whose the table is."
+    )
+    assert run(bench, new) is Outcome.PUBLISHED
 
 
 def test_a_takeover_of_a_table_that_nobody_else_wrote_changes_nothing(bench: Bench) -> None:
