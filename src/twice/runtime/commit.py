@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from twice.core.interruption import BrokenOff, behind
+from twice.core.interruption import BrokenOff, behind, being_handled
 from twice.core.ports import Landed, Lost, Staged, Target
 from twice.core.record import Facts
 from twice.core.task import TableName
@@ -26,12 +26,13 @@ def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[s
     aims = {
         slice_.label: note.generations[app] for app, slice_ in zip(staged.plan.app_ids, staged.plan.slices, strict=True)
     }
+    before = being_handled()
     try:
         end = target.commit(staged, expected, note)
     except (Exception, KeyboardInterrupt) as error:
-        if behind(error, OutcomeUnknown, BrokenOff) is not None:
+        if behind(error, OutcomeUnknown, BrokenOff, before=before) is not None:
             raise
-        interrupt = behind(error, KeyboardInterrupt)
+        interrupt = behind(error, KeyboardInterrupt, before=before)
         landed = _asked(landing, target, staged.table, note, interrupt or error)
         if landed is None:
             landing.known = Known.NOT_LANDED

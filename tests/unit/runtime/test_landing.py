@@ -197,6 +197,28 @@ def test_an_interrupt_stays_one_if_what_is_let_go_on_the_way_out_fails_in_its_tu
     assert [attempt.state for attempt in bench.ledger.open_attempts()] == open_
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, BrokenOff, OutcomeUnknown])
+@pytest.mark.parametrize("point", [Point.IN_STAGE, Point.BEFORE_COMMIT])
+def test_what_the_caller_is_handling_is_not_taken_for_what_ended_the_run(
+    bench: Bench, declared: Task, kind: type[BaseException], point: Point
+) -> None:
+    before = kind("of something else")
+
+    def call_while_handling() -> RunResult:
+        try:
+            raise before
+        except (KeyboardInterrupt, OutcomeUnknown):
+            return bench.run(declared)
+
+    end = end_at(point, Ending.ERROR, call_while_handling)
+    assert type(end) is RunError, repr(end)
+    assert end.__cause__ is not None
+    assert end.__cause__.__context__ is before
+    assert str(end).startswith("revenue[2026-06-09]: ValueError: a disk hiccup. The table is unchanged.")
+    assert [attempt.state for attempt in bench.ledger.attempts("revenue")] == [AttemptState.FAILED]
+    assert not bench.ledger.undiscarded(), "nobody is writing for it any more"
+
+
 class TestGivenUpTooEarly:
     """Python died, its JVM lives on and lands after `recover` has given the attempt up."""
 
