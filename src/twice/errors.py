@@ -22,7 +22,7 @@
         ├── AuditFailed             staged rows did not pass; nobody saw them
         ├── StageMismatch           what was staged is not what was computed
         │   └── StageLost           staged rows are gone before they were published
-        ├── Superseded              another attempt published first, with another intention
+        ├── Superseded              another attempt landed first, with another intention or without rows
         ├── LeaseLost               this attempt was too slow and lets go before publishing
         ├── Quarantined             every retry failed: it waits for a person (twice retry)  exit 5
         └── OutcomeUnknown          the commit's reply was lost and the target cannot be read
@@ -43,6 +43,8 @@ from typing import ClassVar
 UNCHANGED = "The table is unchanged."
 HOLDS = "The table holds the new rows."
 MAY_HOLD = "The table may already hold these rows."
+MOVED = "The mark is moved."
+MAY_BE_MOVED = "The mark may already be moved."
 
 
 class TwiceError(Exception):

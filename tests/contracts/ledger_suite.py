@@ -562,6 +562,21 @@ class PublishSuite(LedgerSuite):
         assert old is not None
         assert (run.generation, run.attempt, run.version, old.state) == (2, "two", 9, S.PUBLISHED)
 
+    def test_a_reset_is_the_one_publish_that_goes_back(self, ledger: Ledger) -> None:
+        claim(ledger, "one")
+        ledger.publish("one", Facts(version=8), generations={"a": 9})
+        ledger.claim("revenue", ["a"], attempt="back", kind="reset", holder="h", lease=MINUTE)
+        ledger.publish("back", Facts(version=9), generations={"a": 2})
+        run = ledger.run("revenue", "a")
+        assert run is not None
+        assert (run.generation, run.attempt, run.version) == (2, "back", 9)
+        claim(ledger, "two")
+        ledger.publish("two", Facts(version=10), generations={"a": 5})
+        ledger.publish("back", Facts(version=9), generations={"a": 2})
+        run = ledger.run("revenue", "a")
+        assert run is not None
+        assert (run.generation, run.attempt) == (5, "two")
+
     def test_a_late_publish_keeps_the_lease_of_whoever_took_over(self, ledger: Ledger, clock: HandClock) -> None:
         claim(ledger, "one")
         clock.tick(61)
@@ -597,6 +612,16 @@ class AdoptSuite(LedgerSuite):
         assert run is not None
         assert (run.generation, run.attempt, run.intention, run.version) == (3, "lost", CODE_A, 12)
         assert (run.rows, run.fingerprint, run.published, run.last_attempt, run.last_state) == (None,) * 5
+
+    def test_what_an_attempt_measured_comes_with_the_publish_that_was_forgotten(self, ledger: Ledger) -> None:
+        claim(ledger, "one", "a", "b")
+        ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
+        ledger.forget("revenue", "a")
+        measured = next(slice_ for slice_ in ledger.attempts("revenue")[0].slices if slice_.label == "a")
+        ledger.adopt("revenue", "a", generation=1, attempt="one", intention=CODE_A, version=12, measured=measured)
+        run = ledger.run("revenue", "a")
+        assert run is not None
+        assert (run.generation, run.attempt, run.rows, run.fingerprint, run.version) == (1, "one", 3, "f", 12)
 
     def test_adopting_never_lowers_a_run(self, ledger: Ledger) -> None:
         ledger.adopt("revenue", "a", generation=3, attempt="x", intention=CODE_A, version=12)
@@ -657,6 +682,19 @@ class AdoptSuite(LedgerSuite):
 
 
 class HistorySuite(LedgerSuite):
+    def test_why_a_generation_was_published_is_known_after_any_number_of_later_attempts(self, ledger: Ledger) -> None:
+        for attempt, aim in (("one", 7), ("two", 9), ("again", 7)):
+            held = claim(ledger, attempt)
+            ledger.fix(held, {"a": 0}, {"a": aim})
+            ledger.publish(attempt, Facts(why=f"of {attempt}"), generations={"a": aim})
+        for attempt in ("lost", "other"):
+            held = claim(ledger, attempt, "a" if attempt == "lost" else "b")
+            ledger.fix(held, {held.labels[0]: 0}, {held.labels[0]: 7})
+            ledger.close_attempt(attempt, S.SUPERSEDED, Facts(why=f"of {attempt}"))
+        assert ledger.why_published("revenue", "a", 7) == ("of again", "of one")
+        assert ledger.why_published("revenue", "a", 8) == ()
+        assert ledger.why_published("revenue", "b", 7) == ()
+
     def test_what_nobody_ever_claimed_is_unknown(self, ledger: Ledger) -> None:
         assert ledger.run("revenue", "a") is None
         assert ledger.attempt("one") is None

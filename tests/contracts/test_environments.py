@@ -129,6 +129,7 @@ PLAN = BackfillPlan(
 )
 READS: dict[str, Callable[[Ledger], Any]] = {
     "attempt": lambda ledger: ledger.attempt("a"),
+    "attempt of a task": lambda ledger: ledger.attempt("a", "revenue"),
     "attempts": lambda ledger: ledger.attempts("revenue"),
     "attempts of a slice": lambda ledger: ledger.attempts("revenue", DAY),
     "open attempts": lambda ledger: ledger.open_attempts(),
@@ -140,6 +141,7 @@ READS: dict[str, Callable[[Ledger], Any]] = {
     "overview": lambda ledger: ledger.overview(None, 10).total,
     "failed runs": lambda ledger: ledger.overview(None, 10).failed,
     "quarantined": lambda ledger: ledger.quarantined("revenue"),
+    "why a generation was published": lambda ledger: ledger.why_published("revenue", DAY, 1),
     "frozen bound": lambda ledger: ledger.frozen_aim("revenue", NEXT, 0),
     "inputs": lambda ledger: ledger.inputs("revenue"),
     "proofs": lambda ledger: ledger.proofs(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,13 +21,23 @@ class BrokenOff(KeyboardInterrupt):
     """A second signal broke into what the first one had to wait for: nobody knows how that ended."""
 
 
-def behind(error: BaseException, *kinds: type[BaseException]) -> BaseException | None:
+def being_handled() -> BaseException | None:
+    """The error that somebody up the stack is handling right now. Python hangs it behind every error from here on."""
+    return sys.exc_info()[1]
+
+
+def behind(
+    error: BaseException, *kinds: type[BaseException], before: BaseException | None = None
+) -> BaseException | None:
     """What really happened, if it is one of these: what is let go on the way out may fail in its turn, and then its
-    error is the one that arrives."""
-    found: BaseException | None = error
+    error is the one that arrives. `before` is what was being handled when it began: that, and what lies behind it, is
+    the caller's own."""
+    found = error
     for _ in range(_DEPTH):
-        if found is None or isinstance(found, kinds):
+        if isinstance(found, kinds):
             return found
+        if found.__context__ is None or found.__context__ is before:
+            return None
         found = found.__context__
     return None
 

@@ -105,13 +105,16 @@ class AttemptRecord:
 
 @dataclass(frozen=True)
 class Adopted:
-    """A publish that a target shows, and that a ledger which missed it is told of."""
+    """A publish that a target shows, and that a ledger which missed it is told of. `rows` and `fingerprint` are known
+    where an attempt of that ledger made it."""
 
     label: str
     generation: int
     attempt: str | None = None
     intention: Intention | None = None
     version: int | None = None
+    rows: int | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)

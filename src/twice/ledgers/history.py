@@ -26,8 +26,9 @@ Chosen = Select[int]
 _VALUES = 500
 
 
-def named(owner: Owner, attempt: str) -> Chosen:
-    return select(attempts.c.fence).where(attempts.c.id == attempt, owner.of_any_table(attempts.c.task))
+def named(owner: Owner, attempt: str, task: str | None = None) -> Chosen:
+    mine = owner.of_any_table(attempts.c.task) if task is None else owner.of(attempts.c.task, task)
+    return select(attempts.c.fence).where(attempts.c.id == attempt, mine)
 
 
 def still_open(owner: Owner, task: str | None) -> Chosen:
@@ -60,6 +61,14 @@ def furthest_aim(connection: Connection, owner: Owner, task: str, label: str, la
     published = attempts.c.state == AttemptState.PUBLISHED.value
     chosen = select(func.max(slices.c.aim)).join(attempts, attempts.c.fence == slices.c.fence)
     return connection.execute(chosen.where(*of_slice, published)).scalar_one_or_none()
+
+
+def why_published(connection: Connection, owner: Owner, task: str, label: str, generation: int) -> tuple[str, ...]:
+    """The reasons kept with the attempts that published this generation of a slice, newest first."""
+    of_slice = (owner.of(slices.c.task, task), slices.c.label == label, slices.c.aim == generation)
+    published = (attempts.c.state == AttemptState.PUBLISHED.value, attempts.c.why.is_not(None))
+    chosen = select(attempts.c.why).join(slices, slices.c.fence == attempts.c.fence).where(*of_slice, *published)
+    return tuple(connection.execute(chosen.order_by(attempts.c.fence.desc())).scalars())
 
 
 def last_version(connection: Connection, owner: Owner, task: str) -> int | None:

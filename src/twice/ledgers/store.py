@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, update
 from twice.core.home import Home
 from twice.core.ports import Clock
 from twice.core.proof import Proof, ProofRecord
-from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord
+from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
 from twice.ledgers import claims, history, proofs, prune, quarantine, transitions
@@ -164,6 +164,13 @@ class Ledger:
             return history.furthest_aim(connection, self._owner, task, label, last)
 
     @outliving
+    def why_published(self, task: str, label: str, generation: int) -> tuple[str, ...]:
+        """The reasons kept with the attempts that published this generation of a slice, newest first: several where
+        the table went back in between."""
+        with self._reading() as connection:
+            return history.why_published(connection, self._owner, task, label, generation)
+
+    @outliving
     def last_version(self, task: str) -> int | None:
         """The newest version of its table that a task has published; None if nobody knows of one."""
         with self._reading() as connection:
@@ -248,10 +255,13 @@ class Ledger:
         attempt: str | None,
         intention: Intention | None,
         version: int | None,
+        measured: SliceRecord | None = None,
     ) -> None:
-        """Record a publish that the target shows and this ledger has missed. Never moves a run back. When it
-        happened is not known, so `published` stays empty. A second call changes nothing."""
-        self.adopt_all(task, [Adopted(label, generation, attempt, intention, version)])
+        """Record a publish that the target shows and this ledger has missed, or has forgotten: then an attempt of its
+        own has `measured` it. Never moves a run back. When it happened is not known, so `published` stays empty. A
+        second call changes nothing."""
+        rows, fingerprint = (measured.rows, measured.fingerprint) if measured else (None, None)
+        self.adopt_all(task, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
 
     @outliving
     def adopt_all(self, task: str, found: Sequence[Adopted]) -> None:
@@ -291,9 +301,10 @@ class Ledger:
             rename(connection, self._owner, old, new)
 
     @outliving
-    def attempt(self, attempt: str) -> AttemptRecord | None:
+    def attempt(self, attempt: str, task: str | None = None) -> AttemptRecord | None:
+        """With `task`, only if it is that task's, at the table it writes now."""
         with self._reading() as connection:
-            return next(iter(history.read_attempts(connection, history.named(self._owner, attempt))), None)
+            return next(iter(history.read_attempts(connection, history.named(self._owner, attempt, task))), None)
 
     @outliving
     def attempts(self, task: str, label: str | None = None, limit: int = 50) -> tuple[AttemptRecord, ...]:

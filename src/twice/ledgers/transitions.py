@@ -146,6 +146,9 @@ def publish(connection: Connection, fence: int, facts: Facts, generations: Mappi
     attempt = connection.execute(select(attempts).where(attempts.c.fence == fence)).one()
     learnt = connection.execute(select(slices).where(slices.c.fence == fence)).all()
     _refuse_unknown(attempt.id, set(generations) - {row.label for row in learnt})
+    if attempt.kind == "reset":  # the one publish that may go back
+        for label in sorted(generations):
+            forget(connection, attempt.task, label)
     move_forward(
         connection,
         [_run_of(attempt, row, generations[row.label], now) for row in learnt if row.label in generations],
@@ -210,8 +213,8 @@ def adopt(connection: Connection, task: str, found: Sequence[Adopted]) -> None:
             "attempt": held.attempt,
             "code_hash": held.intention.code if held.intention else None,
             "inputs_hash": held.intention.inputs if held.intention else None,
-            "rows": None,
-            "fingerprint": None,
+            "rows": held.rows,
+            "fingerprint": held.fingerprint,
             "version": held.version,
             "published": None,
         }
@@ -231,7 +234,7 @@ def record_runs(connection: Connection, fences: Sequence[int]) -> None:
 
 
 def forget(connection: Connection, task: str, label: str) -> None:
-    """The one way back: nothing is known to be published. Who tried it last stays known."""
+    """The way back: nothing is known to be published. Who tried it last stays known."""
     connection.execute(
         update(runs)
         .where(runs.c.task == task, runs.c.label == label)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twice.core.audit import AuditResult
-from twice.core.interruption import behind, exit_code_of
+from twice.core.interruption import behind, being_handled, exit_code_of
 from twice.core.ports import Measured, Staged, Target
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
@@ -18,7 +18,7 @@ from twice.core.token import Kind
 from twice.core.write import Plan
 from twice.errors import Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
 from twice.runtime.compute import Computed
-from twice.runtime.landing import Landing
+from twice.runtime.landing import ROWS, Landing, Wording
 from twice.runtime.seen import Seen
 from twice.runtime.settle import Found
 from twice.runtime.workshop import Trace, Workshop
@@ -111,12 +111,12 @@ def ended(
 @contextmanager
 def discarding(attempt: Attempt) -> Iterator[None]:
     """An attempt that fails deletes its own staged rows; not if they may have landed."""
+    before = being_handled()
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        attempt.discard(
-            complete=behind(error, KeyboardInterrupt) is None
-        )  # tasks that were told to stop may still write a file
+        # Tasks that were told to stop may still write a file.
+        attempt.discard(complete=behind(error, KeyboardInterrupt, before=before) is None)
         raise
 
 
@@ -132,16 +132,17 @@ def giving_back(shop: Workshop, attempt: str) -> Iterator[None]:
 
 
 @contextmanager
-def reported(shop: Workshop, claim: Claim, trace: Trace) -> Iterator[Landing]:
+def reported(shop: Workshop, claim: Claim, trace: Trace, wording: Wording = ROWS) -> Iterator[Landing]:
     """Every failure is told where it happened, with a true sentence about the table, and closes its attempt. What has
     landed is recorded first; where that is not known, or cannot be recorded, the attempt stays open with its slices
     free: only the target can say how it ended, and the next look asks it."""
     where = place(claim.task, claim.labels)
-    landing = Landing(shop.ledger, claim.attempt, where)
+    landing = Landing(where, lambda facts, aims: shop.ledger.publish(claim.attempt, facts, generations=aims), wording)
+    before = being_handled()
     try:
         yield landing
     except (Exception, KeyboardInterrupt) as error:
-        interrupt = behind(error, KeyboardInterrupt)
+        interrupt = behind(error, KeyboardInterrupt, before=before)
         landing.settle()
         told = landing.judged(_told(interrupt or error, where))
         if isinstance(told, OutcomeUnknown):

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from twice.core.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
-from twice.core.run import AttemptState
 from twice.core.since import CursorValue, Since, told, type_of
 from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
 from twice.ledgers.store import Ledger
-
-_REMEMBERED = 1000
-"""So many attempts are asked for the mark they moved to."""
 
 
 def kept_mark(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorValue | None:
@@ -42,9 +38,9 @@ def reads_again(ledger: Ledger, task: Task, scope: Since, version: int) -> bool:
 
 def _counted(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorValue:
     """By the attempt that wrote it: the ledger kept which mark it moved to. `initial` may be another one since."""
-    for attempt in ledger.attempts(task.name, scope.only.label, _REMEMBERED):
-        mark = mark_in(attempt.why) if attempt.state is AttemptState.PUBLISHED else None
-        if mark is None or all(slice_.aim != version for slice_ in attempt.slices):
+    for why in ledger.why_published(task.name, scope.only.label, version):
+        mark = mark_in(why)
+        if mark is None:
             continue
         if type_of(mark) != scope.type:
             raise _other_kind(task, scope, type_of(mark))

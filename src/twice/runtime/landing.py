@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 
 from twice.core.interruption import uninterrupted
-from twice.core.ports import Landed, Target
 from twice.core.record import Facts
-from twice.core.task import TableName
 from twice.errors import HOLDS, MAY_HOLD, NotRecorded, OutcomeUnknown, TwiceError
-from twice.ledgers.store import Ledger
 
-_LOOKS_FIRST = "Run it again: it will look first."
+LOOKS_FIRST = "Run it again: it will look first."
 
 
 class Known(Enum):
@@ -25,14 +22,29 @@ class Known(Enum):
     RECORDED = "it is in the table, and the ledger knows"
 
 
+@dataclass(frozen=True)
+class Wording:
+    """What a commit does, in the words of a message: by default it publishes rows."""
+
+    landed: str = "published"
+    done: str = "the rows are published"
+    doing: str = "it was being published"
+    holds: str = HOLDS
+    may_hold: str = MAY_HOLD
+    next_look: str = "It then records the publish and sends what is to be said of it."
+
+
+ROWS = Wording()
+
+
 @dataclass
 class Landing:
     """Moves forward only. Whatever ends the attempt, `known` says what may be said of the table, and whether the
-    attempt's staged rows and prepared effects may be given up."""
+    attempt's staged rows and prepared effects may be given up. `write` tells the ledger what landed."""
 
-    ledger: Ledger
-    attempt: str
     where: str
+    write: Callable[[Facts, Mapping[str, int]], None]
+    wording: Wording = ROWS
     known: Known = Known.NOT_SENT
     facts: Facts = field(default_factory=Facts)
     generations: Mapping[str, int] = field(default_factory=dict)
@@ -52,7 +64,7 @@ class Landing:
         up. A second call changes nothing."""
         try:
             with uninterrupted():
-                self.ledger.publish(self.attempt, self.facts, generations=self.generations)
+                self.write(self.facts, self.generations)
                 self.known = Known.RECORDED
         except Exception as error:
             self.unrecorded = error
@@ -68,30 +80,22 @@ class Landing:
     def judged(self, error: TwiceError) -> TwiceError:
         """The error with a true sentence about the table. One that leaves the attempt open is an OutcomeUnknown."""
         if self.known is Known.RECORDED:
-            error.now = HOLDS
+            error.now = self.wording.holds
             return error
         if self.known is Known.LANDED:
             why = self.unrecorded
             said = why.what if isinstance(why, TwiceError) else f"{type(why).__name__}: {why}" if why else error.what
             return NotRecorded(
-                f"the rows are published, but the ledger could not be told: {said}",
+                f"{self.wording.done}, but the ledger could not be told: {said}",
                 where=self.where,
-                now=HOLDS,
-                fix=f"{_LOOKS_FIRST} It then records the publish and sends what is to be said of it.",
+                now=self.wording.holds,
+                fix=f"{LOOKS_FIRST} {self.wording.next_look}",
             )
         if self.known is Known.UNKNOWN and not isinstance(error, OutcomeUnknown):
             return OutcomeUnknown(
-                f"{error.what}, while it was being published", where=self.where, now=MAY_HOLD, fix=_LOOKS_FIRST
+                f"{error.what}, while {self.wording.doing}",
+                where=self.where,
+                now=self.wording.may_hold,
+                fix=LOOKS_FIRST,
             )
         return error
-
-
-def find_landed(target: Target, table: TableName, aims: Mapping[str, int], attempt: str) -> Landed | None:
-    """Ask the table whether the attempt's commit is in it; `aims` are the generations it would have given. Only a
-    commit that has ended may be asked about: None then means never. Raises what stops it from reading."""
-    app, aim = next(iter(aims.items()))
-    note = target.provenance(table, app, aim)
-    if note is None or note.attempt != attempt:
-        return None
-    assert note.version is not None, app
-    return Landed(note.version, note.changes)

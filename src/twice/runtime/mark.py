@@ -7,20 +7,31 @@ from dataclasses import dataclass, replace
 
 from twice.core.failpoints import Point, hit
 from twice.core.mark import mark_of, version_of
-from twice.core.ports import Lost, Target
-from twice.core.record import Claim, Facts
+from twice.core.ports import Lost
+from twice.core.record import Facts
 from twice.core.run import AttemptState
 from twice.core.since import Since, told
 from twice.core.task import Task
 from twice.core.token import Note
-from twice.core.write import AppendRows, Plan
-from twice.errors import DeclarationError, Superseded, UsageError
-from twice.runtime.attempt import reported
+from twice.core.write import AppendRows
+from twice.errors import MAY_BE_MOVED, MOVED, DeclarationError, Superseded, UsageError
+from twice.runtime.attempt import giving_back, reported
+from twice.runtime.commit import commit
 from twice.runtime.kept_mark import kept_mark
+from twice.runtime.landing import Wording
 from twice.runtime.lease import beating, claim_slices
 from twice.runtime.plan import make_plan
-from twice.runtime.settle import Found, look
+from twice.runtime.settle import look
 from twice.runtime.workshop import Trace, Workshop
+
+_WORDING = Wording(
+    landed="moved",
+    done="the mark is moved",
+    doing="the mark was being moved",
+    holds=MOVED,
+    may_hold=MAY_BE_MOVED,
+    next_look="It then records the reset.",
+)
 
 
 @dataclass(frozen=True)
@@ -61,15 +72,18 @@ def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
     """The mark before and after. Rows from the new mark on are read by the next run; no row is touched here.
 
     It is a commit of the token alone, by compare-and-swap like any publish: a run that is under way when it lands
-    loses. Dying in here has moved the mark or not; the next look records which.
+    loses. However it ends, what is said of the mark is true. Dying in here has moved the mark or not; the next look
+    records which.
     """
     scope = incremental(task)
     aim = version_of(scope.start if reset.to is None else scope.parse(reset.to))
     plan = make_plan(shop.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
-    claim = claim_slices(shop, task, plan, "reset", uuid.uuid4().hex, None)
+    attempt = uuid.uuid4().hex
+    with giving_back(shop, attempt):
+        claim = claim_slices(shop, task, plan, "reset", attempt, None)
     trace = Trace(shop.clock)
-    with beating(shop, claim) as heartbeat, reported(shop, claim, trace):
+    with reported(shop, claim, trace, _WORDING) as landing, beating(shop, claim) as heartbeat:
         target = shop.target_of(task.target, shop.engine.fresh())
         found = look(shop, task, plan, target, claim.attempt)
         before = _mark(shop, task, scope, found.generations[scope.only.label], found.version)
@@ -78,8 +92,19 @@ def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
             shop.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is there already"))
             return before, before
         heartbeat.check(f"{task.name}[{scope.only.label}]")
-        version = _move(shop, task, target, plan, claim, found, aim, _story(before, aim, reset))
-    return before, _mark(shop, task, scope, aim, version)
+        shop.ledger.fix(claim, found.generations, {scope.only.label: aim})
+        staged = target.stage(task.target, None, plan, claim.attempt)
+        story = _story(before, aim, reset)
+        intent = Facts(why=story, notes=(story,))
+        shop.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
+        hit(Point.PUBLISHING)
+        (app,) = plan.app_ids
+        end = commit(landing, target, staged, {app: before.version}, Note(claim.attempt, "reset", {app: aim}))
+        if isinstance(end, Lost):
+            raise _overtaken(task)
+        hit(Point.AFTER_PUBLISH)
+        landing.record()
+    return before, _mark(shop, task, scope, aim, end.version)
 
 
 def incremental(task: Task) -> Since:
@@ -92,28 +117,12 @@ def incremental(task: Task) -> Since:
     return task.scope
 
 
-def _move(
-    shop: Workshop, task: Task, target: Target, plan: Plan, claim: Claim, found: Found, aim: int, story: str
-) -> int:
-    """Dying before the commit moves nothing; after it, the mark is moved and the ledger behind."""
-    label, app = plan.slices[0].label, plan.app_ids[0]
-    ledger = shop.ledger
-    ledger.fix(claim, found.generations, {label: aim})
-    staged = target.stage(task.target, None, plan, claim.attempt)
-    ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, Facts(why=story, notes=(story,)))
-    hit(Point.PUBLISHING)
-    end = target.commit(staged, {app: found.generations[label]}, Note(claim.attempt, "reset", {app: aim}))
-    if isinstance(end, Lost):
-        raise Superseded(
-            "a run moved the mark meanwhile",
-            now="The mark is where that run put it.",
-            fix=f"Look with twice mark show {task.name}, then reset again.",
-        )
-    hit(Point.AFTER_PUBLISH)
-    # The one way back in the ledger too; a crash right after it is made good by the next look.
-    ledger.forget(task.name, label)
-    ledger.publish(claim.attempt, Facts(version=end.version), generations={label: aim})
-    return end.version
+def _overtaken(task: Task) -> Superseded:
+    return Superseded(
+        "a run moved the mark meanwhile",
+        now="The mark is where that run put it.",
+        fix=f"Look with twice mark show {task.name}, then reset again.",
+    )
 
 
 def _check_movable(task: Task, mark: Mark) -> None:

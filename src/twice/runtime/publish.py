@@ -6,20 +6,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from twice.core.failpoints import Point, hit
-from twice.core.interruption import BrokenOff, behind
 from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.since import told
-from twice.core.token import Note
+from twice.core.token import Kind, Note
 from twice.core.write import Changes
-from twice.errors import MAY_HOLD, OutcomeUnknown, Superseded
+from twice.errors import Superseded
 from twice.runtime.attempt import Attempt, Ready, ended, telling_line
 from twice.runtime.collect import collect_passed
+from twice.runtime.commit import commit
 from twice.runtime.effects import to_say
-from twice.runtime.landing import Known, find_landed
 from twice.runtime.lease import Heartbeat
 from twice.runtime.settle import look
+
+_WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
+    "reset": ("the mark was reset meanwhile", "Run it again: it goes on from where the mark is now."),
+    "takeover": ("the table was taken over meanwhile", "Run it again: it looks first whose the table is."),
+}
+"""Commits of tokens alone: what a run that lost to one says, and what is to be done."""
 
 
 def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lost:
@@ -39,38 +44,9 @@ def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lo
         {attempt.apps[label]: aim for label, aim in ready.found.aims.items()},
         {attempt.apps[label]: intention for label, intention in ready.computed.intentions.items()},
     )
-    end = _commit(attempt, ready, expected, note)
-    if isinstance(end, Landed):
-        changes = None if end.changes is None else replace(end.changes, deduplicated=ready.staged.deduplicated)
-        end = replace(end, changes=changes)
-        facts = Facts(version=end.version, changes=changes)
-        attempt.landing.landed(facts, ready.found.aims)
-    else:
-        attempt.landing.known = Known.NOT_LANDED
+    end = commit(attempt.landing, attempt.target, ready.staged, expected, note)
+    attempt.notes.extend(attempt.landing.facts.notes)
     return end
-
-
-def _commit(attempt: Attempt, ready: Ready, expected: Mapping[str, int], note: Note) -> Landed | Lost:
-    """Whatever is raised once the commit was begun, the table is asked what is true: an error after it landed is no
-    failure of the run. Where the table cannot be asked, or the commit may still be on its way, the outcome is unknown,
-    and nothing of the attempt is given up."""
-    landing = attempt.landing
-    landing.known = Known.UNKNOWN
-    try:
-        return attempt.target.commit(ready.staged, expected, note)
-    except (Exception, KeyboardInterrupt) as error:
-        if behind(error, OutcomeUnknown, BrokenOff) is not None:
-            raise
-        interrupt = behind(error, KeyboardInterrupt)
-        landed = _asked(attempt, note, interrupt or error)
-        if landed is None:
-            landing.known = Known.NOT_LANDED
-            raise
-        landing.landed(Facts(version=landed.version, changes=landed.changes), ready.found.aims)
-        if interrupt is not None:
-            raise
-        attempt.notes.append(f"published, and then {type(error).__name__}: {telling_line(error)}")
-        return landed
 
 
 def finish(attempt: Attempt, ready: Ready, end: Landed | Lost) -> RunResult:
@@ -99,21 +75,6 @@ def finish(attempt: Attempt, ready: Ready, end: Landed | Lost) -> RunResult:
     return replace(
         result, changes=end.changes, mark=told(window.high) if window else None, more=window is not None and window.more
     )
-
-
-def _asked(attempt: Attempt, note: Note, error: BaseException) -> Landed | None:
-    """Whatever stops us from reading the table, we do not know."""
-    try:
-        return find_landed(attempt.target, attempt.task.target, note.generations, attempt.id)
-    except Exception as silent:
-        if isinstance(error, KeyboardInterrupt):
-            raise error from silent
-        raise OutcomeUnknown(
-            f"{type(error).__name__} while it was being published, and the table cannot be read: "
-            f"{telling_line(silent)}",
-            now=MAY_HOLD,
-            fix="Run it again: it will look first.",
-        ) from error
 
 
 def _tidy_up(attempt: Attempt) -> None:
@@ -147,7 +108,8 @@ def _outcome(attempt: Attempt, ready: Ready, changes: Changes | None) -> Outcome
 
 
 def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:
-    """Read who won. The same intention is as good as ours; another one is told."""
+    """Read who won. The same intention is as good as ours; another one is told. Who moved the tokens and wrote no row
+    has published nothing in our place."""
     attempt.discard()
     published = end.published
     notes = [
@@ -155,13 +117,22 @@ def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:
     ]
     won_by = ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"
     look(attempt.shop, attempt.task, attempt.plan, attempt.target, attempt.id)
-    facts = Facts(notes=(*attempt.notes, f"{won_by} published first"), seconds=attempt.trace.seconds)
+    without_rows = next((note for note in notes if note is not None and note.kind in _WITHOUT_ROWS), None)
+    how_lost = f"{won_by} published first" if without_rows is None else _WITHOUT_ROWS[without_rows.kind][0]
+    facts = Facts(notes=(*attempt.notes, how_lost), seconds=attempt.trace.seconds)
     attempt.shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED, facts)
+    if without_rows is not None:
+        raise Superseded(
+            f"{how_lost} (attempt {without_rows.attempt[:8]})",
+            where=attempt.where,
+            now="None of this run's rows are in the table.",
+            fix=_WITHOUT_ROWS[without_rows.kind][1],
+        )
     slices = tuple(SliceResult(label, published.generations[app]) for label, app in attempt.apps.items())
     theirs = [note.intentions.get(app) if note else None for note, app in zip(notes, attempt.plan.app_ids, strict=True)]
     known = [intention for intention in theirs if intention is not None]
     if len(known) < len(theirs):
-        return ended(attempt, Outcome.UNKNOWN, slices, f"{won_by} published first", published.version)
+        return ended(attempt, Outcome.UNKNOWN, slices, how_lost, published.version)
     ours = ready.computed.intentions.values()
     if all(mine.same_as(intention) for mine, intention in zip(ours, known, strict=True)):
         return ended(attempt, Outcome.ALREADY, slices, f"published by {won_by}", published.version)

@@ -49,10 +49,10 @@ def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | Non
     recorded = assign_seen(shop, task, target, labels, published, recorded)
     notes = settle_passed(shop, task, target, labels, published, mine)
     generations = {label: published.generations[app] for app, label in labels.items()}
-    for label, generation in generations.items():
+    for app, label in labels.items():
         held = _generation(recorded.get(label))
-        if held > generation:
-            notes.append(_went_back(shop, task, label, held, generation))
+        if held > generations[label]:
+            notes.append(_went_back(shop, task, target, app, label, held, generations[label]))
     known = shop.ledger.runs_of(task.name, tuple(generations))
     intentions = {
         label: _catch_up(shop, task, target, app, label, generations[label], known.get(label))
@@ -147,8 +147,14 @@ def _generation(run: RunRecord | None) -> int:
     return run.generation if run is not None else 0
 
 
-def _went_back(shop: Workshop, task: Task, label: str, recorded: int, generation: int) -> str:
+def _went_back(shop: Workshop, task: Task, target: Target, app: str, label: str, recorded: int, generation: int) -> str:
+    """Of a mark that was reset, the ledger may have heard late, or not at all."""
     shop.ledger.forget(task.name, label)
+    note = target.provenance(task.target, app, generation) if generation else None
+    if note is not None and note.kind == "reset":
+        return (
+            f"the mark of {label} was reset: the table holds {shown(generation)} where {shown(recorded)} was published"
+        )
     return (
         f"the table holds {shown(generation)} of {label} where {shown(recorded)} was published: "
         "it was recreated, or replaced by an older copy"
@@ -173,13 +179,26 @@ def _catch_up(
     note = target.provenance(task.target, app, generation)
     intention = note.intentions.get(app) if note else None
     attempt, version = (note.attempt, note.version) if note else (None, None)
-    ours = shop.ledger.attempt(attempt) if attempt else None
-    if ours is not None and ours.task == task.name and not never_looked(ours):
+    # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
+    ours = shop.ledger.attempt(attempt, task.name) if attempt else None
+    if ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
         # Written off, its rows deleted as far as anybody knew, and there it is: what it has to say is said.
         record_landed(shop, ours, version, note.changes if note else None)
         return intention
-    forget_effects(shop, task, {label: generation})
-    shop.ledger.adopt(task.name, label, generation=generation, attempt=attempt, intention=intention, version=version)
+    # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
+    published = ours.slices if ours is not None and ours.state is AttemptState.PUBLISHED else ()
+    recorded = next((slice_ for slice_ in published if slice_.label == label), None)
+    if recorded is None:
+        forget_effects(shop, task, {label: generation})
+    shop.ledger.adopt(
+        task.name,
+        label,
+        generation=generation,
+        attempt=attempt,
+        intention=intention,
+        version=version,
+        measured=recorded,
+    )
     return intention
 
 

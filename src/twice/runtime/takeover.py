@@ -13,9 +13,20 @@ from twice.core.slice import WHOLE
 from twice.core.task import Task
 from twice.core.token import Note, app_id
 from twice.core.write import AppendRows, Plan
-from twice.errors import Superseded, UsageError
+from twice.errors import Superseded, TwiceError, UsageError
+from twice.runtime.commit import commit
+from twice.runtime.landing import Landing, Wording
 from twice.runtime.owners import told
 from twice.runtime.workshop import Workshop
+
+_WORDING = Wording(
+    landed="taken over",
+    done="the table is taken over",
+    doing="the table was being taken over",
+    holds="The table is this task's.",
+    may_hold="The table may already be this task's.",
+    next_look="The table says whose it is.",
+)
 
 
 @dataclass(frozen=True)
@@ -37,8 +48,8 @@ def take_over(shop: Workshop, task: Task, takeover: Takeover) -> Mapping[str, in
 
     One commit of tokens alone for each of the others, by compare-and-swap. What the task has published there itself
     moves on by one generation that nobody remembers the inputs of: the others may have written over it, so its next
-    run computes it again, where its strategy can. Dying in here has taken over from some of them, as the table says;
-    the ledger's record of the last one may be missing.
+    run computes it again, where its strategy can. What landed is recorded, whatever ends it. Dying in here has taken
+    over from some of them, as the table says; the ledger's record of the last one may be missing.
     """
     target, strangers = _strangers(shop, task)
     for other, count in strangers.items():
@@ -46,7 +57,6 @@ def take_over(shop: Workshop, task: Task, takeover: Takeover) -> Mapping[str, in
         slices = f"{count:,} slice{'' if count == 1 else 's'}"
         why = f"{task.target} taken over from {told(shop.project.id, other)} ({slices}) by {takeover.by}: "
         _commit(shop, task, target, other, attempt, why + takeover.reason)
-        shop.ledger.record_takeover(task.name, attempt, shop.holder, why + takeover.reason)
     return {told(shop.project.id, other): count for other, count in strangers.items()}
 
 
@@ -70,7 +80,14 @@ def _commit(shop: Workshop, task: Task, target: Target, other: Owner, attempt: s
     staged = target.stage(task.target, None, Plan(AppendRows(slices), slices, apps), attempt)
     moved = {app: generation + 1 for app, generation in before.generations.items()}
     moved[token] = before.owners.next_takeover
-    end = target.commit(staged, before.generations, Note(attempt, "takeover", moved, why=why))
+    landing = Landing(task.name, lambda *_: shop.ledger.record_takeover(task.name, attempt, shop.holder, why), _WORDING)
+    try:
+        end = commit(landing, target, staged, before.generations, Note(attempt, "takeover", moved, why=why))
+    except (Exception, KeyboardInterrupt) as error:
+        landing.settle()
+        if isinstance(error, TwiceError):
+            error.at(task.name)
+        raise
     if isinstance(end, Lost):
         raise Superseded(
             "the table's slices were published meanwhile",
@@ -78,6 +95,7 @@ def _commit(shop: Workshop, task: Task, target: Target, other: Owner, attempt: s
             now="Nothing was taken over.",
             fix="Let the runs on it end, then take it over again.",
         )
+    landing.record()
 
 
 def _mine(target: Target, task: Task, me: Owner) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twice.core.ports import Frame
-from twice.core.since import Since, Window, told
+from twice.core.since import CursorValue, Since, Window, told
 from twice.core.task import Task
 from twice.core.write import AppendRows
 from twice.runtime.compute import Pins
@@ -15,7 +15,8 @@ def next_window(shop: Workshop, task: Task, version: int, pins: Pins) -> tuple[W
     """The window after the mark that a token's version stands for; None if there is nothing new. And notes.
 
     The upper bound comes from the source, never from a clock. One that an earlier attempt from the same mark has
-    frozen in the ledger is kept, so a retry does the work that failed; it is only lowered if the source shrank.
+    frozen in the ledger is kept, so a retry does the work that failed; it is only lowered if the source shrank. One
+    that leaves nothing to read is not kept: it was frozen for another `initial`, and would end every run from here on.
     """
     scope = task.scope
     assert isinstance(scope, Since), task.name
@@ -29,15 +30,18 @@ def next_window(shop: Workshop, task: Task, version: int, pins: Pins) -> tuple[W
     high = scope.held_back(newest)
     if low < scope.start:  # type: ignore[operator]
         notes += (f"initial={scope.initial} is later than the mark: it goes on from the mark {told(low)}",)
-    more = False
-    frozen = frozen_bound(shop.ledger, task, scope, version)
-    if frozen is not None:
-        more, high = frozen < high, min(high, frozen)  # type: ignore[operator]
     # Keyed writes read the rows of the mark's own stamp again: one that arrived late is not lost, and the key makes
     # the others harmless. Without a key they are left to the next run, so that none comes twice.
     closed = not isinstance(task.write.compile(()), AppendRows)
-    fresh = high > low or (closed and version == 0 and high == low)  # type: ignore[operator]
-    return (Window(low, high, closed, more) if fresh else None), notes
+
+    def fresh(bound: CursorValue) -> bool:
+        return bound > low or (closed and version == 0 and bound == low)  # type: ignore[operator]
+
+    more = False
+    frozen = frozen_bound(shop.ledger, task, scope, version)
+    if frozen is not None and fresh(frozen):
+        more, high = frozen < high, min(high, frozen)  # type: ignore[operator]
+    return (Window(low, high, closed, more) if fresh(high) else None), notes
 
 
 def _source(task: Task, scope: Since, pins: Pins) -> tuple[str, Frame]:

@@ -197,6 +197,7 @@ class ModelLedger:
         attempt: str | None,
         intention: Intention | None,
         version: int | None,
+        measured: SliceRecord | None = None,
     ) -> None:
         told = None if intention is None else (intention.code, str(intention.inputs))
         self._line.ask("adopt", Run(generation, attempt, told))
@@ -213,7 +214,7 @@ class ModelLedger:
     def undiscarded(self, task: str | None = None) -> tuple[AttemptRecord, ...]:
         return tuple(_record(seen, AttemptState.ABANDONED) for seen in self._line.ask("undiscarded"))
 
-    def attempt(self, attempt: str) -> None:
+    def attempt(self, attempt: str, task: str | None = None) -> None:
         """Only what it read would be asked for, and these tasks read nothing."""
 
     def run(self, task: str, label: str) -> RunRecord | None:

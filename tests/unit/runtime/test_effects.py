@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
+from sqlite3 import connect
 from typing import Any
 
 import pytest
@@ -12,8 +15,10 @@ from twice import EffectRefused, Result, audit, call
 from twice.core.backfill import Request
 from twice.core.effect import Effect
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.home import Home, Place
 from twice.core.outbox import EffectState
-from twice.core.task import Task
+from twice.core.run import Outcome
+from twice.core.task import TableName, Task
 from twice.errors import AuditFailed, UsageError
 from twice.ledgers.store import Ledger
 from twice.runtime.backfill import start
@@ -25,7 +30,7 @@ from twice.runtime.run_task import run_task
 from twice.runtime.worker import Stop, work
 from twice.senders.call import CallSender
 
-from .conftest import DAY, Bench, revenue_task
+from .conftest import DAY, REVENUE, Bench, revenue_task
 
 S = EffectState
 NEVER_GONE = "elsewhere:1:1"
@@ -275,6 +280,74 @@ def test_what_another_ledger_published_is_of_unknown_state_and_never_said(bench:
     bench.run(declared, kind="restate")
     recover(bench.shop, None)
     assert receiver.told == []
+
+
+@pytest.mark.parametrize("point", [None, Point.AFTER_COMMIT])
+def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_nothing_is_said_of_it_again(
+    bench: Bench, receiver: Receiver, point: Point | None
+) -> None:
+    copied = TableName("shop.revenue_2")
+
+    def opened(table: TableName) -> Ledger:
+        home = Home("p", "prod", {"revenue": Place("prod", str(table))})
+        return Ledger.open(f"sqlite:///{bench.shop.root}/shared.db", bench.clock, home=home)
+
+    first, bench.shop = bench.shop.ledger, replace(bench.shop, ledger=opened(REVENUE))
+    declared = telling(bench, tell(receiver))
+    if point is None:
+        bench.run(declared)
+    else:
+        crash(bench, declared, point)  # recorded by a look at its own table, not by one at the copy
+    said = len(receiver.told)
+    assert said == (point is None)
+    bench.target._tables[copied.name] = deepcopy(bench.target._tables[REVENUE.name])
+    bench.ledger.close()
+    bench.shop = replace(bench.shop, ledger=opened(copied))
+    renamed = bench.declare(replace(declared, target=copied))
+    end = bench.run(renamed)
+    run = bench.ledger.run("revenue", "2026-06-09")
+    assert run is not None
+    assert (end.outcome, run.generation, run.version) == (Outcome.ALREADY, 1, 1)
+    bench.put_orders((1, DAY, 10), (2, DAY, 6))
+    assert bench.run(renamed).outcome is Outcome.PUBLISHED
+    assert len(receiver.told) == said
+    bench.ledger.close()
+    first.close()
+
+
+def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_published(
+    bench: Bench, receiver: Receiver
+) -> None:
+    declared = telling(bench, tell(receiver))
+    for amount in (5, 6):
+        bench.put_orders((1, DAY, 10), (2, DAY, amount))
+        run_task(bench.shop, declared, (declared.scope.slice_of("2026-06-09"),), silent=True)  # type: ignore[union-attr]
+    held = bench.target._tables[REVENUE.name]
+    held.versions = held.versions[:2]
+    assert bench.run(declared).outcome is Outcome.PUBLISHED
+    assert (states(bench), len(receiver.told)) == ([S.SENT], 1)
+
+
+def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again_what_that_attempt_said(
+    bench: Bench, receiver: Receiver
+) -> None:
+    declared, root = telling(bench, tell(receiver)), bench.shop.root
+
+    def back_up(passed: Point | SendPoint) -> None:
+        if passed is Point.AFTER_CLAIM:
+            with closing(connect(root / "ledger.db")) as live, closing(connect(root / "backup.db")) as backup:
+                live.backup(backup)
+
+    with armed(back_up):
+        bench.run(declared)
+    lost, kept = bench.ledger, Ledger.open(f"sqlite:///{root}/backup.db", bench.clock)
+    bench.shop = replace(bench.shop, ledger=kept)
+    later(bench)
+    bench.put_orders((1, DAY, 10), (2, DAY, 6))
+    assert bench.run(declared).outcome is Outcome.PUBLISHED
+    assert (states(bench), len(receiver.told)) == ([S.UNKNOWN], 1)
+    lost.close()
+    kept.close()
 
 
 def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_themselves(

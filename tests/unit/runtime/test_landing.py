@@ -14,16 +14,19 @@ from typing import Any
 import pytest
 from tests.endings import Ending, check_told, end_at, heard
 
-from twice import Outcome, Policy, Result, Retry, call
-from twice.core.failpoints import Crash, Point, armed
+from twice import Outcome, Policy, Result, Retry, Since, append_once, call, read, task
+from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.interruption import BrokenOff, uninterrupted
 from twice.core.outbox import EffectState
 from twice.core.ports import Landed
 from twice.core.run import AttemptState, RunResult
+from twice.core.since import SINCE
 from twice.core.task import Task
-from twice.errors import Interrupted, NotRecorded, OutcomeUnknown, RunError
+from twice.errors import MAY_BE_MOVED, MOVED, Interrupted, LedgerOutOfReach, NotRecorded, OutcomeUnknown, RunError
 from twice.ledgers.store import Ledger
+from twice.runtime.mark import Reset, reset_mark, show_mark
 from twice.runtime.recover import recover
+from twice.runtime.run_task import run_task
 from twice.senders.call import CallSender
 
 from .conftest import DAY, Bench, revenue_task
@@ -194,6 +197,28 @@ def test_an_interrupt_stays_one_if_what_is_let_go_on_the_way_out_fails_in_its_tu
     assert [attempt.state for attempt in bench.ledger.open_attempts()] == open_
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, BrokenOff, OutcomeUnknown])
+@pytest.mark.parametrize("point", [Point.IN_STAGE, Point.BEFORE_COMMIT])
+def test_what_the_caller_is_handling_is_not_taken_for_what_ended_the_run(
+    bench: Bench, declared: Task, kind: type[BaseException], point: Point
+) -> None:
+    before = kind("of something else")
+
+    def call_while_handling() -> RunResult:
+        try:
+            raise before
+        except (KeyboardInterrupt, OutcomeUnknown):
+            return bench.run(declared)
+
+    end = end_at(point, Ending.ERROR, call_while_handling)
+    assert type(end) is RunError, repr(end)
+    assert end.__cause__ is not None
+    assert end.__cause__.__context__ is before
+    assert str(end).startswith("revenue[2026-06-09]: ValueError: a disk hiccup. The table is unchanged.")
+    assert [attempt.state for attempt in bench.ledger.attempts("revenue")] == [AttemptState.FAILED]
+    assert not bench.ledger.undiscarded(), "nobody is writing for it any more"
+
+
 class TestGivenUpTooEarly:
     """Python died, its JVM lives on and lands after `recover` has given the attempt up."""
 
@@ -243,6 +268,132 @@ class TestGivenUpTooEarly:
     ) -> None:
         assert bench.run(declared).outcome is Outcome.PUBLISHED
         check_clean(bench, told)
+
+
+class TestMarkReset:
+    """The mark moves by a commit like any other: what ends a reset around it is told as truly."""
+
+    TO_1 = Reset("1", "ada", "the source was corrected")
+
+    @pytest.fixture
+    def feed(self, bench: Bench) -> Task:
+        """It has read the orders below 3."""
+        declare = task(
+            "shop.feed",
+            scope=Since("order_id", initial=0),
+            inputs={"orders": read("shop.orders", by="order_id")},
+            write=append_once(),
+            name="feed",
+        )
+        declared = bench.declare(declare(lambda orders: orders))
+        run_task(bench.shop, declared, (SINCE,))
+        return declared
+
+    def check_rerun(self, bench: Bench, feed: Task, moved: bool) -> RunResult:
+        """At once. It reads the orders from the mark on, below 4."""
+        bench.put_orders((1, DAY, 10), (2, DAY, 5), (3, DAY, 7), (4, DAY, 8))
+        result = run_task(bench.shop, feed, (SINCE,))
+        again = (1, 2) if moved else ()
+        assert sorted(row[0] for row in bench.target.read(feed.target).rows) == sorted((1, 2, 3, *again))
+        assert not [note for note in result.notes if "recreated" in note]
+        assert not bench.ledger.open_attempts()
+        run = bench.ledger.run("feed", "since")
+        assert run is not None
+        assert run.generation == show_mark(bench.shop, feed).version
+        return result
+
+    @pytest.mark.parametrize("ending", Ending)
+    @pytest.mark.parametrize(
+        "point",
+        [Point.IN_STAGE, Point.PUBLISHING, Point.BEFORE_COMMIT, Point.AFTER_COMMIT, Point.AFTER_PUBLISH],
+    )
+    def test_whatever_ends_a_reset_anywhere_the_ledger_and_the_message_say_where_the_mark_is(
+        self, bench: Bench, feed: Task, point: Point, ending: Ending
+    ) -> None:
+        end = end_at(point, ending, lambda: reset_mark(bench.shop, feed, self.TO_1))
+        moved = point in LANDED
+        assert show_mark(bench.shop, feed).at == ("1" if moved else "3")
+        check_told(end, ending, moved, MOVED, MAY_BE_MOVED)
+        attempt, run = bench.ledger.attempts("feed")[0], bench.ledger.run("feed", "since")
+        assert attempt.state is (AttemptState.PUBLISHED if moved else AttemptState.FAILED)
+        assert run is not None
+        assert run.generation == show_mark(bench.shop, feed).version
+        assert self.check_rerun(bench, feed, moved).notes == ()
+
+    def test_an_error_after_the_mark_has_moved_is_a_note(self, bench: Bench, feed: Task) -> None:
+        end = end_at(Point.AFTER_COMMIT, Ending.ERROR, lambda: reset_mark(bench.shop, feed, self.TO_1))
+        assert isinstance(end, tuple)
+        assert (end[0].at, end[1].at) == ("3", "1")
+        assert bench.ledger.attempts("feed")[0].notes == (
+            "mark reset from 3 to 1 by ada: the source was corrected",
+            "moved, and then ValueError: a disk hiccup",
+        )
+
+    @pytest.mark.parametrize("point", [Point.AFTER_COMMIT, Point.AFTER_PUBLISH])
+    def test_a_reset_that_was_killed_is_recorded_by_the_next_run_and_not_taken_for_an_older_copy(
+        self, bench: Bench, feed: Task, point: Point
+    ) -> None:
+        with pytest.raises(Crash), armed(crash_at(point)):
+            reset_mark(bench.shop, feed, self.TO_1)
+        bench.clock.ahead += timedelta(hours=1)
+        reset = bench.ledger.attempts("feed")[0].id[:8]
+        assert self.check_rerun(bench, feed, moved=True).notes == (
+            f"attempt {reset} had published without reporting back; it is recorded now",
+            "the mark of since was reset: the table holds mark 1 where mark 3 was published",
+        )
+
+    def test_a_ledger_that_cannot_be_told_leaves_the_reset_to_the_next_look(
+        self, bench: Bench, feed: Task, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(*_: Any, **__: Any) -> None:
+            raise LedgerOutOfReach("the ledger's server is away")
+
+        monkeypatch.setattr(bench.ledger, "publish", away)
+        with pytest.raises(NotRecorded) as failed:
+            reset_mark(bench.shop, feed, self.TO_1)
+        assert str(failed.value) == (
+            "feed[since]: the mark is moved, but the ledger could not be told: the ledger's server is away. "
+            "The mark is moved. Run it again: it will look first. It then records the reset."
+        )
+        monkeypatch.undo()
+        bench.ledger.release(bench.ledger.attempts("feed")[0].id)  # its own process could not
+        self.check_rerun(bench, feed, moved=True)
+
+    def test_a_table_that_cannot_be_asked_leaves_the_reset_open(
+        self, bench: Bench, feed: Task, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def unreadable(*_: Any) -> Any:
+            raise OSError("the warehouse is away")
+
+        def break_down(passed: Any) -> None:
+            if passed is Point.AFTER_COMMIT:
+                monkeypatch.setattr(bench.target, "provenance", unreadable)
+                raise ValueError("the reply was lost")
+
+        with pytest.raises(OutcomeUnknown) as failed, armed(break_down):
+            reset_mark(bench.shop, feed, self.TO_1)
+        assert str(failed.value) == (
+            "feed[since]: ValueError while the mark was being moved, and the table cannot be read: the warehouse is "
+            "away. The mark may already be moved. Run it again: it will look first."
+        )
+        assert bench.ledger.attempts("feed")[0].state is AttemptState.PUBLISHING
+        monkeypatch.undo()
+        self.check_rerun(bench, feed, moved=True)
+
+    def test_who_is_interrupted_while_it_claims_holds_nothing(
+        self, bench: Bench, feed: Task, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        claim = bench.ledger.claim
+
+        def pressed_right_after(*args: Any, **kwargs: Any) -> Any:
+            claim(*args, **kwargs)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(bench.ledger, "claim", pressed_right_after)
+        with pytest.raises(KeyboardInterrupt):
+            reset_mark(bench.shop, feed, self.TO_1)
+        monkeypatch.undo()
+        self.check_rerun(bench, feed, moved=False)
 
 
 def test_a_stage_that_cannot_be_discarded_does_not_hide_the_real_error(

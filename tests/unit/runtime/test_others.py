@@ -17,6 +17,7 @@ from twice.core.run import Outcome
 from twice.core.task import Strategy, TableName, Task
 from twice.ledgers.store import Ledger
 from twice.runtime.backfill import start
+from twice.runtime.mark import Reset, reset_mark, show_mark
 from twice.runtime.recover import recover
 from twice.runtime.run_task import run_task
 from twice.runtime.worker import Event, Stop, work
@@ -81,6 +82,42 @@ def test_a_ledger_that_missed_the_publish_records_the_version_of_the_commit(benc
     bench.shop = replace(bench.shop, ledger=fresh)
     assert any("changed by others in version 2" in note for note in bench.run(declared).notes)
     fresh.close()
+
+
+def test_after_an_older_copy_is_put_back_the_ledger_knows_its_publish_again_and_what_others_do_is_said(
+    bench: Bench,
+) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    first = bench.ledger.run("revenue", "2026-06-09")
+    bench.put_orders((1, DAY, 10), (2, DAY, 6))
+    bench.run(declared)
+    held = bench.target._tables[REVENUE.name]
+    held.versions = held.versions[:2]
+    bench.put_orders((1, DAY, 10), (2, DAY, 5))
+    assert "replaced by an older copy" in bench.run(declared).notes[0]
+    again = bench.ledger.run("revenue", "2026-06-09")
+    assert first is not None
+    assert again is not None
+    assert (again.generation, again.attempt, again.version) == (1, first.attempt, 1)
+    assert (again.rows, again.fingerprint) == (first.rows, first.fingerprint)
+    deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
+    assert "2026-06-09 was changed by others in version 2" in bench.run(declared).notes[0]
+
+
+def test_after_a_reset_that_died_the_ledger_knows_the_mark_and_what_others_do_is_said(bench: Bench) -> None:
+    since = Since("seq", initial=0)
+    declared = copy_task(bench, append_once(), since)
+    run_task(bench.shop, declared, (since.only,))
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMMIT)):
+        reset_mark(bench.shop, declared, Reset("2", "ada", "why"))
+    bench.clock.ahead += timedelta(hours=1)
+    reset_mark(bench.shop, declared, Reset("2", "ada", "it is there already"))
+    run = bench.ledger.run("copy", "since")
+    assert run is not None
+    assert (run.generation, run.version) == (show_mark(bench.shop, declared).version, 2)
+    deleted(bench.target, COPY, lambda row: row[0] == 1)
+    assert "in version 3 (WRITE)" in run_task(bench.shop, declared, (since.only,)).notes[0]
 
 
 @pytest.mark.parametrize("write", [merge("id", newest_by="seq"), insert_new("id")], ids=lambda write: write.name)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
+from sqlite3 import connect
 from typing import Any
 
 import pytest
+from tests.endings import Ending, end_at
 
 from twice import Since, append_once, insert_new, merge, read, task
 from twice.core.failpoints import Crash, Point, armed, crash_at
@@ -18,7 +21,7 @@ from twice.core.slice import WHOLE
 from twice.core.task import Strategy, TableName, Task
 from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
-from twice.errors import DeclarationError, UsageError
+from twice.errors import DeclarationError, Superseded, UsageError
 from twice.ledgers.store import Ledger
 from twice.runtime.mark import Reset, reset_mark, show_mark
 from twice.runtime.rebuild import rebuild
@@ -178,6 +181,21 @@ def test_a_retry_keeps_the_bound_of_the_attempt_that_failed_and_then_goes_on(ben
     assert (first.mark, second.mark) == ("2026-06-09T00:02:00Z", "2026-06-09T00:03:00Z")
 
 
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+@pytest.mark.parametrize("initial", ["2026-06-09T00:02:00Z", "2026-06-09T00:10:00Z"])
+def test_an_initial_set_beyond_the_bound_of_a_first_run_that_failed_reads_the_rows_from_there(
+    bench: Bench, source: Source, write: Strategy, initial: str
+) -> None:
+    end_at(Point.AFTER_STAGE, Ending.ERROR, lambda: run(bench, copy_task(bench, write)))
+    source.add((3, at(30), 30), (4, at(40), 40))
+    changed = copy_task(bench, write, initial=initial)
+    results = run_slices(bench.shop, changed, (Since("seen", initial=0).only,), "run", None)
+    assert {result.outcome for result in results} == {Outcome.PUBLISHED}
+    assert results[-1].mark == "2026-06-09T00:40:00Z"
+    newest = 3 if write.name == "append_once" else 4
+    assert [row[0] for row in copied(bench)] == list(range(2 if initial < "2026-06-09T00:10" else 3, newest + 1))
+
+
 def test_a_lag_keeps_the_bound_behind_the_newest_row_so_that_late_commits_are_read(
     bench: Bench, source: Source
 ) -> None:
@@ -224,6 +242,35 @@ def test_two_runs_at_once_move_the_mark_once(bench: Bench, source: Source) -> No
         outer = run(bench, declared)
     assert (inner[0].outcome, outer.outcome) == (Outcome.PUBLISHED, Outcome.ALREADY)
     assert copied(bench) == [(1, at(1), 10)]
+
+
+@pytest.mark.parametrize("write", EVERY, ids=lambda write: write.name)
+def test_a_run_that_loses_to_a_reset_is_superseded_and_the_next_one_goes_on_from_the_mark(
+    bench: Bench, source: Source, write: Strategy
+) -> None:
+    declared = copy_task(bench, write)
+    run(bench, declared)
+    before = copied(bench)
+    source.add((3, at(3), 30))
+    resets: list[Any] = []
+
+    def intrude(point: Any) -> None:
+        if point is Point.PUBLISHING and not resets:
+            bench.clock.ahead += timedelta(hours=1)  # the run's lease has run out
+            resets.append(None)
+            reset_mark(bench.shop, declared, Reset("2026-06-09T00:01:00Z", "ada", "why"))
+
+    with armed(intrude), pytest.raises(Superseded) as lost:
+        run(bench, declared)
+    reset, tried = bench.ledger.attempts("copy")[:2]
+    assert str(lost.value) == (
+        f"copy[since]: the mark was reset meanwhile (attempt {reset.id[:8]}). "
+        "None of this run's rows are in the table. Run it again: it goes on from where the mark is now."
+    )
+    assert (tried.state, tried.notes) == (AttemptState.SUPERSEDED, ("the mark was reset meanwhile",))
+    assert copied(bench) == before
+    assert told(bench, declared) == "2026-06-09T00:01:00Z"
+    assert run(bench, declared).mark == "2026-06-09T00:03:00Z"
 
 
 def test_a_reset_mark_reads_the_rows_again_and_the_key_makes_that_harmless(bench: Bench, source: Source) -> None:
@@ -406,6 +453,24 @@ def test_a_mark_that_was_counted_from_an_initial_is_where_its_attempt_said(
     assert held > version
     bench.ledger.forget("copy", "since")  # nobody is needed any more to read it
     assert told(bench, copy_task(bench, append_once(), initial="2020-01-01T00:00:00Z")) == "2026-06-09T00:04:00Z"
+
+
+def test_a_counted_mark_is_remembered_however_many_runs_found_nothing_new_since(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, append_once())
+    counted(bench, source, declared, 2)
+    assert run(bench, declared).outcome is Outcome.NOTHING_NEW
+    looked = bench.ledger.attempts("copy")[0].fence
+    more = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more WHERE n < 1000)"
+    with closing(connect(bench.shop.root / "ledger.db")) as ledger:
+        for table in ("twice_attempts", "twice_slices"):
+            names = [row[1] for row in ledger.execute(f"PRAGMA table_info({table})")]
+            values = ", ".join({"fence": "fence + n", "id": "id || n"}.get(name, name) for name in names)
+            ledger.execute(f"{more} INSERT INTO {table} SELECT {values} FROM {table}, more WHERE fence = {looked}")
+        ledger.commit()
+    assert len(bench.ledger.attempts("copy", "since", 2000)) == 1002
+    assert told(bench, declared) == "2026-06-09T00:02:00Z"
+    source.add((3, at(3), 30))
+    assert run(bench, declared).outcome is Outcome.PUBLISHED
 
 
 def test_a_counted_mark_of_which_nobody_remembers_the_initial_is_refused(bench: Bench, source: Source) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from tests.endings import Ending, end_at
 
 from twice import Daily, Since, append_once, insert_new, merge, read, task
 from twice import replace as replace_rows
+from twice.core.failpoints import Point, armed
 from twice.core.project import assemble
 from twice.core.run import AttemptState, Outcome
 from twice.core.slice import Slice
 from twice.core.task import Strategy, TableName, Task
-from twice.errors import DeclarationError, TableTaken, UsageError
+from twice.errors import DeclarationError, OutcomeUnknown, Superseded, TableTaken, UsageError
 from twice.runtime.forecast import forecast
 from twice.runtime.mark import Reset, reset_mark
 from twice.runtime.run_task import run_task
@@ -20,7 +23,7 @@ from twice.runtime.standing import standings
 from twice.runtime.takeover import Takeover, take_over
 from twice.targets.memory import Rows
 
-from .conftest import Bench
+from .conftest import DAY, Bench
 
 COPY = TableName("shop.copy")
 EVERY: list[Strategy] = [replace_rows(), merge("order_id", newest_by="amount"), insert_new("order_id"), append_once()]
@@ -136,6 +139,37 @@ def test_plan_and_backfill_refuse_what_a_run_would_refuse(bench: Bench) -> None:
         standings(bench.shop, declared, slices_of(declared), None)
 
 
+@pytest.mark.parametrize("ending", Ending)
+def test_a_takeover_that_landed_is_recorded_whatever_comes_right_after_it(bench: Bench, ending: Ending) -> None:
+    run(bench, copying("old", append_once()))
+    declared = bench.declare(copying("new", append_once()))
+    end = end_at(Point.AFTER_COMMIT, ending, lambda: take_over(bench.shop, declared, WHO))
+    assert isinstance(end, KeyboardInterrupt) == (ending is not Ending.ERROR), repr(end)
+    assert [(one.kind, one.state) for one in bench.ledger.attempts("new")] == [("takeover", AttemptState.PUBLISHED)]
+    assert take_over(bench.shop, declared, WHO) == {}
+
+
+def test_a_takeover_of_which_the_table_cannot_be_asked_says_that_it_may_have_landed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: Any) -> Any:
+        raise OSError("the warehouse is away")
+
+    def break_down(passed: Any) -> None:
+        if passed is Point.AFTER_COMMIT:
+            monkeypatch.setattr(bench.target, "provenance", unreadable)
+            raise ValueError("the reply was lost")
+
+    run(bench, copying("old", append_once()))
+    declared = bench.declare(copying("new", append_once()))
+    with pytest.raises(OutcomeUnknown) as failed, armed(break_down):
+        take_over(bench.shop, declared, WHO)
+    assert str(failed.value) == (
+        "new: ValueError while the table was being taken over, and the table cannot be read: the warehouse is away. "
+        "The table may already be this task's. Run it again: it will look first."
+    )
+
+
 def test_a_takeover_is_asked_for_once_and_recorded_in_the_table_and_the_ledger(bench: Bench) -> None:
     run(bench, copying("old", append_once()))
     declared = bench.declare(copying("new", append_once()))
@@ -171,6 +205,27 @@ def test_who_lost_a_table_is_refused_until_it_takes_it_back_and_then_computes_ag
     assert run(bench, old) is Outcome.ALREADY
     with pytest.raises(TableTaken):
         run(bench, new)
+
+
+def test_a_run_that_loses_to_a_takeover_is_superseded_since_nobody_published_its_rows(bench: Bench) -> None:
+    old, new = copying("old", replace_rows()), copying("new", replace_rows())
+    run(bench, new)
+    bench.put_orders((1, DAY, 10), (2, DAY, 6))
+    taken: list[object] = []
+
+    def taken_and_taken_back(point: object) -> None:
+        if point is Point.PUBLISHING and not taken:
+            taken.append(take_over(bench.shop, old, WHO))
+            run(bench, old)
+            taken.append(take_over(bench.shop, new, WHO))
+
+    with armed(taken_and_taken_back), pytest.raises(Superseded) as lost:
+        run(bench, new)
+    assert str(lost.value).startswith("new[2026-06-09]: the table was taken over meanwhile (attempt ")
+    assert str(lost.value).endswith(
+        "None of this run's rows are in the table. Run it again: it looks first whose the table is."
+    )
+    assert run(bench, new) is Outcome.PUBLISHED
 
 
 def test_a_takeover_of_a_table_that_nobody_else_wrote_changes_nothing(bench: Bench) -> None:
