@@ -95,6 +95,7 @@ def answers(ledger: Ledger) -> dict[str, Any]:
     """Everything that a run, a plan, a status, a retry or an effect is decided by."""
     found: dict[str, Any] = {"runs": ledger.runs(), "overview": ledger.overview(None, 100)}
     found["open"], found["left"] = ledger.open_attempts(), ledger.undiscarded()
+    found["may still land"] = [ledger.outbox.of_attempt(each.id) for each in (*found["open"], *found["left"])]
     for task in TASKS:
         found[f"inputs of {task}"] = ledger.inputs(task)
         found[f"quarantined of {task}"] = ledger.quarantined(task)
@@ -180,6 +181,15 @@ class PruneSuite:
         assert (said.state, said.message, said.receipt) == (EffectState.SENT, None, None)
         assert ledger.outbox.remember_unknown("revenue", [_prepared("revenue", "all", 1)]) == 0
         assert ledger.outbox.events(said.id) == ()
+
+    def test_the_effect_of_an_attempt_that_may_still_land_stays_and_is_sent_if_it_does(
+        self, ledger: Ledger, clock: HandClock
+    ) -> None:
+        attempt(ledger, "5", "revenue", "all", "left", "sent")
+        clock.tick(100 * 24 * 3600)
+        assert ledger.prune(clock.now() - 90 * DAY) == Pruned()
+        ledger.publish("5", Facts(version=7), generations={"all": 1})
+        assert [effect.state for effect in ledger.outbox.of_attempt("5")] == [EffectState.RELEASED]
 
     def test_a_backfill_that_is_over_goes_unless_it_restates(self, ledger: Ledger, clock: HandClock) -> None:
         for name, restate in (("empty", False), ("again", True), ("running", False)):

@@ -25,6 +25,8 @@ from twice.ledgers.effect_tables import effect_events, effects
 from twice.ledgers.owners import Owner
 from twice.ledgers.proofs import proofs
 from twice.ledgers.schema import (
+    HAS_LEFTOVERS,
+    IS_OPEN,
     LEFTOVER_STATES,
     OPEN_STATES,
     attempts,
@@ -49,7 +51,7 @@ _PERSONS_WORD = ("reset", "takeover")
 
 @dataclass(frozen=True)
 class Pruned:
-    """How many rows went: attempts (with their slices, inputs and audits), effects of what never landed, texts of
+    """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of
     effects that were said, backfills, proofs."""
 
     attempts: int = 0
@@ -81,10 +83,11 @@ def prune_attempts(connection: Connection, owner: Owner, before: datetime) -> in
 
 
 def prune_effects(connection: Connection, owner: Owner, before: datetime) -> int:
-    """Those of attempts that never landed: they hold no occasion."""
-    at_work = select(attempts.c.id).where(attempts.c.state.in_(OPEN_STATES))
+    """Those of attempts that can land no more: they hold no occasion. One that was given up with staged rows left may
+    still land, and its effects are sent then."""
+    may_land = select(attempts.c.id).where(or_(IS_OPEN, HAS_LEFTOVERS))
     written_off = (effects.c.state == EffectState.CANCELLED.value, effects.c.changed < before)
-    ids = _ids(connection, owner, *written_off, effects.c.attempt.not_in(at_work))
+    ids = _ids(connection, owner, *written_off, effects.c.attempt.not_in(may_land))
     if ids:
         connection.execute(delete(effect_events).where(effect_events.c.effect.in_(ids)))
         connection.execute(delete(effects).where(effects.c.id.in_(ids)))
