@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.postgres_server import PostgresServer
 from tests.unit.runtime.conftest import COLUMNS, REVENUE, Bench, ShiftedClock, make_bench, revenue_task
 
 from twice import Result, call
+from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.home import Home, Place
 from twice.core.outbox import EffectState
 from twice.core.ports import Shape
@@ -54,15 +56,19 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     server.drop(url)
 
 
-def put_old(url: str, world: str) -> None:
-    """The ledger of that day, by the migrations of that day."""
+Row = dict[str, Any]
+
+
+def put_old(url: str, world: str, edit: Callable[[list[Row]], None] = lambda rows: None) -> None:
+    """The ledger of that day, by the migrations of that day. `edit`: what else was written on that day."""
     engine = connect(parse_url(url))
     with for_writing(engine).begin() as connection:
         upgrade(connection, "0007")
         tables = MetaData()
         tables.reflect(connection)
-        header, *rows = OLD[world]["rows"]
+        header, *rows = deepcopy(OLD[world]["rows"])
         assert header["schema"] == "0007"
+        edit(rows)
         for table in tables.sorted_tables:
             mine = [row for row in rows if f"twice_{row['table']}" == table.name]
             for row in mine:
@@ -109,7 +115,7 @@ class Side:
         return {effect.label: effect.state for effect in found if effect.state.counts}
 
 
-Open = Callable[[str, str], Side]
+Open = Callable[..., Side]
 
 
 @pytest.fixture
@@ -117,11 +123,13 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
     """A side of a world: its tables hold the commits of that day."""
     sides: list[Side] = []
 
-    def open_(world: str, side: str) -> Side:
+    def open_(world: str, side: str, again: Any = "never", edit: Any = lambda rows: None, named: str = "") -> Side:
+        """`named`: the name that the environment has been given since."""
         if not sides:
-            put_old(fresh, world)
+            put_old(fresh, world, edit)
         clock = ShiftedClock(timedelta(hours=1))
-        home = Home("p", side, {"revenue": Place(side, "delta:shop.revenue")})
+        place = Place(named or side, "delta:shop.revenue", formerly=(side,) if named else ())
+        home = Home("p", named or side, {"revenue": place})
         bench = make_bench(Ledger.open(fresh, clock, home=home), tmp_path, clock)
         told: list[Result] = []
 
@@ -129,7 +137,7 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
             told.append(result)
             return "told"
 
-        task = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell"),))
+        task = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell", again=again),))
         bench.declare(task)
         bench.shop = replace(bench.shop, senders={"call": CallSender()}, holder="elsewhere:1:1")
         commit_again(bench, task, OLD[world]["tables"].get(side, []))
@@ -194,6 +202,33 @@ def test_a_look_alone_says_nothing_twice_either(opened: Open) -> None:
     for day in (FIRST, SECOND, THIRD):
         side.run(day, kind="restate")
     assert side.said == [SECOND, THIRD]
+
+
+def test_a_crash_loses_no_effect_of_a_slice_that_another_environment_has_told_of(opened: Open) -> None:
+    """Dev's effect of the slice is nobody's yet; the table's commit is of an attempt that prod itself has made."""
+    prod = opened("shared", "prod")
+    assign_all(prod.bench.shop)
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        prod.run(SECOND)
+    prod.bench.clock.ahead += timedelta(hours=3)
+    assert prod.run(SECOND).outcome is Outcome.ALREADY
+    assert prod.said == [SECOND]
+
+
+def test_nor_does_one_before_the_environment_is_given_a_name(opened: Open) -> None:
+    prod = opened("shared", "prod")
+    assign_all(prod.bench.shop)
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        prod.run(SECOND)
+    named = opened("shared", "prod", named="production")
+    named.bench.target = prod.bench.target
+    named.bench.shop = replace(named.bench.shop, target_of=prod.bench.shop.target_of)
+    named.bench.clock.ahead += timedelta(hours=3)
+    # The tables were asked: they are not asked again for that.
+    assert named.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ()
+    assign_all(named.bench.shop)
+    assert named.run(SECOND).outcome is Outcome.ALREADY
+    assert named.said == [SECOND]
 
 
 @pytest.mark.parametrize("order", [("dev", "prod"), ("prod", "dev")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, func, or_, select, true, update
 
 from twice.core.home import Place, backfill_key, key_at, name_of
 from twice.ledgers.effect_tables import COUNTS, effects
@@ -29,7 +29,8 @@ def rename(connection: Connection, owner: Owner, old: str, new: str) -> None:
         place = Place(environment, table)
         owner.register_at(connection, new, place)
         move_key(connection, key_at(project, place, old), key_at(project, place, new))
-    connection.execute(delete(tasks).where(tasks.c.key.in_([row.key for row in known])))
+    for row in known:
+        _forget_key(connection, row.key, key_at(project, Place(row.environment, row.target), new))
 
 
 def settle_in(connection: Connection, owner: Owner, unknown: Collection[str], before: Mapping[str, str]) -> None:
@@ -38,7 +39,16 @@ def settle_in(connection: Connection, owner: Owner, unknown: Collection[str], be
         owner.register_at(connection, task, owner.home.place(task))
     for key, task in sorted(before.items()):
         move_key(connection, key, owner.key(task))
-        connection.execute(delete(tasks).where(tasks.c.key == key))
+        _forget_key(connection, key, owner.key(task))
+
+
+def _forget_key(connection: Connection, old: str, new: str) -> None:
+    """A key that stands for nothing any more. If its table was asked which old records are its own, it was asked."""
+    row = delete(tasks).where(tasks.c.key == old).returning(tasks.c.assigned)
+    assigned = connection.execute(row).scalar_one_or_none()
+    if assigned is not None:
+        both = func.coalesce(tasks.c.assigned, 0) + assigned
+        connection.execute(update(tasks).where(tasks.c.key == new).values(assigned=both))
 
 
 def move_key(connection: Connection, old: str, new: str, rows: Rows | None = None) -> None:

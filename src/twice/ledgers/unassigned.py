@@ -74,20 +74,22 @@ class OldRecords:
 
     @outliving
     def take(self, task: str, names: Sequence[str], shown: Shown, *, all_slices: bool) -> int:
-        """Give the task what its table shows to be its own; how many attempts. What was said of its slices by somebody
-        whom no table shows is of unknown state here, and is not said again.
+        """Give the task what its table shows to be its own; how many attempts.
 
-        `all_slices`: the table was asked for every slice. Then, if nothing hints at another environment, the task gets
-        the rest of its old records too, and the question is not asked again.
+        `all_slices`: the table was asked for every slice, and the question is not asked again. Then, if nothing hints
+        at another environment, the task gets the rest of its old records too. What was sent of its slices by somebody
+        whom no table shows is of unknown state here, and is not sent again. A slice whose newest commit is of
+        an attempt that was the task's before is left out: that attempt was made knowing what the old records say.
         Dying here has moved everything or nothing.
         """
         key = self._owner.key(task)
         with self._writing() as connection:
             now = self._time(connection)
             self._owner.register(connection, [task])
+            mine = _mine(connection, key, shown.attempts)
             taken = sum(_take_shown(connection, name, key, shown.attempts) for name in names)
-            for name in names:
-                _keep_silent(connection, name, key, shown.generations, now)
+            held = {at: number for at, number in shown.generations.items() if shown.newest.get(at) not in mine}
+            _keep_silent(connection, names, key, held, now)
             if not all_slices:
                 return taken
             if not _contested(connection, names, key, shown.generations):
@@ -160,11 +162,22 @@ def _take_shown(connection: Connection, name: str, key: str, shown: Collection[s
     return taken
 
 
-def _keep_silent(connection: Connection, name: str, key: str, held: Mapping[str, int], now: datetime) -> None:
+def _mine(connection: Connection, key: str, shown: Collection[str]) -> set[str]:
+    """Those of these attempts that are the task's already."""
+    found: set[str] = set()
+    for part in _parts(sorted(shown)):
+        mine = select(attempts.c.id).where(attempts.c.task == key, attempts.c.id.in_(part))
+        found |= set(connection.execute(mine).scalars())
+    return found
+
+
+def _keep_silent(
+    connection: Connection, names: Sequence[str], key: str, held: Mapping[str, int], now: datetime
+) -> None:
     """The table holds these slices, and old effects were counted for them: by this environment, or by another."""
     for part in _parts(sorted(held)):
-        old = select(effects).where(effects.c.task == name, COUNTS, effects.c.label.in_(part)).order_by(effects.c.id)
-        for row in connection.execute(old).all():
+        old = select(effects).where(effects.c.task.in_(names), COUNTS, effects.c.label.in_(part))
+        for row in connection.execute(old.order_by(effects.c.id)).all():
             outbox.remember_old(connection, key, row, _WHY, now)
 
 

@@ -56,11 +56,10 @@ def assign_seen(
     }
     if not ahead or not shop.ledger.unassigned.any(names_of(task)):
         return recorded
-    notes = [target.provenance(task.target, app, generation) for app, generation in ahead.values()]
-    shown = Shown(
-        frozenset(note.attempt for note in notes if note is not None),
-        {label: generation for label, (_, generation) in ahead.items()},
-    )
+    notes = {label: target.provenance(task.target, *held) for label, held in ahead.items()}
+    newest = {label: note.attempt for label, note in notes.items() if note is not None}
+    generations = {label: generation for label, (_, generation) in ahead.items()}
+    shown = Shown(frozenset(newest.values()), generations, newest)
     shop.ledger.unassigned.take(task.name, names_of(task), shown, all_slices=False)
     return shop.ledger.runs_of(task.name, tuple(labels.values()))
 
@@ -71,9 +70,10 @@ def _shown_by_table(shop: Workshop, task: Task, session: Any) -> Shown:
     target = shop.target_of(task.target, session)
     prefix = app_id(shop.project.id, task.first_name, "")
     tokens = {app.removeprefix(prefix): held for app, held in target.tokens(task.target, prefix).items()}
-    shown = {held.note.attempt for held in tokens.values() if held.note is not None}
+    newest = {label: held.note.attempt for label, held in tokens.items() if held.note is not None}
+    shown = set(newest.values())
     for attempt, label, generation in shop.ledger.unassigned.unsent(names_of(task)):
         if attempt not in shown and label in tokens and generation < tokens[label].generation:
             note = target.provenance(task.target, f"{prefix}{label}", generation)
             shown |= {attempt} if note is not None and note.attempt == attempt else set()
-    return Shown(frozenset(shown), {label: held.generation for label, held in tokens.items()})
+    return Shown(frozenset(shown), {label: held.generation for label, held in tokens.items()}, newest)
