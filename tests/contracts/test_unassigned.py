@@ -111,8 +111,10 @@ class Side:
         return self.bench.run(self.task, day, **options)
 
     def states(self) -> dict[str, EffectState]:
-        found = self.ledger.outbox.listed((), None, 100)
-        return {effect.label: effect.state for effect in found if effect.state.counts}
+        """Of slices that have one effect that counts."""
+        found = [effect for effect in self.ledger.outbox.listed((), None, 100) if effect.state.counts]
+        assert len({effect.label for effect in found}) == len(found), found
+        return {effect.label: effect.state for effect in found}
 
 
 Open = Callable[..., Side]

@@ -77,8 +77,8 @@ class OldRecords:
         """Give the task what its table shows to be its own; how many attempts.
 
         `all_slices`: the table was asked for every slice, and the question is not asked again. Then, if nothing hints
-        at another environment, the task gets the rest of its old records too. What was sent of its slices by somebody
-        whom no table shows is of unknown state here, and is not sent again. A slice whose newest commit is of
+        at another environment, the task gets the rest of its old records too. Else what was sent of its slices by
+        somebody whom no table shows is of unknown state here, and is not sent again. A slice whose newest commit is of
         an attempt that was the task's before is left out: that attempt was made knowing what the old records say.
         Dying here has moved everything or nothing.
         """
@@ -88,11 +88,13 @@ class OldRecords:
             self._owner.register(connection, [task])
             mine = _mine(connection, key, shown.attempts)
             taken = sum(_take_shown(connection, name, key, shown.attempts) for name in names)
-            held = {at: number for at, number in shown.generations.items() if shown.newest.get(at) not in mine}
-            _keep_silent(connection, names, key, held, now)
+            alone = all_slices and not _contested(connection, names, key, shown.generations)
+            if not alone:
+                held = {at: number for at, number in shown.generations.items() if shown.newest.get(at) not in mine}
+                _keep_silent(connection, names, key, held, now)
             if not all_slices:
                 return taken
-            if not _contested(connection, names, key, shown.generations):
+            if alone:
                 for name in names:
                     _take_closed(connection, name, key, now)
                 _take_backfills(connection, self._owner)
