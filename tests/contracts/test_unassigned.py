@@ -41,6 +41,7 @@ from twice.senders.call import CallSender
 
 S = EffectState
 OLD = json.loads(Path(__file__).with_name("ledger_0007.json").read_text())
+PRODS = [attempt for attempt, _ in OLD["shared"]["tables"]["prod"]]
 FIRST, SECOND, THIRD, FAILED, STAGED = (f"2026-06-{day:02d}" for day in range(9, 14))
 
 
@@ -288,3 +289,34 @@ def test_an_old_attempt_that_lands_after_the_upgrade_is_recorded_and_spoken_of_o
     assert run is not None and run.generation >= 1
     assert late in [attempt.id for attempt in side.ledger.attempts("revenue", STAGED)]
     assert side.ledger.unassigned.listed() == ()
+
+
+def test_what_was_sent_of_a_generation_that_the_table_does_not_hold_silences_no_later_one(opened: Open) -> None:
+    def edit(rows: list[Row]) -> None:
+        (sent,) = (row for row in rows if row["table"] == "effects" and row["label"] == FIRST)
+        rows.append(sent | {"id": 9, "key": "k", "attempt": PRODS[2], "occasion": "2", "generation": 2})
+
+    dev = opened("shared", "dev", again="on_restate", edit=edit)
+    assign_all(dev.bench.shop)
+    dev.run(FIRST, kind="restate")
+    assert [(result.slice, result.generation) for result in dev.told if result.slice == FIRST] == [(FIRST, 2)]
+
+
+def test_rows_that_another_environment_has_told_of_are_not_taken_for_those_last_told_of(opened: Open) -> None:
+    """Both hold the slice's first generation, with other rows: what one has sent says nothing of the other's."""
+
+    def edit(rows: list[Row]) -> None:
+        (sent,) = (row for row in rows if row["table"] == "effects" and row["label"] == FIRST)
+        theirs = sent["fingerprint"]
+        rows.append(sent | {"id": 9, "key": "k", "attempt": PRODS[0], "occasion": f"1:{theirs}"})
+        sent |= {"occasion": "1:mine", "fingerprint": "mine"}
+        for row in rows:
+            if row["table"] == "slices" and row["fence"] == 1:
+                row["fingerprint"] = "mine"
+
+    dev = opened("shared", "dev", again="when_changed", edit=edit)
+    assign_all(dev.bench.shop)
+    dev.run(FIRST, kind="restate")
+    assert [(result.slice, result.generation) for result in dev.told if result.slice == FIRST] == [(FIRST, 2)]
+    dev.run(FIRST, kind="restate")
+    assert [result.generation for result in dev.told if result.slice == FIRST] == [2]

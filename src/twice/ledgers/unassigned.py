@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select, true, update
 
@@ -176,11 +177,31 @@ def _mine(connection: Connection, key: str, shown: Collection[str]) -> set[str]:
 def _keep_silent(
     connection: Connection, names: Sequence[str], key: str, held: Mapping[str, int], now: datetime
 ) -> None:
-    """The table holds these slices, and old effects were counted for them: by this environment, or by another."""
+    """The table holds these slices, and old effects were counted for them: by this environment, or by another. Not
+    those of a generation that the table does not hold, unless its mark may have been set back, nor those of other rows
+    than it holds: these are another's."""
+    reset = _reset(connection, [*names, key])
     for part in _parts(sorted(held)):
+        known = select(runs).where(runs.c.task == key, runs.c.label.in_(part))
+        present = {row.label: row for row in connection.execute(known)}
         old = select(effects).where(effects.c.task.in_(names), COUNTS, effects.c.label.in_(part))
         for row in connection.execute(old.order_by(effects.c.id)).all():
-            outbox.remember_old(connection, key, row, _WHY, now)
+            reached = row.generation <= held[row.label] or row.label in reset
+            if reached and not _of_other_rows(row, present.get(row.label)):
+                outbox.remember_old(connection, key, row, _WHY, now)
+
+
+def _of_other_rows(effect: Any, run: Any) -> bool:
+    """Whether an effect that compares rows was sent of other rows than the task published at that generation."""
+    if ":" not in effect.occasion or run is None or run.generation != effect.generation:
+        return False
+    return None not in (effect.fingerprint, run.fingerprint) and effect.fingerprint != run.fingerprint
+
+
+def _reset(connection: Connection, keys: Sequence[str]) -> set[str]:
+    """Slices whose mark was moved by a person: such a mark comes to one place twice, and may stand before others."""
+    resets = select(slices.c.label).join(attempts, attempts.c.fence == slices.c.fence)
+    return set(connection.execute(resets.where(attempts.c.task.in_(keys), attempts.c.kind == "reset")).scalars())
 
 
 def _contested(connection: Connection, names: Sequence[str], key: str, held: Mapping[str, int]) -> bool:
