@@ -20,8 +20,9 @@ import pytest
 from sqlalchemy import MetaData, text
 from tests.postgres_server import PostgresServer
 from tests.unit.runtime.conftest import COLUMNS, REVENUE, Bench, ShiftedClock, make_bench, revenue_task
+from tests.unit.runtime.test_since import Source, at, copy_task
 
-from twice import Result, call
+from twice import Result, call, merge
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.home import Home, Place
 from twice.core.outbox import EffectState
@@ -36,7 +37,9 @@ from twice.ledgers.connect import connect, for_writing, parse_url
 from twice.ledgers.migrate import upgrade
 from twice.ledgers.store import Ledger
 from twice.runtime.assign import assign_all
+from twice.runtime.mark import Reset, reset_mark
 from twice.runtime.recover import recover
+from twice.runtime.run_many import run_slices
 from twice.senders.call import CallSender
 
 S = EffectState
@@ -320,3 +323,54 @@ def test_rows_that_another_environment_has_told_of_are_not_taken_for_those_last_
     assert [(result.slice, result.generation) for result in dev.told if result.slice == FIRST] == [(FIRST, 2)]
     dev.run(FIRST, kind="restate")
     assert [result.generation for result in dev.told if result.slice == FIRST] == [2]
+
+
+@pytest.mark.parametrize("environments", [1, 2])
+def test_a_mark_that_was_set_back_does_not_hint_at_a_second_environment(
+    fresh: str, tmp_path: Path, environments: int
+) -> None:
+    benches, sent = [], list[int]()
+    for name in ("dev", "prod")[:environments]:
+        clock = ShiftedClock()
+        ledger = Ledger.open(fresh, clock, home=Home("p", name, {"copy": Place(name, "delta:shop.copy")}))
+        bench = make_bench(ledger, tmp_path, clock)
+        source, task = Source(bench), copy_task(bench, merge("id", newest_by="seen"))
+        tell = call(lambda result, key: sent.append(result.generation), keyed=False, name="tell", again="on_restate")
+        task = bench.declare(replace(task, effects=(tell,)))
+        bench.shop = replace(bench.shop, senders={"call": CallSender()})
+        for minute in range(1, 4):
+            source.add((minute, at(minute), minute))
+            run_slices(bench.shop, task, (task.scope.only,), "run", None)  # type: ignore[union-attr]
+        reset_mark(bench.shop, task, Reset("2026-06-09T00:01:00Z", "ana", "corrected"))
+        benches.append(bench)
+    before = list(sent)
+    forget_owners(fresh)
+    for bench in benches:
+        assign_all(bench.shop)
+    left = benches[0].ledger.unassigned.listed()
+    assert [each.attempts for each in left] == ([] if environments == 1 else [6])
+    kept = [len(bench.ledger.attempts("copy")) for bench in benches]
+    assert kept == ([4] if environments == 1 else [1, 1])
+    for bench in benches:
+        # What was sent of marks beyond the one it was set back to is not sent again.
+        (declared,) = bench.shop.project.tasks.values()
+        run_slices(bench.shop, declared, (declared.scope.only,), "run", None)  # type: ignore[union-attr]
+        assert sent == before
+        bench.ledger.close()
+
+
+def forget_owners(url: str) -> None:
+    """As an older twice would have written it: every record under the task's bare name, of whichever environment; of a
+    slice one run, of an occasion one effect."""
+    engine = connect(parse_url(url))
+    with for_writing(engine).begin() as connection:
+        connection.execute(text("DELETE FROM twice_effect_events"))
+        for table in ("runs", "effects"):
+            connection.execute(
+                text(f"DELETE FROM twice_{table} WHERE task NOT IN (SELECT min(task) FROM twice_{table})")
+            )
+        connection.execute(text("DELETE FROM twice_leases"))
+        for table in ("attempts", "slices", "runs", "effects"):
+            connection.execute(text(f"UPDATE twice_{table} SET task = 'copy'"))
+        connection.execute(text("UPDATE twice_tasks SET assigned = NULL"))
+    engine.dispose()

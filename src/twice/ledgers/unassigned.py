@@ -7,7 +7,7 @@ is never sent. Nothing is taken from another owner: only bare names are.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -206,23 +206,32 @@ def _reset(connection: Connection, keys: Sequence[str]) -> set[str]:
 
 def _contested(connection: Connection, names: Sequence[str], key: str, held: Mapping[str, int]) -> bool:
     """Whether another environment may have written old records of these names, too: it was given some, a slice was
-    published twice at one generation, or one that this table does not hold."""
+    published for the first time twice, or twice at one generation, or at one that this table does not hold. The last
+    two say nothing of a mark that was set back."""
     others = (tasks.c.name.in_(names), tasks.c.key != key, tasks.c.assigned > 0)
     if connection.execute(select(exists().where(*others))).scalar_one():
         return True
     aim = func.coalesce(slices.c.aim, slices.c.expected + 1)
     published = (
-        select(slices.c.label, aim.label("aim"), attempts.c.task)
+        select(slices.c.label, slices.c.expected, aim.label("aim"), attempts.c.task)
         .join(attempts, attempts.c.fence == slices.c.fence)
         .where(attempts.c.task.in_([*names, key]), attempts.c.state == "published", slices.c.expected.is_not(None))
     )
     found = connection.execute(published).all()
-    if any(count > 1 for count in Counter((row.label, row.aim) for row in found).values()):
+    if _any_twice(row.label for row in found if row.expected == 0):
+        return True
+    reset = _reset(connection, [*names, key])
+    found = [row for row in found if row.label not in reset]
+    if _any_twice((row.label, row.aim) for row in found):
         return True
     old = select(runs.c.label, runs.c.generation).where(runs.c.task.in_(names), runs.c.generation > 0)
     claims = [(row.label, row.aim) for row in found if row.task in names]
-    claims += [(row.label, row.generation) for row in connection.execute(old)]
+    claims += [(row.label, row.generation) for row in connection.execute(old) if row.label not in reset]
     return any(generation > held.get(label, 0) for label, generation in claims)
+
+
+def _any_twice(values: Iterable[Hashable]) -> bool:
+    return any(count > 1 for count in Counter(values).values())
 
 
 def _take_closed(connection: Connection, name: str, key: str, now: datetime) -> None:
