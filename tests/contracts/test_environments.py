@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 from tests.contracts.ledger_processes import MINUTE
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
 
@@ -21,6 +22,7 @@ from twice.core.proof import Proof
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome
 from twice.core.task import Task
+from twice.ledgers.owners import tasks
 from twice.ledgers.store import Ledger
 from twice.runtime.backfill import start
 from twice.runtime.check import check
@@ -275,6 +277,64 @@ def test_a_place_that_is_given_a_name_keeps_its_records(opened: Open) -> None:
     assert opened("prod", formerly=("/data/prod",)).ledger.runs() == after.ledger.runs()
 
 
+def test_a_process_that_does_not_know_yet_that_its_place_has_a_name_publishes_and_sends(opened: Open) -> None:
+    """Its later records follow when the ledger is next opened under the name."""
+    worker = opened("/data/prod")
+    worker.run()
+    opened("prod", formerly=("/data/prod",))
+    assert worker.run(NEXT).outcome is Outcome.PUBLISHED
+    assert [result.slice for result, _ in worker.told] == [DAY, NEXT]
+    named = opened("prod", formerly=("/data/prod",))
+    assert [(run.label, run.generation) for run in named.ledger.runs()] == [(DAY, 1), (NEXT, 1)]
+    assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT, S.SENT]
+    assert worker.ledger.runs() == ()
+
+
+def test_an_attempt_that_is_under_way_while_its_place_is_named_is_settled_under_the_name(opened: Open) -> None:
+    """Its own process does not find it any more, tries again, and finds a publish of which it knows nothing."""
+    worker = opened("/data/prod")
+
+    def name_the_place(point: Point) -> None:
+        if point is Point.PUBLISHING:
+            opened("prod", formerly=("/data/prod",))
+
+    with armed(name_the_place):
+        assert worker.run().outcome is Outcome.ALREADY
+    named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
+    named.bench.clock.ahead += timedelta(hours=1)
+    assert [end.state for end in recover(named.bench.shop, None)] == [AttemptState.PUBLISHED]
+    assert [result.slice for result, _ in named.told] == [DAY]
+    assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT]
+
+
+def test_a_look_under_the_name_loses_no_effect_of_a_process_that_does_not_know_it_yet(opened: Open) -> None:
+    worker = opened("/data/prod")
+    named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        worker.run()
+    named.bench.clock.ahead += timedelta(hours=1)
+    assert named.run().outcome is Outcome.ALREADY  # by the table's word: nobody knows what was sent of it
+    again = same_tables(worker, opened("prod", formerly=("/data/prod",)))
+    recover(again.bench.shop, None)
+    assert [result.slice for result, _ in again.told] == [DAY]
+
+
+def same_tables(one: Side, other: Side) -> Side:
+    other.bench.target = one.bench.target
+    other.bench.shop = replace(other.bench.shop, target_of=one.bench.shop.target_of)
+    return other
+
+
+def test_attempts_under_a_key_that_nobody_registered_follow_when_the_place_is_named(opened: Open) -> None:
+    """A claim and the naming at the same moment: the claim finds the key registered, and then it is not."""
+    worker = opened("/data/prod")
+    worker.run()
+    with worker.ledger._writing() as connection:
+        connection.execute(delete(tasks))
+    named = opened("prod", formerly=("/data/prod",))
+    assert [(run.label, run.generation) for run in named.ledger.runs()] == [(DAY, 1)]
+
+
 def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None:
     dev, prod = opened("dev"), opened("prod")
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
@@ -289,5 +349,5 @@ def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None
 def test_facts_of_a_publish_are_refused_from_a_ledger_of_another_environment(opened: Open) -> None:
     dev, prod = opened("dev"), opened("prod")
     busy_side(dev)
-    with pytest.raises(Exception, match="is not in this ledger"):
+    with pytest.raises(Exception, match="is not in this ledger: it was replaced, or its environment was given a name"):
         prod.ledger.publish("a", Facts(), generations={NEXT: 1})

@@ -187,7 +187,8 @@ class Ledger:
             fence = connection.execute(history.named(self._owner, attempt)).scalar_one_or_none()
             if fence is None:
                 raise problem(
-                    f"attempt {attempt} is not in this ledger: it was replaced while the attempt ran. "
+                    f"attempt {attempt} is not in this ledger: it was replaced, or its environment was given a name, "
+                    "while the attempt ran. "
                     "The table holds what the attempt published",
                     self._engine.url,
                     "Run again: it will look at the table first.",
