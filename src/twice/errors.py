@@ -203,3 +203,8 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(str(told))
         self.told = told
         self.exit_code = exit_code
+
+
+def in_one_line(error: Exception) -> str:
+    """What happened, for a note beside something that went on."""
+    return error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {error}".splitlines()[0]

@@ -33,6 +33,7 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import Note
 from twice.core.write import AppendRows, Plan
+from twice.errors import EnvironmentProblem
 from twice.ledgers.connect import connect, for_writing, parse_url
 from twice.ledgers.migrate import upgrade
 from twice.ledgers.store import Ledger
@@ -256,6 +257,29 @@ def test_of_two_environments_each_gets_what_its_own_table_shows(opened: Open, or
     for day, side in ((FIRST, dev), (SECOND, dev), (THIRD, prod)):
         side.run(day, kind="restate")
     assert (dev.said, prod.said) == ([SECOND], [THIRD])
+
+
+@pytest.mark.parametrize("error", [RuntimeError("[DELTA_TRUNCATED] log\nat line 1"), EnvironmentProblem("no disk")])
+def test_a_table_that_cannot_be_asked_is_asked_the_next_time_and_stops_no_command(
+    opened: Open, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    side = opened("alone", "alone")
+    whole = side.bench.shop
+
+    def target_of(table: Any, session: Any) -> Any:
+        raise error
+
+    assign_all(replace(whole, target_of=target_of))
+    (told,) = caplog.messages
+    why = "RuntimeError: [DELTA_TRUNCATED] log" if isinstance(error, RuntimeError) else "no disk"
+    assert told == (
+        f"revenue: shop.revenue cannot be asked now which of the ledger's old records are its own ({why}); "
+        "the next command asks it again, and until then they are nobody's"
+    )
+    assert side.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ("revenue",)
+    assign_all(whole)
+    assert side.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ()
+    assert side.states() == {FIRST: S.SENT, SECOND: S.PENDING}
 
 
 def test_what_no_table_shows_is_listed_and_never_sent(opened: Open) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from twice.core.interruption import behind
 from twice.core.ports import Target
 from twice.core.record import AttemptRecord
 from twice.core.scope import slice_named
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import Task
 from twice.core.write import Plan
-from twice.errors import TwiceError, UsageError
+from twice.errors import UsageError, in_one_line
 from twice.runtime.old_tables import left_open
 from twice.runtime.plan import make_plan
 from twice.runtime.settle import never_looked, passed_at, settle_passed
@@ -69,8 +70,10 @@ def collect_all(shop: Workshop, session: Any) -> tuple[Collected, ...]:
     for there, task in left_open(shop):
         try:
             found += _collect(there, task, _left_behind(there, task.name)[task.name], session)
-        except Exception as error:  # noqa: BLE001 - nobody may keep that table any more; what is left there stays open
-            found.append(Collected(task.name, 0, (), (), unasked=f"{task.target}: {_told(error)}"))
+        except Exception as error:  # nobody may keep that table any more; what is left there stays open
+            if behind(error, KeyboardInterrupt) is not None:
+                raise
+            found.append(Collected(task.name, 0, (), (), unasked=f"{task.target}: {in_one_line(error)}"))
     return tuple(found)
 
 
@@ -81,10 +84,6 @@ def _collect(shop: Workshop, task: Task, labels: set[str], session: Any) -> list
         plan = make_plan(shop.project.id, task, slices)
         found.append(collect_passed(shop, task, shop.target_of(task.target, session), plan))
     return found
-
-
-def _told(error: Exception) -> str:
-    return error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _given_up(shop: Workshop, name: str) -> Collected:
