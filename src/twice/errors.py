@@ -4,7 +4,7 @@
     ├── UsageError                  the command or call is wrong                             exit 2
     │   └── BeforeStart             the slice is before the first one that the task has
     ├── DeclarationError            a task, a project or its configuration is wrong          exit 2
-    │   └── TableTaken              the table holds slices of another task: formerly=, or twice takeover
+    │   └── TableTaken              the table is another task's: formerly=, or twice takeover
     ├── SliceBusy                   another attempt holds the lease of this slice            exit 3
     ├── EnvironmentProblem          Java, jars, Spark or the ledger cannot be used here      exit 4
     │   └── LedgerOutOfReach        the ledger's server went away, or never answered
@@ -205,3 +205,8 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(str(told))
         self.told = told
         self.exit_code = exit_code
+
+
+def in_one_line(error: Exception) -> str:
+    """What happened, for a note beside something that went on."""
+    return error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {error}".splitlines()[0]

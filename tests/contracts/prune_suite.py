@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from tests.contracts.ledger_suite import NOON, HandClock
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
 from twice.core.backfill_result import BackfillState
 from twice.core.effect import Message
+from twice.core.mark import last_of_kind, version_of
 from twice.core.outbox import Change, EffectState, Prepared
 from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, SliceRecord
 from twice.core.run import AttemptState
@@ -23,6 +24,8 @@ from twice.ledgers.store import Ledger
 S = AttemptState
 TASKS, LABELS = ("revenue", "clicks"), ("2026-06-09", "2026-06-10", "all")
 ENDS = ("published", "unchanged", "failed", "left", "abandoned", "quarantined", "open", "reset")
+KINDS = (*map(version_of, (datetime(2026, 6, 9, tzinfo=timezone.utc), date(2026, 6, 9), 7)), 1)
+"""Marks of every kind: a reset goes back, or to another kind."""
 DAY = timedelta(days=1)
 
 
@@ -34,17 +37,22 @@ def attempt(ledger: Ledger, id_: str, task: str, label: str, end: str, effect: s
         return
     run = ledger.run(task, label)
     held = run.generation if run else 0
-    aim = held + 1 + int(id_, 16) % 5  # as an incremental task's: each attempt finds the source further on
+    number = int(id_, 16)
+    aim = held + 1 + number % 5  # as an incremental task's: each attempt finds the source further on
+    if end == "reset":
+        aim = KINDS[number % len(KINDS)] + number % 20
     ledger.fix(claim, {label: held}, {label: aim})
     if end == "open":
         return
-    version = len(id_) + int(id_, 16) % 1000
+    version = len(id_) + number % 1000
     leaf = InputRecord(label, "delta", "file:/orders", f"id of {id_}", version)
     tables = tuple(InputRecord(label, TABLE, name, None, version) for name in ("shop.orders", "shop.rates"))
     if end == "unchanged":
         ledger.close_attempt(id_, S.UNCHANGED, Facts(inputs=tables[: 1 + version % 2], why="same", version=version))
         ledger.discarded(id_)
     elif end in ("published", "reset"):
+        if end == "reset":
+            ledger.forget(task, label)
         _publish(ledger, claim, label, (held, aim), (leaf, *tables), effect)
     else:
         state = S.ABANDONED if end == "abandoned" else S.FAILED
@@ -95,11 +103,14 @@ def answers(ledger: Ledger) -> dict[str, Any]:
     """Everything that a run, a plan, a status, a retry or an effect is decided by."""
     found: dict[str, Any] = {"runs": ledger.runs(), "overview": ledger.overview(None, 100)}
     found["open"], found["left"] = ledger.open_attempts(), ledger.undiscarded()
+    found["may still land"] = [ledger.outbox.of_attempt(each.id) for each in (*found["open"], *found["left"])]
     for task in TASKS:
         found[f"inputs of {task}"] = ledger.inputs(task)
         found[f"quarantined of {task}"] = ledger.quarantined(task)
         for run in ledger.runs(task):
             found[f"end of {task}[{run.label}]"] = ledger.frozen_aim(task, run.label, run.generation)
+            furthest = [ledger.furthest_aim(task, run.label, last_of_kind(kind)) for kind in KINDS]
+            found[f"furthest of {task}[{run.label}]"] = furthest
             said = ledger.outbox.said(task, run.label, "mail")
             found[f"said of {task}[{run.label}]"] = said and (said.id, said.key, said.occasion, said.state)
             found[f"last of {task}[{run.label}]"] = ledger.attempts(task, run.label, 1)
@@ -137,7 +148,7 @@ class PruneSuite:
 
     @pytest.mark.parametrize("seed", [1, 2, 3])
     def test_everything_is_answered_as_before_whatever_went(self, ledger: Ledger, clock: HandClock, seed: int) -> None:
-        for days in (30, 1, 60):
+        for days in (20, 1, 60):
             played(ledger, clock, seed * 10 + days, 40)
             before, count = answers(ledger), len(list(ledger.export()))
             gone = ledger.prune(clock.now() - days * DAY)
@@ -180,6 +191,27 @@ class PruneSuite:
         assert (said.state, said.message, said.receipt) == (EffectState.SENT, None, None)
         assert ledger.outbox.remember_unknown("revenue", [_prepared("revenue", "all", 1)]) == 0
         assert ledger.outbox.events(said.id) == ()
+
+    def test_the_effect_of_an_attempt_that_may_still_land_stays_and_is_sent_if_it_does(
+        self, ledger: Ledger, clock: HandClock
+    ) -> None:
+        attempt(ledger, "5", "revenue", "all", "left", "sent")
+        clock.tick(100 * 24 * 3600)
+        assert ledger.prune(clock.now() - 90 * DAY) == Pruned()
+        ledger.publish("5", Facts(version=7), generations={"all": 1})
+        assert [effect.state for effect in ledger.outbox.of_attempt("5")] == [EffectState.RELEASED]
+
+    def test_how_far_a_mark_has_been_stays_known_when_it_was_set_back(self, ledger: Ledger, clock: HandClock) -> None:
+        ends = {"1": "published", "2": "published", "4": "published", "3": "reset", "6": "published", "8": "unchanged"}
+        for id_, end in ends.items():
+            attempt(ledger, id_, "revenue", "all", end)
+            clock.tick(60)
+        clock.tick(100 * 24 * 3600)
+        before = answers(ledger)
+        assert ledger.prune(clock.now() - 90 * DAY) == Pruned(attempts=2)
+        assert answers(ledger) == before
+        assert ledger.furthest_aim("revenue", "all", last_of_kind(1)) == 10
+        assert [run.generation for run in ledger.runs("revenue")] == [6]
 
     def test_a_backfill_that_is_over_goes_unless_it_restates(self, ledger: Ledger, clock: HandClock) -> None:
         for name, restate in (("empty", False), ("again", True), ("running", False)):

@@ -9,22 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 from tests.contracts.ledger_processes import MINUTE
-from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
+from tests.unit.runtime.conftest import DAY as MOVED_DAY
+from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task, summed
 
 from twice import Result, call
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.home import Home, Place
-from twice.core.outbox import EffectState
+from twice.core.outbox import EffectState, prepare
 from twice.core.proof import Proof
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome
-from twice.core.task import Task
+from twice.core.task import TableName, Task
+from twice.ledgers.owners import tasks
 from twice.ledgers.store import Ledger
 from twice.runtime.backfill import start
 from twice.runtime.check import check
 from twice.runtime.collect import collect_all
+from twice.runtime.effects import post_of, resolve
+from twice.runtime.post import drain, render_released
 from twice.runtime.rebuild import rebuild
 from twice.runtime.recover import recover
 from twice.runtime.worker import Stop, work
@@ -241,6 +246,91 @@ def test_a_task_with_another_table_begins_anew_and_says_still_what_is_to_be_said
     assert after.run().outcome is Outcome.ALREADY
 
 
+def moved(side: Side, opened: Open, sample: int = 0) -> Side:
+    """The same task once it writes another table, in the same table system."""
+    after = same_tables(side, opened("dev", table="delta:shop.moved"))
+    function = after.task.effects[0].function
+    effect = call(function, keyed=False, name="tell", sample=sample)
+    after.task = replace(after.task, target=TableName("shop.moved"), effects=(effect,))
+    after.bench.declare(after.task)
+    after.bench.clock.ahead += timedelta(hours=1)
+    return after
+
+
+def test_what_landed_in_the_old_table_without_reporting_back_is_recorded_and_its_effect_goes(opened: Open) -> None:
+    before = opened("dev")
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        before.run()
+    after = moved(before, opened)
+    (found,) = check(after.bench.shop, None)
+    assert "shop.revenue, which its task does not write any more" in found.what and found.fix == "twice recover"
+    assert [(end.task, end.labels, end.state) for end in recover(after.bench.shop, None)] == [
+        ("revenue", (DAY,), AttemptState.PUBLISHED)
+    ]
+    assert [result.slice for result, _ in after.told] == [DAY]
+    assert recover(after.bench.shop, None) == () and check(after.bench.shop, None) == ()
+    assert after.ledger.runs() == ()
+    assert after.run().outcome is Outcome.PUBLISHED
+    assert len(after.told) == 2
+
+
+def test_what_did_not_land_in_the_old_table_is_given_up_when_its_lease_is_over(opened: Open) -> None:
+    before = opened("dev")
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_AUDIT)):
+        before.run()
+    after = moved(before, opened)
+    assert [end.state for end in recover(after.bench.shop, None)] == [AttemptState.ABANDONED]
+    assert after.told == []
+
+
+def test_an_old_table_that_cannot_be_asked_stops_nothing_and_stays_listed(opened: Open) -> None:
+    before = opened("dev")
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        before.run()
+    after = moved(before, opened)
+    whole = after.bench.shop
+
+    def target_of(table: TableName, session: Any) -> Any:
+        if table.name == "shop.revenue":
+            raise RuntimeError("no such connection any more")
+        return before.bench.target
+
+    after.bench.shop = replace(whole, target_of=target_of)
+    assert recover(after.bench.shop, None) == ()
+    (one,) = collect_all(after.bench.shop, None)
+    assert (one.task, one.unasked) == ("revenue", "shop.revenue: RuntimeError: no such connection any more")
+    assert [found.fix for found in check(after.bench.shop, None)] == ["twice recover"]
+    assert [end.state for end in recover(whole, None)] == [AttemptState.PUBLISHED]
+
+
+def test_an_effect_of_the_old_table_has_no_rows_of_the_new_one(opened: Open) -> None:
+    before = opened("dev")
+    before.bench.shop = replace(before.bench.shop, sends=False)
+    with pytest.raises(Crash), armed(crash_at(SendPoint.RELEASED)):
+        before.run()
+    after = moved(before, opened, sample=5)
+    after.task = replace(after.task, function=lambda orders: replace(summed(orders), rows=((MOVED_DAY, 1000),)))
+    after.run()
+    told = {result.sample[0]["revenue"] for result, _ in after.told}
+    assert told == {15, 1000}
+
+
+def test_nor_counts_of_the_new_one(opened: Open) -> None:
+    """One of which nobody knows the attempt, and which a person wants to be sent after all."""
+    before = opened("dev")
+    whose = before.ledger.home.whose("revenue")
+    unknown = prepare(whose, "revenue", before.task.effects[0], NEXT, 1, None)
+    assert before.ledger.outbox.remember_unknown("revenue", [unknown]) == 1
+    after = moved(before, opened)
+    after.run(NEXT)
+    post = post_of(after.bench.shop, None)
+    (effect,) = after.ledger.outbox.in_state(S.UNKNOWN)
+    resolve(post, effect.id, "resend", "ana", "was never sent")
+    render_released(post)
+    drain(post)
+    assert [(result.generation, result.rows) for result, _ in after.told] == [(1, 1), (1, None)]
+
+
 def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: Open) -> None:
     dev, prod = opened("dev"), opened("prod")
     dev.run()
@@ -277,6 +367,64 @@ def test_a_place_that_is_given_a_name_keeps_its_records(opened: Open) -> None:
     assert opened("prod", formerly=("/data/prod",)).ledger.runs() == after.ledger.runs()
 
 
+def test_a_process_that_does_not_know_yet_that_its_place_has_a_name_publishes_and_sends(opened: Open) -> None:
+    """Its later records follow when the ledger is next opened under the name."""
+    worker = opened("/data/prod")
+    worker.run()
+    opened("prod", formerly=("/data/prod",))
+    assert worker.run(NEXT).outcome is Outcome.PUBLISHED
+    assert [result.slice for result, _ in worker.told] == [DAY, NEXT]
+    named = opened("prod", formerly=("/data/prod",))
+    assert [(run.label, run.generation) for run in named.ledger.runs()] == [(DAY, 1), (NEXT, 1)]
+    assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT, S.SENT]
+    assert worker.ledger.runs() == ()
+
+
+def test_an_attempt_that_is_under_way_while_its_place_is_named_is_settled_under_the_name(opened: Open) -> None:
+    """Its own process does not find it any more, tries again, and finds a publish of which it knows nothing."""
+    worker = opened("/data/prod")
+
+    def name_the_place(point: Point) -> None:
+        if point is Point.PUBLISHING:
+            opened("prod", formerly=("/data/prod",))
+
+    with armed(name_the_place):
+        assert worker.run().outcome is Outcome.ALREADY
+    named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
+    named.bench.clock.ahead += timedelta(hours=1)
+    assert [end.state for end in recover(named.bench.shop, None)] == [AttemptState.PUBLISHED]
+    assert [result.slice for result, _ in named.told] == [DAY]
+    assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT]
+
+
+def test_a_look_under_the_name_loses_no_effect_of_a_process_that_does_not_know_it_yet(opened: Open) -> None:
+    worker = opened("/data/prod")
+    named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        worker.run()
+    named.bench.clock.ahead += timedelta(hours=1)
+    assert named.run().outcome is Outcome.ALREADY  # by the table's word: nobody knows what was sent of it
+    again = same_tables(worker, opened("prod", formerly=("/data/prod",)))
+    recover(again.bench.shop, None)
+    assert [result.slice for result, _ in again.told] == [DAY]
+
+
+def same_tables(one: Side, other: Side) -> Side:
+    other.bench.target = one.bench.target
+    other.bench.shop = replace(other.bench.shop, target_of=one.bench.shop.target_of)
+    return other
+
+
+def test_attempts_under_a_key_that_nobody_registered_follow_when_the_place_is_named(opened: Open) -> None:
+    """A claim and the naming at the same moment: the claim finds the key registered, and then it is not."""
+    worker = opened("/data/prod")
+    worker.run()
+    with worker.ledger._writing() as connection:
+        connection.execute(delete(tasks))
+    named = opened("prod", formerly=("/data/prod",))
+    assert [(run.label, run.generation) for run in named.ledger.runs()] == [(DAY, 1)]
+
+
 def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None:
     dev, prod = opened("dev"), opened("prod")
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
@@ -291,5 +439,5 @@ def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None
 def test_facts_of_a_publish_are_refused_from_a_ledger_of_another_environment(opened: Open) -> None:
     dev, prod = opened("dev"), opened("prod")
     busy_side(dev)
-    with pytest.raises(Exception, match="is not in this ledger"):
+    with pytest.raises(Exception, match="is not in this ledger: it was replaced, or its environment was given a name"):
         prod.ledger.publish("a", Facts(), generations={NEXT: 1})

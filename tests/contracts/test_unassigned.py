@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,8 +20,10 @@ import pytest
 from sqlalchemy import MetaData, text
 from tests.postgres_server import PostgresServer
 from tests.unit.runtime.conftest import COLUMNS, REVENUE, Bench, ShiftedClock, make_bench, revenue_task
+from tests.unit.runtime.test_since import Source, at, copy_task
 
-from twice import Result, call
+from twice import Result, call, merge
+from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.home import Home, Place
 from twice.core.outbox import EffectState
 from twice.core.ports import Shape
@@ -30,15 +33,19 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import Note
 from twice.core.write import AppendRows, Plan
+from twice.errors import EnvironmentProblem
 from twice.ledgers.connect import connect, for_writing, parse_url
 from twice.ledgers.migrate import upgrade
 from twice.ledgers.store import Ledger
 from twice.runtime.assign import assign_all
+from twice.runtime.mark import Reset, reset_mark
 from twice.runtime.recover import recover
+from twice.runtime.run_many import run_slices
 from twice.senders.call import CallSender
 
 S = EffectState
 OLD = json.loads(Path(__file__).with_name("ledger_0007.json").read_text())
+PRODS = [attempt for attempt, _ in OLD["shared"]["tables"]["prod"]]
 FIRST, SECOND, THIRD, FAILED, STAGED = (f"2026-06-{day:02d}" for day in range(9, 14))
 
 
@@ -54,15 +61,19 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     server.drop(url)
 
 
-def put_old(url: str, world: str) -> None:
-    """The ledger of that day, by the migrations of that day."""
+Row = dict[str, Any]
+
+
+def put_old(url: str, world: str, edit: Callable[[list[Row]], None] = lambda rows: None) -> None:
+    """The ledger of that day, by the migrations of that day. `edit`: what else was written on that day."""
     engine = connect(parse_url(url))
     with for_writing(engine).begin() as connection:
         upgrade(connection, "0007")
         tables = MetaData()
         tables.reflect(connection)
-        header, *rows = OLD[world]["rows"]
+        header, *rows = deepcopy(OLD[world]["rows"])
         assert header["schema"] == "0007"
+        edit(rows)
         for table in tables.sorted_tables:
             mine = [row for row in rows if f"twice_{row['table']}" == table.name]
             for row in mine:
@@ -105,11 +116,13 @@ class Side:
         return self.bench.run(self.task, day, **options)
 
     def states(self) -> dict[str, EffectState]:
-        found = self.ledger.outbox.listed((), None, 100)
-        return {effect.label: effect.state for effect in found if effect.state.counts}
+        """Of slices that have one effect that counts."""
+        found = [effect for effect in self.ledger.outbox.listed((), None, 100) if effect.state.counts]
+        assert len({effect.label for effect in found}) == len(found), found
+        return {effect.label: effect.state for effect in found}
 
 
-Open = Callable[[str, str], Side]
+Open = Callable[..., Side]
 
 
 @pytest.fixture
@@ -117,11 +130,13 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
     """A side of a world: its tables hold the commits of that day."""
     sides: list[Side] = []
 
-    def open_(world: str, side: str) -> Side:
+    def open_(world: str, side: str, again: Any = "never", edit: Any = lambda rows: None, named: str = "") -> Side:
+        """`named`: the name that the environment has been given since."""
         if not sides:
-            put_old(fresh, world)
+            put_old(fresh, world, edit)
         clock = ShiftedClock(timedelta(hours=1))
-        home = Home("p", side, {"revenue": Place(side, "delta:shop.revenue")})
+        place = Place(named or side, "delta:shop.revenue", formerly=(side,) if named else ())
+        home = Home("p", named or side, {"revenue": place})
         bench = make_bench(Ledger.open(fresh, clock, home=home), tmp_path, clock)
         told: list[Result] = []
 
@@ -129,7 +144,7 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
             told.append(result)
             return "told"
 
-        task = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell"),))
+        task = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell", again=again),))
         bench.declare(task)
         bench.shop = replace(bench.shop, senders={"call": CallSender()}, holder="elsewhere:1:1")
         commit_again(bench, task, OLD[world]["tables"].get(side, []))
@@ -196,6 +211,33 @@ def test_a_look_alone_says_nothing_twice_either(opened: Open) -> None:
     assert side.said == [SECOND, THIRD]
 
 
+def test_a_crash_loses_no_effect_of_a_slice_that_another_environment_has_told_of(opened: Open) -> None:
+    """Dev's effect of the slice is nobody's yet; the table's commit is of an attempt that prod itself has made."""
+    prod = opened("shared", "prod")
+    assign_all(prod.bench.shop)
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        prod.run(SECOND)
+    prod.bench.clock.ahead += timedelta(hours=3)
+    assert prod.run(SECOND).outcome is Outcome.ALREADY
+    assert prod.said == [SECOND]
+
+
+def test_nor_does_one_before_the_environment_is_given_a_name(opened: Open) -> None:
+    prod = opened("shared", "prod")
+    assign_all(prod.bench.shop)
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        prod.run(SECOND)
+    named = opened("shared", "prod", named="production")
+    named.bench.target = prod.bench.target
+    named.bench.shop = replace(named.bench.shop, target_of=prod.bench.shop.target_of)
+    named.bench.clock.ahead += timedelta(hours=3)
+    # The tables were asked: they are not asked again for that.
+    assert named.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ()
+    assign_all(named.bench.shop)
+    assert named.run(SECOND).outcome is Outcome.ALREADY
+    assert named.said == [SECOND]
+
+
 @pytest.mark.parametrize("order", [("dev", "prod"), ("prod", "dev")])
 def test_of_two_environments_each_gets_what_its_own_table_shows(opened: Open, order: tuple[str, str]) -> None:
     sides = {name: opened("shared", name) for name in order}
@@ -215,6 +257,29 @@ def test_of_two_environments_each_gets_what_its_own_table_shows(opened: Open, or
     for day, side in ((FIRST, dev), (SECOND, dev), (THIRD, prod)):
         side.run(day, kind="restate")
     assert (dev.said, prod.said) == ([SECOND], [THIRD])
+
+
+@pytest.mark.parametrize("error", [RuntimeError("[DELTA_TRUNCATED] log\nat line 1"), EnvironmentProblem("no disk")])
+def test_a_table_that_cannot_be_asked_is_asked_the_next_time_and_stops_no_command(
+    opened: Open, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    side = opened("alone", "alone")
+    whole = side.bench.shop
+
+    def target_of(table: Any, session: Any) -> Any:
+        raise error
+
+    assign_all(replace(whole, target_of=target_of))
+    (told,) = caplog.messages
+    why = "RuntimeError: [DELTA_TRUNCATED] log" if isinstance(error, RuntimeError) else "no disk"
+    assert told == (
+        f"revenue: shop.revenue cannot be asked now which of the ledger's old records are its own ({why}); "
+        "the next command asks it again, and until then they are nobody's"
+    )
+    assert side.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ("revenue",)
+    assign_all(whole)
+    assert side.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ()
+    assert side.states() == {FIRST: S.SENT, SECOND: S.PENDING}
 
 
 def test_what_no_table_shows_is_listed_and_never_sent(opened: Open) -> None:
@@ -251,3 +316,85 @@ def test_an_old_attempt_that_lands_after_the_upgrade_is_recorded_and_spoken_of_o
     assert run is not None and run.generation >= 1
     assert late in [attempt.id for attempt in side.ledger.attempts("revenue", STAGED)]
     assert side.ledger.unassigned.listed() == ()
+
+
+def test_what_was_sent_of_a_generation_that_the_table_does_not_hold_silences_no_later_one(opened: Open) -> None:
+    def edit(rows: list[Row]) -> None:
+        (sent,) = (row for row in rows if row["table"] == "effects" and row["label"] == FIRST)
+        rows.append(sent | {"id": 9, "key": "k", "attempt": PRODS[2], "occasion": "2", "generation": 2})
+
+    dev = opened("shared", "dev", again="on_restate", edit=edit)
+    assign_all(dev.bench.shop)
+    dev.run(FIRST, kind="restate")
+    assert [(result.slice, result.generation) for result in dev.told if result.slice == FIRST] == [(FIRST, 2)]
+
+
+def test_rows_that_another_environment_has_told_of_are_not_taken_for_those_last_told_of(opened: Open) -> None:
+    """Both hold the slice's first generation, with other rows: what one has sent says nothing of the other's."""
+
+    def edit(rows: list[Row]) -> None:
+        (sent,) = (row for row in rows if row["table"] == "effects" and row["label"] == FIRST)
+        theirs = sent["fingerprint"]
+        rows.append(sent | {"id": 9, "key": "k", "attempt": PRODS[0], "occasion": f"1:{theirs}"})
+        sent |= {"occasion": "1:mine", "fingerprint": "mine"}
+        for row in rows:
+            if row["table"] == "slices" and row["fence"] == 1:
+                row["fingerprint"] = "mine"
+
+    dev = opened("shared", "dev", again="when_changed", edit=edit)
+    assign_all(dev.bench.shop)
+    dev.run(FIRST, kind="restate")
+    assert [(result.slice, result.generation) for result in dev.told if result.slice == FIRST] == [(FIRST, 2)]
+    dev.run(FIRST, kind="restate")
+    assert [result.generation for result in dev.told if result.slice == FIRST] == [2]
+
+
+@pytest.mark.parametrize("environments", [1, 2])
+def test_a_mark_that_was_set_back_does_not_hint_at_a_second_environment(
+    fresh: str, tmp_path: Path, environments: int
+) -> None:
+    benches, sent = [], list[int]()
+    for name in ("dev", "prod")[:environments]:
+        clock = ShiftedClock()
+        ledger = Ledger.open(fresh, clock, home=Home("p", name, {"copy": Place(name, "delta:shop.copy")}))
+        bench = make_bench(ledger, tmp_path, clock)
+        source, task = Source(bench), copy_task(bench, merge("id", newest_by="seen"))
+        tell = call(lambda result, key: sent.append(result.generation), keyed=False, name="tell", again="on_restate")
+        task = bench.declare(replace(task, effects=(tell,)))
+        bench.shop = replace(bench.shop, senders={"call": CallSender()})
+        for minute in range(1, 4):
+            source.add((minute, at(minute), minute))
+            run_slices(bench.shop, task, (task.scope.only,), "run", None)  # type: ignore[union-attr]
+        reset_mark(bench.shop, task, Reset("2026-06-09T00:01:00Z", "ana", "corrected"))
+        benches.append(bench)
+    before = list(sent)
+    forget_owners(fresh)
+    for bench in benches:
+        assign_all(bench.shop)
+    left = benches[0].ledger.unassigned.listed()
+    assert [each.attempts for each in left] == ([] if environments == 1 else [6])
+    kept = [len(bench.ledger.attempts("copy")) for bench in benches]
+    assert kept == ([4] if environments == 1 else [1, 1])
+    for bench in benches:
+        # What was sent of marks beyond the one it was set back to is not sent again.
+        (declared,) = bench.shop.project.tasks.values()
+        run_slices(bench.shop, declared, (declared.scope.only,), "run", None)  # type: ignore[union-attr]
+        assert sent == before
+        bench.ledger.close()
+
+
+def forget_owners(url: str) -> None:
+    """As an older twice would have written it: every record under the task's bare name, of whichever environment; of a
+    slice one run, of an occasion one effect."""
+    engine = connect(parse_url(url))
+    with for_writing(engine).begin() as connection:
+        connection.execute(text("DELETE FROM twice_effect_events"))
+        for table in ("runs", "effects"):
+            connection.execute(
+                text(f"DELETE FROM twice_{table} WHERE task NOT IN (SELECT min(task) FROM twice_{table})")
+            )
+        connection.execute(text("DELETE FROM twice_leases"))
+        for table in ("attempts", "slices", "runs", "effects"):
+            connection.execute(text(f"UPDATE twice_{table} SET task = 'copy'"))
+        connection.execute(text("UPDATE twice_tasks SET assigned = NULL"))
+    engine.dispose()

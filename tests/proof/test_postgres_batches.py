@@ -120,7 +120,7 @@ def test_a_table_that_was_taken_over_is_written_by_the_one_and_refused_to_the_ot
     moved = replace(shop, project=assemble("other", [new]))
     assert take_over(moved, new, Takeover("ana", "so")) == {"the task merged of the project proof": 1}
     assert run_task(moved, new, slices).outcome is Outcome.PUBLISHED
-    with pytest.raises(TableTaken, match="1 slice that was published by the task merge of the project other"):
+    with pytest.raises(TableTaken, match="was taken over by the task merge of the project other"):
         run(shop, "merged", 0)
     assert take_over(shop, old, Takeover("bo", "ours")) == {"the task merge of the project other": 1}
     assert run(shop, "merged", 0).why == "nobody remembers from what it was computed"

@@ -20,7 +20,7 @@ def recover(
 
     with open_project(project, profile) as opened:
         settled = opened.recover()
-        left = opened.ledger.open_attempts()
+        left = opened.open_attempts
     if output is Format.json:
         print_json({"settled": [{**asdict(s), "state": s.state.value} for s in settled], "open": len(left)})
         return 0
@@ -51,6 +51,8 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
             print(
                 f"  kept until {', '.join(one.slices)} is published again: a process may still publish what it staged"
             )
+        if one.unasked:
+            print(f"  the table it wrote before could not be asked ({one.unasked}): what is open there stays open")
         if one.given_up:
             print(f"  {len(one.given_up)} attempts of a task that is no longer declared: VACUUM has what they left")
     print(f"{sum(one.files for one in collected)} files deleted")

@@ -23,6 +23,9 @@ from twice.errors import UsageError
 _COUNTED_BELOW = 2**60
 _DATES_FROM = 2**60 + 2**59
 _NUMBERS_FROM, _NUMBERS_BELOW = 2**61, 2**63
+LAST_OF_KINDS = (_COUNTED_BELOW - 1, _DATES_FROM - 1, _NUMBERS_FROM - 1, _NUMBERS_BELOW - 1)
+"""The greatest version of each kind, the counted ones first."""
+
 _ZERO: dict[CursorType, int] = {
     "timestamp": 2**60 + 2**58,
     "date": _DATES_FROM + 2**58,
@@ -56,8 +59,7 @@ def kind_of(version: int) -> CursorType | None:
 
 def last_of_kind(version: int) -> int:
     """The greatest version of the same kind."""
-    limits = {None: _COUNTED_BELOW, "timestamp": _DATES_FROM, "date": _NUMBERS_FROM, "integer": _NUMBERS_BELOW}
-    return limits[kind_of(version)] - 1
+    return next(last for last in LAST_OF_KINDS if version <= last)
 
 
 def mark_of(version: int) -> CursorValue:

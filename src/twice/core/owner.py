@@ -31,8 +31,16 @@ class Ownership:
     takeovers: Mapping[tuple[Owner, Owner], int] = field(default_factory=dict)
 
     def strangers(self, owner: Owner) -> dict[Owner, int]:
-        """Everybody else with slices in the table that `owner` did not take over, and how many."""
-        return {other: count for other, count in sorted(self.slices.items()) if not self._yields(owner, other)}
+        """Everybody else that `owner` did not take the table over from, and how many slices of it each has published:
+        those with slices in it, and those who took it over and have not published yet."""
+        others = {new: 0 for new, _ in self.takeovers} | dict(self.slices)
+        return {other: count for other, count in sorted(others.items()) if not self._yields(owner, other)}
+
+    def taken_by(self, owner: Owner) -> Owner | None:
+        """Who took the table over from `owner`, the last of them; None where nobody did, or it took it back."""
+        takers = {new: number for (new, old), number in self.takeovers.items() if old == owner}
+        lost = {new: number for new, number in takers.items() if not self._yields(owner, new)}
+        return max(lost, key=lambda new: lost[new], default=None)
 
     def _yields(self, owner: Owner, other: Owner) -> bool:
         taken, lost = self.takeovers.get((owner, other), 0), self.takeovers.get((other, owner), 0)

@@ -119,11 +119,12 @@ class Adopted:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a table shows of records from before the ledger knew whose they are: the attempts that its commits name, and
-    the generation of each slice it holds."""
+    """What a table shows of records from before the ledger knew whose they are: the attempts that its commits name, the
+    generation of each slice it holds, and by slice the attempt that its newest commit names, where the log has it."""
 
     attempts: frozenset[str]
     generations: Mapping[str, int]
+    newest: Mapping[str, str]
 
 
 @dataclass(frozen=True)

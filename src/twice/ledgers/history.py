@@ -11,12 +11,12 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, func, or_, select
 
 from twice.core.audit import AuditResult
-from twice.core.home import name_of
+from twice.core.home import Place, name_of
 from twice.core.record import TABLE, AttemptRecord, InputRecord, Overview, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.core.write import Changes
-from twice.ledgers.owners import Owner
+from twice.ledgers.owners import Owner, tasks
 from twice.ledgers.schema import HAS_LEFTOVERS, IS_OPEN, IS_QUARANTINED, attempts, audits, inputs, leases, runs, slices
 
 _STATES = {state.value: state for state in AttemptState}
@@ -37,6 +37,14 @@ def still_open(owner: Owner, task: str | None) -> Chosen:
 
 def with_leftovers(owner: Owner, task: str | None) -> Chosen:
     return select(attempts.c.fence).where(HAS_LEFTOVERS, owner.of(attempts.c.task, task))
+
+
+def tables_left_open(connection: Connection, owner: Owner) -> tuple[tuple[str, Place], ...]:
+    """Where declared tasks wrote before they were given another table, if an attempt there is still open."""
+    left = (IS_OPEN, owner.of_any_table(attempts.c.task), ~owner.of(attempts.c.task, None))
+    keys = connection.execute(select(attempts.c.task).where(*left).distinct()).scalars().all()
+    found = connection.execute(select(tasks).where(tasks.c.key.in_(keys)).order_by(tasks.c.key))
+    return tuple((row.name, Place(row.environment, row.target)) for row in found)
 
 
 def newest(owner: Owner, task: str, label: str | None, limit: int) -> Chosen:

@@ -19,7 +19,7 @@ from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, Pr
 from twice.ledgers import effects as rows
 from twice.ledgers.effect_tables import COUNTS, effects
 from twice.ledgers.outage import Outage
-from twice.ledgers.owners import Owner
+from twice.ledgers.owners import Owner, tasks
 
 S = EffectState
 T = TypeVar("T")
@@ -89,6 +89,12 @@ class Outbox:
         of_slice = (self.owner.of(effects.c.task, task), effects.c.label == label, effects.c.name == name)
         newest = select(func.max(effects.c.id)).where(*of_slice, COUNTS).scalar_subquery()
         return next(iter(self._read(effects.c.id == newest)), None)
+
+    def table_of(self, effect: EffectRecord) -> str:
+        """Of which table it speaks, as the ledger calls it ("": it has no name there). Its task may write another
+        one by now."""
+        of_effect = select(tasks.c.target).join(effects, effects.c.task == tasks.c.key).where(effects.c.id == effect.id)
+        return str(self._ask(lambda connection: connection.execute(of_effect).scalar_one_or_none()) or "")
 
     def in_state(self, state: EffectState, task: str | None = None) -> tuple[EffectRecord, ...]:
         """Oldest first."""

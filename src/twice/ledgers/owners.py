@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from twice.core.home import Home, Place, backfill_key, key_at
-from twice.ledgers.schema import NAME, insert_or, metadata
+from twice.ledgers.schema import NAME, attempts, insert_or, metadata
 
 tasks = Table(
     "twice_tasks",
@@ -80,9 +80,9 @@ class Owner:
         return (or_(now, _OWN.c.name.not_in(sorted(self.home.places))),)
 
     def register(self, connection: Connection, names: Iterable[str]) -> None:
-        """Say what the keys of these tasks stand for, first in the transaction that first uses them. Those of declared
-        tasks were said when the ledger was opened."""
-        for name in sorted(set(names) - self.home.places.keys()):
+        """Say what the keys of these tasks stand for, first in the transaction that uses them. Those of declared tasks
+        were said when the ledger was opened, and may be gone again: another process has given their place a name."""
+        for name in sorted(set(names)):
             self.register_at(connection, name, self.home.place(name))
 
     def register_at(self, connection: Connection, name: str, place: Place) -> None:
@@ -101,16 +101,19 @@ class Owner:
 
 def missing(connection: Connection, home: Home) -> tuple[set[str], dict[str, str]]:
     """Which declared tasks this ledger has not heard of; and the keys that the place of one had before it was named,
-    each with the task that has it now."""
+    each with the task that has it now. Also a key that is not registered: one that was claimed with while it was being
+    given up has attempts all the same."""
     known = set(connection.execute(select(tasks.c.key).where(tasks.c.project == home.project)).scalars())
     unknown = {name for name in home.places if home.key(name) not in known}
     before = {
-        key: name
+        key_at(home.project, Place(old, place.table), name): name
         for name, place in home.places.items()
         for old in place.formerly
-        if (key := key_at(home.project, Place(old, place.table), name)) in known
     }
-    return unknown, before
+    if before:
+        used = select(attempts.c.task).where(attempts.c.task.in_(sorted(before.keys() - known))).distinct()
+        known |= set(connection.execute(used).scalars())
+    return unknown, {key: name for key, name in before.items() if key in known}
 
 
 def _row(home: Home, name: str, place: Place) -> dict[str, str]:

@@ -2,9 +2,10 @@
 
 Of attempts stay: the one that published a slice as it is now (with its inputs: they say whether it is stale), the last
 of each slice, the newest that found a slice unchanged by the versions of its tables, the first that froze the end of
-what the next run publishes, those that are open or may have left staged files, and every word of a person (a mark that
-was reset, a table that was taken over). Of effects stays for ever that they were said; their text, the receiver's reply
-and the steps of their lives go. A backfill that restates stays: begun again by its name, it must find itself done.
+what the next run publishes, the one that moved a mark furthest, those that are open or may have left staged files, and
+every word of a person (a mark that was reset, a table that was taken over). Of effects stays for ever that they were
+said; their text, the receiver's reply and the steps of their lives go. A backfill that restates stays: begun again by
+its name, it must find itself done.
 
 Every function is one transaction of the caller's. Dying between two leaves the rest to the next call.
 """
@@ -15,9 +16,10 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, func, or_, select, update
 
 from twice.core.backfill_result import BackfillState
+from twice.core.mark import LAST_OF_KINDS
 from twice.core.outbox import EffectState
 from twice.core.record import TABLE
 from twice.core.run import AttemptState
@@ -25,6 +27,8 @@ from twice.ledgers.effect_tables import effect_events, effects
 from twice.ledgers.owners import Owner
 from twice.ledgers.proofs import proofs
 from twice.ledgers.schema import (
+    HAS_LEFTOVERS,
+    IS_OPEN,
     LEFTOVER_STATES,
     OPEN_STATES,
     attempts,
@@ -49,7 +53,7 @@ _PERSONS_WORD = ("reset", "takeover")
 
 @dataclass(frozen=True)
 class Pruned:
-    """How many rows went: attempts (with their slices, inputs and audits), effects of what never landed, texts of
+    """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of
     effects that were said, backfills, proofs."""
 
     attempts: int = 0
@@ -69,6 +73,7 @@ def prune_attempts(connection: Connection, owner: Owner, before: datetime) -> in
         .where(attempts.c.id.not_in(select(runs.c.attempt).where(runs.c.attempt.is_not(None))))
         .where(attempts.c.fence.not_in(select(runs.c.last_fence).where(runs.c.last_fence.is_not(None))))
         .where(attempts.c.fence.not_in(_confirming()), attempts.c.fence.not_in(_freezing()))
+        .where(attempts.c.fence.not_in(_furthest()))
         .order_by(attempts.c.fence)
         .limit(PART)
     )
@@ -81,10 +86,11 @@ def prune_attempts(connection: Connection, owner: Owner, before: datetime) -> in
 
 
 def prune_effects(connection: Connection, owner: Owner, before: datetime) -> int:
-    """Those of attempts that never landed: they hold no occasion."""
-    at_work = select(attempts.c.id).where(attempts.c.state.in_(OPEN_STATES))
+    """Those of attempts that can land no more: they hold no occasion. One that was given up with staged rows left may
+    still land, and its effects are sent then."""
+    may_land = select(attempts.c.id).where(or_(IS_OPEN, HAS_LEFTOVERS))
     written_off = (effects.c.state == EffectState.CANCELLED.value, effects.c.changed < before)
-    ids = _ids(connection, owner, *written_off, effects.c.attempt.not_in(at_work))
+    ids = _ids(connection, owner, *written_off, effects.c.attempt.not_in(may_land))
     if ids:
         connection.execute(delete(effect_events).where(effect_events.c.effect.in_(ids)))
         connection.execute(delete(effects).where(effects.c.id.in_(ids)))
@@ -148,4 +154,26 @@ def _freezing() -> Select[int]:
         .join(runs, now)
         .where(slices.c.aim > slices.c.expected)
         .group_by(slices.c.task, slices.c.label)
+    )
+
+
+def _furthest() -> Select[int]:
+    """By slice and kind of mark, a publish that came furthest (`history.furthest_aim`): a mark that was set back, also
+    later, corrects what lies before that."""
+    published = attempts.c.state == AttemptState.PUBLISHED.value
+    kind = case(*((slices.c.aim <= last, place) for place, last in enumerate(LAST_OF_KINDS)))
+    of_slice = slices.join(attempts, attempts.c.fence == slices.c.fence)
+    furthest = (
+        select(slices.c.task, slices.c.label, func.max(slices.c.aim).label("aim"))
+        .select_from(of_slice)
+        .where(published)
+        .group_by(slices.c.task, slices.c.label, kind)
+        .subquery()
+    )
+    there = (slices.c[name] == furthest.c[name] for name in ("task", "label", "aim"))
+    return (
+        select(func.max(slices.c.fence))
+        .select_from(of_slice.join(furthest, and_(*there)))
+        .where(published)
+        .group_by(slices.c.task, slices.c.label, slices.c.aim)
     )

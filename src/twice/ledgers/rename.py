@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, exists, func, or_, select, true, update
 
 from twice.core.home import Place, backfill_key, key_at, name_of
-from twice.ledgers.effect_tables import COUNTS, effects
+from twice.core.outbox import EffectState
+from twice.ledgers.effect_tables import COUNTS, effect_events, effects
 from twice.ledgers.owners import Owner, tasks
 from twice.ledgers.proofs import proofs
-from twice.ledgers.schema import attempts, backfills, batches, insert_or, leases, needs, planned, runs, slices
+from twice.ledgers.schema import (
+    OPEN_STATES,
+    attempts,
+    backfills,
+    batches,
+    insert_or,
+    leases,
+    needs,
+    planned,
+    runs,
+    slices,
+)
 from twice.ledgers.transitions import move_forward
 
 Rows = Mapping[Table, ColumnElement[bool]]
@@ -29,7 +41,8 @@ def rename(connection: Connection, owner: Owner, old: str, new: str) -> None:
         place = Place(environment, table)
         owner.register_at(connection, new, place)
         move_key(connection, key_at(project, place, old), key_at(project, place, new))
-    connection.execute(delete(tasks).where(tasks.c.key.in_([row.key for row in known])))
+    for row in known:
+        _forget_key(connection, row.key, key_at(project, Place(row.environment, row.target), new))
 
 
 def settle_in(connection: Connection, owner: Owner, unknown: Collection[str], before: Mapping[str, str]) -> None:
@@ -38,12 +51,24 @@ def settle_in(connection: Connection, owner: Owner, unknown: Collection[str], be
         owner.register_at(connection, task, owner.home.place(task))
     for key, task in sorted(before.items()):
         move_key(connection, key, owner.key(task))
-        connection.execute(delete(tasks).where(tasks.c.key == key))
+        _forget_key(connection, key, owner.key(task))
+
+
+def _forget_key(connection: Connection, old: str, new: str) -> None:
+    """A key that stands for nothing any more. If its table was asked which old records are its own, it was asked."""
+    row = delete(tasks).where(tasks.c.key == old).returning(tasks.c.assigned)
+    assigned = connection.execute(row).scalar_one_or_none()
+    if assigned is not None:
+        both = func.coalesce(tasks.c.assigned, 0) + assigned
+        connection.execute(update(tasks).where(tasks.c.key == new).values(assigned=both))
 
 
 def move_key(connection: Connection, old: str, new: str, rows: Rows | None = None) -> None:
     """The rows of one key become another's. Where both know a slice, the further generation and the later lease
     stay. `rows`: of which tables, and which rows of each."""
+    if rows is None:
+        _drop_unknown(connection, old, new)
+        _drop_unknown(connection, new, old)
     moving = dict.fromkeys(_TABLES, true()) if rows is None else rows
     for table in _TABLES:
         if table in moving:
@@ -53,6 +78,21 @@ def move_key(connection: Connection, old: str, new: str, rows: Rows | None = Non
             connection.execute(update(table).where(which).values(task=new))
     if rows is None:
         _move_backfills(connection, old, new)
+
+
+def _drop_unknown(connection: Connection, key: str, other: str) -> None:
+    """What one key could not know of a publish (`effects.remember_unknown`), the other does: it made it, or is about
+    to learn that it did. Its own effect of it counts."""
+    made_by_other = (
+        exists()
+        .where(slices.c.task == other, slices.c.label == effects.c.label, attempts.c.fence == slices.c.fence)
+        .where(func.coalesce(slices.c.aim, slices.c.expected + 1) == effects.c.generation)
+        .where(attempts.c.state.in_((*OPEN_STATES, "published")))
+    )
+    unknown = (effects.c.task == key, effects.c.state == EffectState.UNKNOWN.value, effects.c.attempt.is_(None))
+    gone = select(effects.c.id).where(*unknown, made_by_other)
+    connection.execute(delete(effect_events).where(effect_events.c.effect.in_(gone)))
+    connection.execute(delete(effects).where(effects.c.id.in_(gone)))
 
 
 def _move_backfills(connection: Connection, old: str, new: str) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Engine, update
 
-from twice.core.home import Home
+from twice.core.home import Home, Place
 from twice.core.ports import Clock
 from twice.core.proof import Proof, ProofRecord
 from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord, SliceRecord
@@ -194,7 +195,8 @@ class Ledger:
             fence = connection.execute(history.named(self._owner, attempt)).scalar_one_or_none()
             if fence is None:
                 raise problem(
-                    f"attempt {attempt} is not in this ledger: it was replaced while the attempt ran. "
+                    f"attempt {attempt} is not in this ledger: it was replaced, or its environment was given a name, "
+                    "while the attempt ran. "
                     "The table holds what the attempt published",
                     self._engine.url,
                     "Run again: it will look at the table first.",
@@ -320,6 +322,19 @@ class Ledger:
         # Filtered here: few attempts are open, but a backfill may ask for more labels than a statement can carry.
         wanted = None if labels is None else set(labels)
         return tuple(a for a in found if wanted is None or any(s.label in wanted for s in a.slices))
+
+    @outliving
+    def left_open(self) -> tuple[tuple[str, str, Ledger], ...]:
+        """Tasks that wrote another table before and have open attempts there: each with that table, and this ledger as
+        it was for it."""
+        with self._reading() as connection:
+            found = history.tables_left_open(connection, self._owner)
+        return tuple((task, place.table, self._at(task, place)) for task, place in found)
+
+    def _at(self, task: str, place: Place) -> Ledger:
+        there = Ledger(self._engine, self._clock, home=replace(self.home, places={**self.home.places, task: place}))
+        there._outage = self._outage
+        return there
 
     @outliving
     def undiscarded(self, task: str | None = None) -> tuple[AttemptRecord, ...]:

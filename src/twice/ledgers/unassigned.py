@@ -7,9 +7,10 @@ is never sent. Nothing is taken from another owner: only bare names are.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select, true, update
 
@@ -74,23 +75,27 @@ class OldRecords:
 
     @outliving
     def take(self, task: str, names: Sequence[str], shown: Shown, *, all_slices: bool) -> int:
-        """Give the task what its table shows to be its own; how many attempts. What was said of its slices by somebody
-        whom no table shows is of unknown state here, and is not said again.
+        """Give the task what its table shows to be its own; how many attempts.
 
-        `all_slices`: the table was asked for every slice. Then, if nothing hints at another environment, the task gets
-        the rest of its old records too, and the question is not asked again.
+        `all_slices`: the table was asked for every slice, and the question is not asked again. Then, if nothing hints
+        at another environment, the task gets the rest of its old records too. Else what was sent of its slices by
+        somebody whom no table shows is of unknown state here, and is not sent again. A slice whose newest commit is of
+        an attempt that was the task's before is left out: that attempt was made knowing what the old records say.
         Dying here has moved everything or nothing.
         """
         key = self._owner.key(task)
         with self._writing() as connection:
             now = self._time(connection)
             self._owner.register(connection, [task])
+            mine = _mine(connection, key, shown.attempts)
             taken = sum(_take_shown(connection, name, key, shown.attempts) for name in names)
-            for name in names:
-                _keep_silent(connection, name, key, shown.generations, now)
+            alone = all_slices and not _contested(connection, names, key, shown.generations)
+            if not alone:
+                held = {at: number for at, number in shown.generations.items() if shown.newest.get(at) not in mine}
+                _keep_silent(connection, names, key, held, now)
             if not all_slices:
                 return taken
-            if not _contested(connection, names, key, shown.generations):
+            if alone:
                 for name in names:
                     _take_closed(connection, name, key, now)
                 _take_backfills(connection, self._owner)
@@ -160,33 +165,73 @@ def _take_shown(connection: Connection, name: str, key: str, shown: Collection[s
     return taken
 
 
-def _keep_silent(connection: Connection, name: str, key: str, held: Mapping[str, int], now: datetime) -> None:
-    """The table holds these slices, and old effects were counted for them: by this environment, or by another."""
+def _mine(connection: Connection, key: str, shown: Collection[str]) -> set[str]:
+    """Those of these attempts that are the task's already."""
+    found: set[str] = set()
+    for part in _parts(sorted(shown)):
+        mine = select(attempts.c.id).where(attempts.c.task == key, attempts.c.id.in_(part))
+        found |= set(connection.execute(mine).scalars())
+    return found
+
+
+def _keep_silent(
+    connection: Connection, names: Sequence[str], key: str, held: Mapping[str, int], now: datetime
+) -> None:
+    """The table holds these slices, and old effects were counted for them: by this environment, or by another. Not
+    those of a generation that the table does not hold, unless its mark may have been set back, nor those of other rows
+    than it holds: these are another's."""
+    reset = _reset(connection, [*names, key])
     for part in _parts(sorted(held)):
-        old = select(effects).where(effects.c.task == name, COUNTS, effects.c.label.in_(part)).order_by(effects.c.id)
-        for row in connection.execute(old).all():
-            outbox.remember_old(connection, key, row, _WHY, now)
+        known = select(runs).where(runs.c.task == key, runs.c.label.in_(part))
+        present = {row.label: row for row in connection.execute(known)}
+        old = select(effects).where(effects.c.task.in_(names), COUNTS, effects.c.label.in_(part))
+        for row in connection.execute(old.order_by(effects.c.id)).all():
+            reached = row.generation <= held[row.label] or row.label in reset
+            if reached and not _of_other_rows(row, present.get(row.label)):
+                outbox.remember_old(connection, key, row, _WHY, now)
+
+
+def _of_other_rows(effect: Any, run: Any) -> bool:
+    """Whether an effect that compares rows was sent of other rows than the task published at that generation."""
+    if ":" not in effect.occasion or run is None or run.generation != effect.generation:
+        return False
+    return None not in (effect.fingerprint, run.fingerprint) and effect.fingerprint != run.fingerprint
+
+
+def _reset(connection: Connection, keys: Sequence[str]) -> set[str]:
+    """Slices whose mark was moved by a person: such a mark comes to one place twice, and may stand before others."""
+    resets = select(slices.c.label).join(attempts, attempts.c.fence == slices.c.fence)
+    return set(connection.execute(resets.where(attempts.c.task.in_(keys), attempts.c.kind == "reset")).scalars())
 
 
 def _contested(connection: Connection, names: Sequence[str], key: str, held: Mapping[str, int]) -> bool:
     """Whether another environment may have written old records of these names, too: it was given some, a slice was
-    published twice at one generation, or one that this table does not hold."""
+    published for the first time twice, or twice at one generation, or at one that this table does not hold. The last
+    two say nothing of a mark that was set back."""
     others = (tasks.c.name.in_(names), tasks.c.key != key, tasks.c.assigned > 0)
     if connection.execute(select(exists().where(*others))).scalar_one():
         return True
     aim = func.coalesce(slices.c.aim, slices.c.expected + 1)
     published = (
-        select(slices.c.label, aim.label("aim"), attempts.c.task)
+        select(slices.c.label, slices.c.expected, aim.label("aim"), attempts.c.task)
         .join(attempts, attempts.c.fence == slices.c.fence)
         .where(attempts.c.task.in_([*names, key]), attempts.c.state == "published", slices.c.expected.is_not(None))
     )
     found = connection.execute(published).all()
-    if any(count > 1 for count in Counter((row.label, row.aim) for row in found).values()):
+    if _any_twice(row.label for row in found if row.expected == 0):
+        return True
+    reset = _reset(connection, [*names, key])
+    found = [row for row in found if row.label not in reset]
+    if _any_twice((row.label, row.aim) for row in found):
         return True
     old = select(runs.c.label, runs.c.generation).where(runs.c.task.in_(names), runs.c.generation > 0)
     claims = [(row.label, row.aim) for row in found if row.task in names]
-    claims += [(row.label, row.generation) for row in connection.execute(old)]
+    claims += [(row.label, row.generation) for row in connection.execute(old) if row.label not in reset]
     return any(generation > held.get(label, 0) for label, generation in claims)
+
+
+def _any_twice(values: Iterable[Hashable]) -> bool:
+    return any(count > 1 for count in Counter(values).values())
 
 
 def _take_closed(connection: Connection, name: str, key: str, now: datetime) -> None:

@@ -6,15 +6,19 @@ commit names are nobody's: `twice ledger unassigned` lists them, and no effect o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
+from twice.core.interruption import behind
 from twice.core.ports import Published, Target
 from twice.core.record import RunRecord, Shown
 from twice.core.task import Task
 from twice.core.token import app_id
-from twice.errors import TwiceError
+from twice.errors import in_one_line
 from twice.runtime.workshop import Workshop
+
+_log = logging.getLogger("twice")
 
 
 def names_of(task: Task) -> tuple[str, ...]:
@@ -23,9 +27,9 @@ def names_of(task: Task) -> tuple[str, ...]:
 
 
 def assign_all(shop: Workshop) -> None:
-    """Ask the table of every task that has old records, once. One that cannot be asked now is asked the next time;
-    until then its old records are nobody's, and nothing of them is sent. Dying in here leaves the rest to the next
-    command."""
+    """Ask the table of every task that has old records, once. One that cannot be asked now, for whatever reason, is
+    told in the log and asked the next time; until then its old records are nobody's, and nothing of them is sent. It
+    stops no command: most have nothing to do with that table. Dying in here leaves the rest to the next command."""
     tasks = shop.project.tasks
     waiting = shop.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})
     if not waiting:
@@ -34,7 +38,14 @@ def assign_all(shop: Workshop) -> None:
         for name in waiting:
             try:
                 shown = _shown_by_table(shop, tasks[name], session)
-            except TwiceError:
+            except Exception as error:
+                if behind(error, KeyboardInterrupt) is not None:
+                    raise
+                _log.warning(
+                    "%s: %s cannot be asked now which of the ledger's old records are its own (%s); "
+                    "the next command asks it again, and until then they are nobody's",
+                    *(name, tasks[name].target, in_one_line(error)),
+                )
                 continue
             shop.ledger.unassigned.take(name, names_of(tasks[name]), shown, all_slices=True)
 
@@ -56,11 +67,10 @@ def assign_seen(
     }
     if not ahead or not shop.ledger.unassigned.any(names_of(task)):
         return recorded
-    notes = [target.provenance(task.target, app, generation) for app, generation in ahead.values()]
-    shown = Shown(
-        frozenset(note.attempt for note in notes if note is not None),
-        {label: generation for label, (_, generation) in ahead.items()},
-    )
+    notes = {label: target.provenance(task.target, *held) for label, held in ahead.items()}
+    newest = {label: note.attempt for label, note in notes.items() if note is not None}
+    generations = {label: generation for label, (_, generation) in ahead.items()}
+    shown = Shown(frozenset(newest.values()), generations, newest)
     shop.ledger.unassigned.take(task.name, names_of(task), shown, all_slices=False)
     return shop.ledger.runs_of(task.name, tuple(labels.values()))
 
@@ -71,9 +81,10 @@ def _shown_by_table(shop: Workshop, task: Task, session: Any) -> Shown:
     target = shop.target_of(task.target, session)
     prefix = app_id(shop.project.id, task.first_name, "")
     tokens = {app.removeprefix(prefix): held for app, held in target.tokens(task.target, prefix).items()}
-    shown = {held.note.attempt for held in tokens.values() if held.note is not None}
+    newest = {label: held.note.attempt for label, held in tokens.items() if held.note is not None}
+    shown = set(newest.values())
     for attempt, label, generation in shop.ledger.unassigned.unsent(names_of(task)):
         if attempt not in shown and label in tokens and generation < tokens[label].generation:
             note = target.provenance(task.target, f"{prefix}{label}", generation)
             shown |= {attempt} if note is not None and note.attempt == attempt else set()
-    return Shown(frozenset(shown), {label: held.generation for label, held in tokens.items()})
+    return Shown(frozenset(shown), {label: held.generation for label, held in tokens.items()}, newest)

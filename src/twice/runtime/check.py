@@ -12,6 +12,7 @@ from twice.core.record import AttemptRecord, RunRecord
 from twice.core.time_scope import TimeScope
 from twice.runtime.attempt import place
 from twice.runtime.collect import named
+from twice.runtime.old_tables import left_open
 from twice.runtime.rebuild import tokens_of
 from twice.runtime.settle import lease_ran_out, never_looked, passed_at
 from twice.runtime.workshop import Workshop
@@ -72,6 +73,11 @@ def _of_attempts(shop: Workshop, held: Mapping[str, Mapping[str, Held]]) -> Iter
             yield Difference(
                 _where(attempt), f"attempt {attempt.id[:8]} ({attempt.holder}) went silent", "twice recover"
             )
+    for there, task in left_open(shop):
+        for attempt in there.ledger.open_attempts(task.name):
+            if lease_ran_out(there.ledger, attempt):
+                told = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
+                yield Difference(_where(attempt), told, "twice recover")
     for attempt in shop.ledger.undiscarded():
         fix = "twice gc" if _collectable(shop, attempt, held) else _until_passed(shop, attempt)
         yield Difference(_where(attempt), f"attempt {attempt.id[:8]} may have left staged files", fix)

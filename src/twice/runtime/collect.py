@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from twice.core.interruption import behind
 from twice.core.ports import Target
 from twice.core.record import AttemptRecord
 from twice.core.scope import slice_named
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import Task
 from twice.core.write import Plan
-from twice.errors import UsageError
+from twice.errors import UsageError, in_one_line
+from twice.runtime.old_tables import left_open
 from twice.runtime.plan import make_plan
 from twice.runtime.settle import never_looked, passed_at, settle_passed
 from twice.runtime.workshop import Workshop
@@ -21,7 +23,8 @@ from twice.runtime.workshop import Workshop
 class Collected:
     """`kept` are attempts whose generation is not passed: a process behind one may still publish its files; `slices`
     are theirs: once they are published again, nobody can. `given_up`: of a task that is no longer declared, nobody
-    knows where they staged; VACUUM has it."""
+    knows where they staged; VACUUM has it. `unasked`: the table that the task wrote before, and why it could not be
+    asked: what is open there stays open."""
 
     task: str
     files: int
@@ -29,6 +32,7 @@ class Collected:
     kept: tuple[str, ...]
     slices: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
+    unasked: str = ""
 
 
 def collect_passed(shop: Workshop, task: Task, target: Target, plan: Plan) -> Collected:
@@ -62,15 +66,24 @@ def collect_all(shop: Workshop, session: Any) -> tuple[Collected, ...]:
     found = []
     for name, labels in sorted(_left_behind(shop).items()):
         task = shop.project.tasks.get(name)
-        if task is None:
-            found.append(_given_up(shop, name))
-            continue
-        found += _without_a_slice(shop, task, session)
-        slices = named(task, sorted(labels))
-        if slices:
-            plan = make_plan(shop.project.id, task, slices)
-            found.append(collect_passed(shop, task, shop.target_of(task.target, session), plan))
+        found += [_given_up(shop, name)] if task is None else _collect(shop, task, labels, session)
+    for there, task in left_open(shop):
+        try:
+            found += _collect(there, task, _left_behind(there, task.name)[task.name], session)
+        except Exception as error:  # nobody may keep that table any more; what is left there stays open
+            if behind(error, KeyboardInterrupt) is not None:
+                raise
+            found.append(Collected(task.name, 0, (), (), unasked=f"{task.target}: {in_one_line(error)}"))
     return tuple(found)
+
+
+def _collect(shop: Workshop, task: Task, labels: set[str], session: Any) -> list[Collected]:
+    found = _without_a_slice(shop, task, session)
+    slices = named(task, sorted(labels))
+    if slices:
+        plan = make_plan(shop.project.id, task, slices)
+        found.append(collect_passed(shop, task, shop.target_of(task.target, session), plan))
+    return found
 
 
 def _given_up(shop: Workshop, name: str) -> Collected:
@@ -97,9 +110,9 @@ def _without_a_slice(shop: Workshop, task: Task, session: Any) -> list[Collected
     return [Collected(task.name, files, tuple(attempt.id for attempt in lost), ())] if lost else []
 
 
-def _left_behind(shop: Workshop) -> dict[str, set[str]]:
+def _left_behind(shop: Workshop, task: str | None = None) -> dict[str, set[str]]:
     labels: dict[str, set[str]] = {}
-    for attempt in (*shop.ledger.undiscarded(), *shop.ledger.open_attempts()):
+    for attempt in (*shop.ledger.undiscarded(task), *shop.ledger.open_attempts(task)):
         labels.setdefault(attempt.task, set()).update(slice_.label for slice_ in attempt.slices)
     return labels
 

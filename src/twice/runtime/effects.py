@@ -13,6 +13,7 @@ from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.errors import Interrupted, RunError, TwiceError, UsageError
 from twice.runtime.attempt import Attempt, Ready, telling_line
+from twice.runtime.old_tables import table_named
 from twice.runtime.plan import make_plan
 from twice.runtime.post import Post, drain, judge_silent, may_wake_up, render_released
 from twice.runtime.workshop import Workshop
@@ -71,14 +72,17 @@ def say(shop: Workshop, session: Any, task: str | None = None) -> int:
 
 def post_of(shop: Workshop, session: Any) -> Post:
     def sample(task: Task, effect: EffectRecord, count: int) -> tuple[Mapping[str, Any], ...]:
-        """Rows of the committed version; none if the slice was published again since."""
+        """Rows of the committed version, of the table that it was committed to; none if the slice was published again
+        since."""
         slice_ = slice_named(task.scope, effect.label)
         (app,) = make_plan(shop.project.id, task, (slice_,)).app_ids
-        target = shop.target_of(task.target, session)
-        found = target.published(task.target, (app,))
+        named = shop.ledger.outbox.table_of(effect)
+        table = table_named(shop, named) if named else task.target
+        target = shop.target_of(table, session)
+        found = target.published(table, (app,))
         if found.generations[app] != effect.generation:
             return ()
-        return shop.engine.sample(target.read(task.target, at=found.version), slice_, count)
+        return shop.engine.sample(target.read(table, at=found.version), slice_, count)
 
     return Post(shop.project, shop.ledger, shop.senders, shop.clock, shop.holder, sample)
 

@@ -11,25 +11,40 @@ from twice.errors import UNCHANGED, TableTaken
 
 
 def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
-    """Raise TableTaken if others have published slices of the task's table that it did not take over."""
-    strangers = owners.strangers(owner_of(project, task))
+    """Raise TableTaken if others have published slices of the task's table that it did not take over, or have taken
+    the table over from it."""
+    owner = owner_of(project, task)
+    strangers, taker = owners.strangers(owner), owners.taken_by(owner)
+    if taker is not None:
+        raise TableTaken(
+            f"{task.target} was taken over by {told(project, taker)}",
+            now=UNCHANGED,
+            fix=f"If {task.name} shall have the table again, with the rows that are in it: {_takeover(task)}",
+        )
     if not strangers:
         return
     other = max(strangers, key=lambda owner: (strangers[owner], owner))
     raise TableTaken(
-        f"{task.target} holds {listed(project, strangers)}",
+        f"{task.target} {_listed(project, strangers)}",
         now=UNCHANGED,
         fix=f"{_renamed(project, task, other)} If it is another task and shall have the table, with the rows that are "
-        f'in it: twice takeover {task.name} --reason "…".',
+        f"in it: {_takeover(task)}",
     )
 
 
-def listed(project: str, strangers: dict[Owner, int]) -> str:
-    """`2 slices that were published by the task a, 1 slice …`"""
-    return ", ".join(
+def _takeover(task: Task) -> str:
+    return f'twice takeover {task.name} --reason "…".'
+
+
+def _listed(project: str, strangers: dict[Owner, int]) -> str:
+    """`holds 2 slices that were published by the task a, 1 slice …`"""
+    holds = [
         f"{count:,} {'slice that was' if count == 1 else 'slices that were'} published by {told(project, owner)}"
         for owner, count in strangers.items()
-    )
+        if count
+    ]
+    taken = [f"was taken over by {told(project, owner)}" for owner, count in strangers.items() if not count]
+    return ", ".join([*([f"holds {', '.join(holds)}"] if holds else []), *taken])
 
 
 def told(project: str, owner: Owner) -> str:

@@ -202,7 +202,8 @@ def stored_result(post: Post, effect: EffectRecord, sample: tuple[Mapping[str, A
     attempt = post.ledger.attempt(effect.attempt) if effect.attempt else None
     learnt = next((one for one in attempt.slices if one.label == effect.label), None) if attempt else None
     run = post.ledger.run(effect.task, effect.label)
-    known = run if run is not None and run.generation == effect.generation else None
+    here = post.ledger.outbox.table_of(effect) == post.ledger.home.place(effect.task).table
+    known = run if here and run is not None and run.generation == effect.generation else None
     of_slice = learnt or known
     return Result(
         project=post.project.id,

@@ -10,7 +10,7 @@ from twice.core.ports import Held
 from twice.core.record import Adopted
 from twice.core.task import Task
 from twice.core.token import app_id
-from twice.runtime.settle import forget_effects
+from twice.runtime.settle import forget_effects, never_looked, record_landed
 from twice.runtime.workshop import Workshop
 
 
@@ -28,19 +28,31 @@ def rebuild(shop: Workshop, session: Any) -> tuple[Rebuilt, ...]:
     """Every declared task's runs, generations and marks, from the tokens of its target. A ledger that knows more keeps
     it: nothing is moved back. A second call changes nothing. Dying in here leaves the rest for the next call.
 
-    What only the ledger knew is gone: rows, fingerprints, inputs, audits and the attempts that failed, and whether
-    effects were sent: they are of unknown state, and none is sent by itself.
+    An attempt that the ledger still knows, and that landed without reporting back, is recorded with what it learnt, and
+    its effects are sent. What only a lost ledger knew is gone: rows, fingerprints, inputs, audits and the attempts that
+    failed, and whether effects were sent: they are of unknown state, and none is sent by itself.
     """
     found = []
     for task in shop.project.in_order():
         tokens = tokens_of(shop, task, session)
-        adopted = [_adopted(shop, task, label, held) for label, held in tokens.items()]
         known = {run.label: run.generation for run in shop.ledger.runs(task.name)}
-        forget_effects(shop, task, {a.label: a.generation for a in adopted if known.get(a.label, 0) < a.generation})
+        missed = {label: held for label, held in tokens.items() if known.get(label, 0) < held.generation}
+        unseen = {label: held for label, held in missed.items() if not _recorded(shop, task, held)}
+        forget_effects(shop, task, {label: held.generation for label, held in unseen.items()})
+        adopted = [_adopted(shop, task, label, held) for label, held in tokens.items()]
         shop.ledger.adopt_all(task.name, adopted)
         unknown = sum(slice_.intention is None for slice_ in adopted)
         found.append(Rebuilt(task.name, len(adopted), unknown))
     return tuple(found)
+
+
+def _recorded(shop: Workshop, task: Task, held: Held) -> bool:
+    """Whether this ledger knows the attempt that a commit names; its publish is recorded now, if it was not yet."""
+    ours = None if held.note is None else shop.ledger.attempt(held.note.attempt)
+    if held.note is None or ours is None or ours.task != task.name or never_looked(ours):
+        return False
+    record_landed(shop, ours, held.version, held.note.changes)
+    return True
 
 
 def tokens_of(shop: Workshop, task: Task, session: Any) -> Mapping[str, Held]:

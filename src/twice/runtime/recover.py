@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from twice.core.record import AttemptRecord
 from twice.core.run import AttemptState
+from twice.core.task import Task
 from twice.runtime.collect import collect_all
 from twice.runtime.effects import say
+from twice.runtime.old_tables import left_open
 from twice.runtime.settle import lease_ran_out
 from twice.runtime.workshop import Workshop
 
@@ -26,11 +30,14 @@ def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
     """Close what the targets can decide, then what has lost its lease. A second call finds nothing to do.
 
     An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded
-    as published: its staged files are not touched before that is decided. The same for one that was given up before.
+    as published: its staged files are not touched before that is decided. The same for one that was given up before,
+    and for what is open on a table that its task wrote before it was given another one.
     """
-    before = (*shop.ledger.open_attempts(), *shop.ledger.undiscarded())
-    collect_all(shop, session)
-    for attempt in shop.ledger.open_attempts():
+    left = left_open(shop)
+    before = (*shop.ledger.open_attempts(), *shop.ledger.undiscarded(), *_open_in(left))
+    collected = collect_all(shop, session)
+    asked = [there for there in left if not any(one.unasked and one.task == there[1].name for one in collected)]
+    for attempt in (*shop.ledger.open_attempts(), *_open_in(asked)):
         if lease_ran_out(shop.ledger, attempt):
             shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
     say(shop, session)
@@ -41,3 +48,7 @@ def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
         and not after.state.open
         and after.state is not attempt.state
     )
+
+
+def _open_in(left: Sequence[tuple[Workshop, Task]]) -> tuple[AttemptRecord, ...]:
+    return tuple(attempt for there, task in left for attempt in there.ledger.open_attempts(task.name))

@@ -322,6 +322,12 @@ class OpenProject:
 
         return recover(self.shop, self.shop.engine.fresh())
 
+    @property
+    def open_attempts(self) -> tuple[AttemptRecord, ...]:
+        """Also those on tables that tasks wrote before they were given another one."""
+        before = (a for task, _, there in self.ledger.left_open() for a in there.open_attempts(task))
+        return (*self.ledger.open_attempts(), *before)
+
     def gc(self) -> tuple[Collected, ...]:
         from twice.runtime.collect import collect_all
         from twice.runtime.scratch import clear_scratch

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from twice import append_once
+from twice import append_once, call
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
 from twice.core.run import Outcome
@@ -17,6 +17,7 @@ from twice.runtime.check import Difference, check
 from twice.runtime.collect import collect_all
 from twice.runtime.rebuild import Rebuilt, rebuild
 from twice.runtime.recover import recover
+from twice.senders.call import CallSender
 
 from .conftest import DAY, Bench, revenue_task
 from .test_since import Source, copied, copy_task, run, told
@@ -56,6 +57,25 @@ def test_rebuilding_twice_or_over_a_whole_ledger_changes_nothing(bench: Bench) -
     for _ in range(2):
         assert rebuild(bench.shop, None) == (Rebuilt("revenue", 1, 0),)
         assert bench.ledger.runs() == before
+
+
+def test_rebuilding_over_a_whole_ledger_sends_the_effect_of_a_run_that_landed_without_reporting_back(
+    bench: Bench,
+) -> None:
+    sent: list[str] = []
+    effect = call(lambda result, key: sent.append(result.slice), keyed=False, name="tell")
+    declared = bench.declare(replace(revenue_task(), effects=(effect,)))
+    bench.shop = replace(bench.shop, senders={"call": CallSender()})
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        bench.run(declared)
+    bench.clock.ahead = timedelta(hours=1)
+    for _ in range(2):
+        assert rebuild(bench.shop, None) == (Rebuilt("revenue", 1, 0),)
+        run_ = bench.ledger.run("revenue", "2026-06-09")
+        assert run_ is not None and (run_.generation, run_.rows) == (1, 1)
+    for _ in range(2):
+        assert bench.run(declared).outcome is Outcome.ALREADY
+        assert sent == ["2026-06-09"]
 
 
 def test_a_rebuilt_mark_goes_on_where_it_was(bench: Bench, source: Source, tmp_path: Path) -> None:

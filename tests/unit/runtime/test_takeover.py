@@ -228,6 +228,40 @@ def test_a_run_that_loses_to_a_takeover_is_superseded_since_nobody_published_its
     assert run(bench, new) is Outcome.PUBLISHED
 
 
+def test_who_lost_a_table_is_refused_before_its_taker_has_published_anything(bench: Bench) -> None:
+    """Else both append the same slice."""
+    old, new = copying("old", append_once()), copying("new", append_once())
+    run(bench, old)
+    bench.declare(new)
+    take_over(bench.shop, new, WHO)
+    with pytest.raises(TableTaken) as refused:
+        run(bench, old)
+    assert str(refused.value) == (
+        "old[2026-06-09]: shop.copy was taken over by the task new. The table is unchanged. "
+        "If old shall have the table again, with the rows that are in it: "
+        'twice takeover old --reason "…".'
+    )
+    bench.declare(old)
+    assert take_over(bench.shop, old, WHO) == {"the task new": 0}
+    assert run(bench, old) is Outcome.ALREADY
+    with pytest.raises(TableTaken):
+        run(bench, new)
+    assert rows(bench) == 2
+
+
+def test_a_table_is_taken_over_also_from_a_taker_that_has_published_nothing(bench: Bench) -> None:
+    """Else the first and the second taker both take it for theirs."""
+    first, second = copying("first", append_once()), copying("second", append_once())
+    run(bench, copying("old", append_once()))
+    take_over(bench.shop, bench.declare(first), WHO)
+    with pytest.raises(TableTaken, match=r"1 slice that was published by the task old, was taken over by the task fir"):
+        run(bench, second)
+    assert take_over(bench.shop, bench.declare(second), WHO) == {"the task first": 0, "the task old": 1}
+    with pytest.raises(TableTaken, match="taken over by the task second"):
+        run(bench, first)
+    assert run(bench, second) is Outcome.PUBLISHED
+
+
 def test_a_takeover_of_a_table_that_nobody_else_wrote_changes_nothing(bench: Bench) -> None:
     declared = bench.declare(copying("new", append_once()))
     with pytest.raises(UsageError, match=r"there is no table shop\.copy"):
