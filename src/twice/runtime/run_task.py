@@ -92,7 +92,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         computed = compute(attempt.shop, attempt.task, attempt.plan, pins, window)
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
-        return _unchanged(attempt, found, decision.why, _pinned(attempt, computed))
+        return _unchanged(attempt, found, decision.why, _shown_right(attempt, found, computed))
     made = None if window else made_since(attempt.kind, moved, states(found, computed))
     if made is not None:
         return _unchanged(attempt, found, made)  # nobody has shown of which versions it is right
@@ -266,6 +266,13 @@ def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
         for slice_ in attempt.plan.slices
         for table, version in sorted(computed.tables.items())
     )
+
+
+def _shown_right(attempt: Attempt, found: Found, computed: Computed) -> tuple[InputRecord, ...]:
+    """The same of what is published and left as it is, by slice: what stays by policy, whatever its inputs are by now,
+    is not thereby right."""
+    same = {state.label for state in states(found, computed) if difference(state) is None}
+    return tuple(record for record in _pinned(attempt, computed) if record.label in same)
 
 
 def _audit(attempt: Attempt, ready: Ready) -> Ready:

@@ -97,6 +97,26 @@ def test_what_the_policy_never_reruns_is_published(bench: Bench) -> None:
     assert told(bench, declared)["03"][0] == "published"
 
 
+def test_a_run_that_leaves_a_slice_by_policy_does_not_show_that_it_is_right(bench: Bench) -> None:
+    bench.put_orders(*rows())
+    kept = bench.declare(revenue_task(policy=Policy(rerun="never")))
+    bench.run(kept, "2026-06-03")
+    bench.put_orders(*rows(2))
+    assert bench.run(kept, "2026-06-03").outcome is Outcome.ALREADY
+    declared = bench.declare(revenue_task())
+    assert told(bench, declared)["03"] == ("stale", "its input shop.orders changed since version 2")
+
+
+def test_a_run_that_leaves_a_slice_by_policy_and_finds_it_the_same_shows_that_it_is_right(bench: Bench) -> None:
+    bench.put_orders(*rows())
+    kept = bench.declare(revenue_task(policy=Policy(rerun="never")))
+    bench.run(kept, "2026-06-03")
+    bench.put_orders(*rows(2))
+    bench.put_orders(*rows())
+    bench.run(kept, "2026-06-03")
+    assert told(bench, bench.declare(revenue_task()))["03"] == ("published", "same code, same inputs")
+
+
 def test_a_slice_that_a_run_found_unchanged_is_known_to_be_right_up_to_there(bench: Bench, declared: Task) -> None:
     bench.run(declared, "2026-06-03")
     bench.put_orders(*rows(2))
