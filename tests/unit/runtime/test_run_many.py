@@ -188,15 +188,19 @@ def test_what_is_stale_for_other_reasons_is_told_and_left(bench: Bench) -> None:
     assert {each.why for each in ends[0].stale} == {"the code or its options changed"}
 
 
-def test_a_reader_of_a_week_is_stale_in_every_day_that_reads_the_one_made_again(bench: Bench) -> None:
-    weekly = task(
+def weekly(start: str = "2026-01-01") -> Task:
+    """A moving sum: each day reads the day before, too."""
+    return task(
         "shop.weekly",
         name="weekly",
-        scope=DAILY,
+        scope=Daily("order_date", start=start),
         write=replace_rows(),
         inputs={"rows": read("shop.copy", by="order_date", before=days(1))},
-    )(lambda rows: replace(rows, rows=rows.rows[-1:]))
-    tasks = (job("copy", "shop.orders"), weekly)
+    )(lambda rows: replace(rows, rows=tuple(sorted(rows.rows))[-1:]))
+
+
+def test_a_reader_of_a_week_is_stale_in_every_day_that_reads_the_one_made_again(bench: Bench) -> None:
+    tasks = (job("copy", "shop.orders"), weekly())
     late_orders(bench, 2)
     for day in ("2026-06-08", "2026-06-09", "2026-06-10"):
         made(bench, tasks, day)
@@ -211,6 +215,18 @@ def test_a_task_that_begins_later_is_left_out_by_name_and_the_others_run(bench: 
     copy, new = run_all(bench.shop, DAY, None)
     assert copy.results[0].outcome is Outcome.PUBLISHED
     assert (new.results, new.left_out) == ((), "2026-06-09 is before the task's start, 2026-07-01")
+
+
+def test_what_a_task_that_begins_later_read_of_the_date_is_followed(bench: Bench) -> None:
+    tasks = (job("copy", "shop.orders"), weekly(start="2026-06-10"))
+    late_orders(bench, 2)
+    for day in ("2026-06-09", "2026-06-10"):
+        made(bench, tasks, day)
+    late_orders(bench, 20)
+    _, below = run_all(bench.shop, "2026-06-09", None)
+    assert [result.slices[0].label for result in below.results] == ["2026-06-10"]
+    assert below.left_out is None
+    assert stale(bench) == {}
 
 
 def test_where_every_task_begins_later_the_date_is_wrong(bench: Bench) -> None:
