@@ -16,7 +16,7 @@ from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import BeforeStart, TwiceError, UsageError
 from twice.runtime.run_task import run_task
-from twice.runtime.stale import Stale, stale_slices
+from twice.runtime.stale import Stale, reached, stale_slices
 from twice.runtime.workshop import Workshop
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -111,7 +111,7 @@ def run_all(shop: Workshop, date_: str | None, wait: timedelta | None) -> tuple[
         wanted = {each.label: each for each in _with_lookback(task, slices.get(task.name, ()), "run")}
         followed = stale_slices(shop.project, shop.ledger, task, due=done)
         wanted.update({each.slice.label: each.slice for each in followed})
-        done[task.name] = set(wanted)
+        done[task.name] = set(wanted) | reached(shop.project, shop.ledger, task, done)
         return _each(shop, task, tuple(sorted(wanted.values())), "run", wait)
 
     ends = run_in_order(shop.project, run)

@@ -77,6 +77,23 @@ def readers_of(ledger: Ledger, below: Task, up: Task, source: Read, slice_: Slic
     return tuple(sorted(found))
 
 
+def reached(project: Project, ledger: Ledger, task: Task, due: Mapping[str, set[str]]) -> set[str]:
+    """The labels of a task's published slices that read one of these slices of other tasks, right or not: what is
+    right by now may have been made just before somebody died, and what reads it in turn is not."""
+    if not isinstance(task.scope, TimeScope | Whole):
+        return set()
+    published = {run.label for run in ledger.runs(task.name) if run.generation}
+    found: set[str] = set()
+    for up in project.upstream(task):
+        above = _slices(up, sorted(due.get(up.name, set())))
+        for source in reads_of(project, task, up) if above else ():
+            exact = _exact(up, source) if _owns_rows(up) else None
+            if exact is None or not isinstance(task.scope, TimeScope):
+                return published
+            found.update(reader.label for slice_ in above for reader in exact(task.scope, slice_))
+    return found & published
+
+
 def _exact(up: Task, source: Read) -> Callable[[TimeScope, Slice], tuple[Slice, ...]] | None:
     """How the readers of a slice follow from its values in the column it is read by; None if they do not."""
     scope, column = up.scope, source.by

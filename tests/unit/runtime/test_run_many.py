@@ -163,6 +163,41 @@ def test_what_a_broken_chain_did_not_follow_the_next_one_does(bench: Bench) -> N
     assert stale(bench) == {}
 
 
+@pytest.mark.parametrize("done", [1, 2, 3])
+def test_wherever_a_chain_broke_off_the_next_one_completes_it(bench: Bench, done: int) -> None:
+    tasks = looking_back(bench)
+    late_orders(bench, 2)
+    made(bench, tasks, "2026-06-09")
+    late_orders(bench, 20)
+    made(bench, tasks[:done], "2026-06-10")
+    found = made(bench, tasks, "2026-06-10")
+    assert found["total"] == [("ll", "published")]
+    assert sorted(row[2] for row in bench.target.read(tasks[3].target).rows) == [3, 20]
+    assert stale(bench) == {}
+
+
+def test_a_chain_whose_middle_task_failed_follows_on_from_there(bench: Bench) -> None:
+    tasks = looking_back(bench)
+    late_orders(bench, 2)
+    made(bench, tasks, "2026-06-09")
+    late_orders(bench, 20)
+    failing = [True]
+
+    def copied(rows: Any) -> Any:
+        if failing[0] and any(row[1] == LATE[2] for row in rows.rows):
+            raise RuntimeError("no")
+        return rows
+
+    inputs = {"rows": read("shop.copy", by="order_date")}
+    middle = task("shop.below", name="below", scope=DAILY, write=replace_rows(), inputs=inputs)(copied)
+    tasks = (tasks[0], middle, *tasks[2:])
+    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    assert [end.task for end in run_all(bench.shop, "2026-06-10", None) if end.error] == ["below"]
+    failing[0] = False
+    made(bench, tasks, "2026-06-10")
+    assert stale(bench) == {}
+
+
 def test_a_slice_below_that_nobody_ever_published_is_not_made_on_the_way(bench: Bench) -> None:
     tasks = looking_back(bench)
     late_orders(bench, 2)
