@@ -64,6 +64,7 @@ def _run_once(
     attempt_id: str,
 ) -> RunResult:
     trace = Trace(shop.clock)
+    seen.begins(attempt_id)
     with trace.step("plan"):
         refuse_kind(task, kind)
         plan = make_plan(shop.project.id, task, slices)
@@ -86,7 +87,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         found, window = _look(attempt, pins)
     if window is None and isinstance(attempt.task.scope, Since):
         return _nothing_new(attempt, found, attempt.task.scope)
-    moved = attempt.seen.moved(found.generations)
+    moved = attempt.seen.moved(found.generations, lambda earlier: _landed(attempt, earlier))
     hit(Point.AFTER_LOOK)
     with step("compute"):
         computed = compute(attempt.shop, attempt.task, attempt.plan, pins, window)
@@ -166,6 +167,11 @@ def _was_compared(attempt: Attempt, state: SliceState) -> bool:
         return True
     held = attempt.shop.ledger.inputs(attempt.task.name).get(state.label, ())
     return any(record.kind in (PLAN, "rows") for record in held)
+
+
+def _landed(attempt: Attempt, earlier: str) -> bool:
+    record = attempt.shop.ledger.attempt(earlier)  # the look has just brought it up to the table
+    return record is not None and record.state is AttemptState.PUBLISHED
 
 
 def _nothing_new(attempt: Attempt, found: Found, scope: Since) -> RunResult:
