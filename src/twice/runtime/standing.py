@@ -97,9 +97,9 @@ class _Change:
 
 def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence[InputRecord]) -> str | None:
     """Why the inputs of a published slice may not be what they were; None if the logs show that they are."""
-    pinned = {record.name: record.version for record in held if record.kind == TABLE}
-    if not pinned:
+    if not held:
         return "nobody remembers which versions of its inputs it read"
+    pinned = {record.name: record.version for record in held if record.kind == TABLE}
     for table, version in sorted(pinned.items()):
         change = changes.get(table)
         if change is None or version is None:

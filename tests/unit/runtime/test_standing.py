@@ -17,6 +17,7 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
+from twice.runtime.forecast import forecast
 from twice.runtime.run_task import run_task
 from twice.runtime.standing import standings
 from twice.targets.memory import Rows
@@ -286,6 +287,23 @@ def test_what_an_earlier_version_appended_stays_without_a_word_and_what_changed_
         Outcome.ALREADY,
         ("what was appended stays, although its inputs changed",),
     )
+
+
+def test_a_slice_that_reads_only_files_is_compared_as_for_a_run(bench: Bench) -> None:
+    held = {"amount": 1}
+    declared = bench.declare(
+        task("shop.revenue", scope=Daily("order_date", start="2026-01-01"), write=replace_rows(), name="revenue")(
+            lambda run: Rows(summed(Rows((), ())).columns, ((run.slice.start.date(), held["amount"]),))
+        )
+    )
+    bench.shop = replace(bench.shop, engine=NewerEngine())
+    bench.run(declared, "2026-06-03")
+    slice_ = span(declared)[2]
+    found = told(bench, declared)["03"]
+    assert found == ("published", forecast(bench.shop, declared, slice_).why) == ("published", "same code, same inputs")
+    held["amount"] = 2
+    found = told(bench, declared)["03"]
+    assert found == ("stale", forecast(bench.shop, declared, slice_).why) == ("stale", "its inputs changed")
 
 
 def test_a_function_of_other_values_is_told_apart_from_other_constants() -> None:
