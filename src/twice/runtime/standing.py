@@ -17,7 +17,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from twice.core.backfill import PlannedSlice
-from twice.core.lineage import changed_beside
+from twice.core.lineage import EARLIER, changed_beside, has_plan
 from twice.core.ports import Leaf, Span, Touched
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
@@ -56,7 +56,7 @@ def standings(shop: Workshop, task: Task, slices: Sequence[Slice], session: Any)
         reason = _reason(changes, slice_, told) if generation else None
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
-            reason = looks.reason(slice_, _beside(told, tables), intention, tables)
+            reason = looks.reason(slice_, told, intention, tables)
         found.append(_standing(task, slice_, generation, run, code, reason))
     return tuple(found)
 
@@ -133,22 +133,26 @@ class _Looks:
         self._one: Computed | None = None
 
     def reason(
-        self, slice_: Slice, beside: frozenset[tuple[str, str | None]], published: Intention, tables: frozenset[str]
+        self, slice_: Slice, held: Sequence[InputRecord], published: Intention, tables: frozenset[str]
     ) -> str | None:
         """Why a slice, whose tables are as they were, is stale all the same; None if it is not."""
-        if not beside:
-            return None
+        beside = _beside(held, tables)
         try:
-            if not self._task.wants_run:
-                self._one = self._one or self._computed(slice_)
-                (leaves,) = self._one.leaves.values()
-                if _beside(leaves, tables) == beside:
-                    return None
+            if self._task.sql is None and not has_plan(held) and has_plan(self._leaves(slice_)):
+                return EARLIER
+            if not beside or (not self._task.wants_run and _beside(self._leaves(slice_), tables) == beside):
+                return None
             computed = self._computed(slice_)
         except TwiceError as error:
             return f"its plan cannot be made now: {error.what}"
         present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
         return difference(SliceState(slice_.label, 1, published, present, because))
+
+    def _leaves(self, slice_: Slice) -> tuple[Leaf, ...]:
+        """Those of one slice: of this one, unless another was asked for before."""
+        self._one = self._one or self._computed(slice_)
+        (leaves,) = self._one.leaves.values()
+        return leaves
 
     def _computed(self, slice_: Slice) -> Computed:
         plan = make_plan(self._shop.project.id, self._task, (slice_,))

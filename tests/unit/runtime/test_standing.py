@@ -254,7 +254,7 @@ class OlderEngine(PlainEngine):
     """As twice once was: tables were compared, and nothing beside them."""
 
     def leaves(self, frame: Any, before: Any = ()) -> tuple[Leaf, ...]:
-        return tuple(replace(leaf, kind="files") for leaf in super().leaves(frame, before))
+        return tuple(replace(leaf, kind="delta", name="shop.orders") for leaf in super().leaves(frame, before))
 
 
 @dataclass(frozen=True)
@@ -287,6 +287,35 @@ def test_what_an_earlier_version_appended_stays_without_a_word_and_what_changed_
         Outcome.ALREADY,
         ("what was appended stays, although its inputs changed",),
     )
+
+
+EARLIER = "an earlier version of twice published it, and did not record what its code takes from elsewhere"
+
+
+def test_what_an_earlier_version_published_is_stale_for_every_command_and_for_that_reason(
+    bench: Bench, declared: Task
+) -> None:
+    bench.shop = replace(bench.shop, engine=OlderEngine())
+    for slice_ in span(declared)[:2]:
+        bench.run(declared, slice_.label)
+    bench.shop = replace(bench.shop, engine=NewerEngine())
+    first, second = span(declared)[:2]
+    assert told(bench, declared)["01"] == ("stale", EARLIER)
+    assert forecast(bench.shop, declared, first).why == EARLIER
+    assert bench.run(declared, first.label).why == EARLIER
+    assert told(bench, declared)["01"] == ("published", "same code, same inputs")
+    bench.put_orders(*rows(1))
+    assert told(bench, declared)["02"] == ("stale", "its input shop.orders changed since version 2")
+    assert forecast(bench.shop, declared, second).why == "its inputs changed"
+
+
+def test_a_query_that_an_earlier_version_published_is_right(bench: Bench, declared: Task) -> None:
+    """A query is its text: there was nothing else to record."""
+    query = bench.declare(replace(declared, sql="SELECT 1"))
+    bench.shop = replace(bench.shop, engine=OlderEngine())
+    bench.run(query, "2026-06-01")
+    bench.shop = replace(bench.shop, engine=NewerEngine())
+    assert told(bench, query)["01"] == ("published", "same code, same inputs")
 
 
 def test_a_slice_that_reads_only_files_is_compared_as_for_a_run(bench: Bench) -> None:
