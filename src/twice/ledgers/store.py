@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, update
 from twice.core.home import Home
 from twice.core.ports import Clock
 from twice.core.proof import Proof, ProofRecord
-from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord
+from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, Pinned, RunRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
 from twice.ledgers import claims, history, proofs, prune, quarantine, transitions
@@ -387,6 +387,18 @@ class Ledger:
         """What each published slice of a task was computed from, by label."""
         with self._reading() as connection:
             return history.read_inputs(connection, self._owner, task)
+
+    @outliving
+    def pins(self, task: str, table: str) -> Mapping[str, Pinned]:
+        """Up to which version of a table each published slice of a task is known to be right, by label."""
+        with self._reading() as connection:
+            return history.read_pins(connection, self._owner, task, table)
+
+    @outliving
+    def publishers(self, task: str) -> Mapping[str, int]:
+        """The fence of the attempt that published each slice of a task, by label."""
+        with self._reading() as connection:
+            return history.read_publishers(connection, self._owner, task)
 
     @outliving
     def _settle_in(self) -> None:

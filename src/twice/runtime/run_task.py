@@ -268,9 +268,9 @@ def _input_records(attempt: Attempt, computed: Computed) -> tuple[InputRecord, .
 def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
     """Up to these versions of its tables the slices are known to be right: the logs tell what came after."""
     return tuple(
-        InputRecord(slice_.label, TABLE, table, None, version)
+        InputRecord(slice_.label, TABLE, table, pin.id, pin.version)
         for slice_ in attempt.plan.slices
-        for table, version in sorted(computed.tables.items())
+        for table, pin in sorted(computed.tables.items())
     )
 
 

@@ -5,12 +5,12 @@ Nothing but the ledger is read: what other systems did to a table of theirs is f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from twice.core.project import Project
 from twice.core.reach import readers, values_of
-from twice.core.record import TABLE, InputRecord, RunRecord
+from twice.core.record import Pinned
 from twice.core.scope import Whole, slice_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
@@ -47,12 +47,10 @@ def stale_slices(
     for label, run in published.items():
         if code is not None and run.intention is not None and run.intention.code != code:
             found[label] = "the code or its options changed"
-    above = project.upstream(task)
-    held = ledger.inputs(task.name) if above else {}
-    for up in above:
+    for up in project.upstream(task):
         wanted = None if due is None else due.get(up.name, set())
         if wanted is None or wanted:
-            for label, why in _since(project, ledger, task, up, (held, wanted)):
+            for label, why in _since(project, ledger, task, up, wanted):
                 if label in published:
                     found.setdefault(label, why)
     return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(_slices(task, found)))
@@ -111,50 +109,54 @@ def _owns_rows(up: Task) -> bool:
     return up.write.layout(up.scope).slice_column is not None
 
 
+@dataclass(frozen=True)
+class _Publish:
+    """The last publish of a slice. `fence`: of the attempt that made it; 0 where the ledger does not know it."""
+
+    label: str
+    version: int
+    fence: int
+
+    def is_after(self, pin: Pinned) -> bool:
+        """Not by the version alone: a table that was dropped and made again counts its versions anew."""
+        return self.version > pin.version or self.fence > pin.fence
+
+
 def _since(
-    project: Project,
-    ledger: Ledger,
-    task: Task,
-    up: Task,
-    known: tuple[Mapping[str, tuple[InputRecord, ...]], set[str] | None],
+    project: Project, ledger: Ledger, task: Task, up: Task, wanted: set[str] | None
 ) -> Iterator[tuple[str, str]]:
     """Slices of the task that read a slice of `up` which was published after they looked, and which."""
-    held, wanted = known
     table = str(project.located(up.target))
-    seen = {label: version for label, records in held.items() if (version := _pinned(records, table)) is not None}
-    if not seen:
+    pins = ledger.pins(task.name, table)
+    if not pins:
         return
+    fences = ledger.publishers(up.name)
     remade = [
-        run
+        _Publish(run.label, run.version, fences.get(run.label, 0))
         for run in ledger.runs(up.name)
         if run.generation and run.version is not None and (wanted is None or run.label in wanted)
     ]
     for source in reads_of(project, task, up):
-        for label, by in _newest(task, up, source, remade, seen).items():
-            assert by.version is not None
-            if by.version > seen[label]:
-                yield label, f"its input {table} was published again since: {up.name}[{by.label}]"
+        for label, by in _newest(task, up, source, remade, pins).items():
+            yield label, f"its input {table} was published again since: {up.name}[{by.label}]"
 
 
 def _newest(
-    task: Task, up: Task, source: Read, remade: list[RunRecord], seen: Mapping[str, int]
-) -> dict[str, RunRecord]:
-    """By label of the task: of the publishes that it reads, the newest."""
-    ordered = sorted(remade, key=lambda run: run.version or 0)
+    task: Task, up: Task, source: Read, remade: Sequence[_Publish], pins: Mapping[str, Pinned]
+) -> dict[str, _Publish]:
+    """By label of the task: of the publishes that it reads and has not seen, the newest."""
+    ordered = sorted(remade, key=lambda each: (each.fence, each.version))
     exact = _exact(up, source) if _owns_rows(up) else None
     if exact is None or not isinstance(task.scope, TimeScope):
-        return dict.fromkeys(seen, ordered[-1]) if ordered else {}
-    oldest = min(seen.values())
-    found: dict[str, RunRecord] = {}
-    for run in ordered:
-        if (run.version or 0) > oldest:
-            for slice_ in _slices(up, [run.label]):
-                found.update({reader.label: run for reader in exact(task.scope, slice_) if reader.label in seen})
+        last = [max(ordered, key=lambda each: each.version), ordered[-1]] if ordered else []
+        return {label: each for each in last for label, pin in pins.items() if each.is_after(pin)}
+    oldest = Pinned(min(pin.version for pin in pins.values()), min(pin.fence for pin in pins.values()))
+    found: dict[str, _Publish] = {}
+    for each in ordered:
+        for slice_ in _slices(up, [each.label]) if each.is_after(oldest) else ():
+            read = [reader.label for reader in exact(task.scope, slice_)]
+            found.update({label: each for label in read if label in pins and each.is_after(pins[label])})
     return found
-
-
-def _pinned(records: tuple[InputRecord, ...], table: str) -> int | None:
-    return next((record.version for record in records if record.kind == TABLE and record.name == table), None)
 
 
 def _slices(task: Task, labels: Iterable[str]) -> list[Slice]:

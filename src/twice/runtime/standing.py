@@ -87,23 +87,35 @@ def _ended(run: RunRecord) -> str:
 @dataclass(frozen=True)
 class _Change:
     """One table's changes: its name in a plan's leaves, and for each slice the newest version that touched what the
-    slice reads of it. `since` is how far back the log was read; `lost`: it does not reach back so far."""
+    slice reads of it. `since` is how far back the log was read; `lost`: it does not reach back so far. `version` and
+    `id` are the table's now."""
 
     leaf: str
     newest: Mapping[str, int]
     since: int
     lost: bool
+    version: int
+    id: str | None
+
+    def is_another(self, pin: InputRecord) -> bool:
+        """Whether the table that the slice read is gone. By its version alone, where it was recorded without an id."""
+        assert pin.version is not None
+        return pin.version > self.version or pin.identity not in (None, self.id)
 
 
 def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence[InputRecord]) -> str | None:
     """Why the inputs of a published slice may not be what they were; None if the logs show that they are."""
     if not held:
         return "nobody remembers which versions of its inputs it read"
-    pinned = {record.name: record.version for record in held if record.kind == TABLE}
-    for table, version in sorted(pinned.items()):
-        change = changes.get(table)
+    pinned = {record.name: record for record in held if record.kind == TABLE}
+    for table, pin in sorted(pinned.items()):
+        change, version = changes.get(table), pin.version
         if change is None or version is None:
             return f"its input {table} cannot be compared"
+        if change.is_another(pin):
+            return (
+                f"its input {table} was recreated, or replaced by an older copy, since version {version} of it was read"
+            )
         if change.newest.get(slice_.label, -1) > version or (change.lost and version < change.since):
             return f"its input {table} changed since version {version}"
     unversioned = [record for record in held if record.kind != TABLE and record.identity is None]
@@ -184,16 +196,16 @@ def _change(
 ) -> _Change | None:
     """A table that is read twice, cut in two ways, is touched where one of them is."""
     newest: dict[str, int] = {}
-    leaf, lost, version = "", False, 0
+    leaf, lost, version, id_ = "", False, 0, None
     for source in reads:
         table = source.table
         found = shop.target_of(table, session).touched(table, since, source.by)
         if found is None:
             return None
-        leaf, version, lost = found.name, found.version, lost or found.spans is None
+        leaf, version, id_, lost = found.name, found.version, found.id, lost or found.spans is None
         for label, at in _newest(task, slices, source, found).items():
             newest[label] = max(at, newest.get(label, -1))
-    return _Change(leaf, newest, version if lost else since, lost)
+    return _Change(leaf, newest, version if lost else since, lost, version, id_)
 
 
 def _newest(task: Task, slices: Sequence[Slice], source: Read, touched: Touched) -> dict[str, int]:

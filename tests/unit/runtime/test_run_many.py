@@ -198,6 +198,24 @@ def test_a_chain_whose_middle_task_failed_follows_on_from_there(bench: Bench) ->
     assert stale(bench) == {}
 
 
+def test_what_reads_a_table_that_was_dropped_and_made_again_is_followed(bench: Bench) -> None:
+    """Its versions begin anew: the newest publish has a smaller one than those that were read."""
+    tasks = looking_back(bench)
+    for day in ("2026-06-08", "2026-06-09"):
+        late_orders(bench, 2)
+        made(bench, tasks, day)
+    for each in tasks[:2]:
+        bench.target._tables.pop(each.target.name)
+    late_orders(bench, 20)
+    made(bench, tasks[:1], "2026-06-10")
+    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    assert "below[09]" in stale(bench)
+    found = made(bench, tasks, "2026-06-10")
+    assert found["far_below"] == [("09", "published"), ("10", "published")]
+    assert sorted(row[2] for row in bench.target.read(tasks[2].target).rows) == [1, 3, 20]
+    assert stale(bench) == {}
+
+
 def test_a_slice_below_that_nobody_ever_published_is_not_made_on_the_way(bench: Bench) -> None:
     tasks = looking_back(bench)
     late_orders(bench, 2)

@@ -169,6 +169,35 @@ def test_where_the_ledger_is_lost_nobody_remembers_and_the_run_will_look(bench: 
     assert told(bench, declared)["03"] == ("stale", "nobody remembers from what it was computed")
 
 
+RECREATED = "its input shop.orders was recreated, or replaced by an older copy, since version 2 of it was read"
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_an_input_that_was_dropped_and_made_again_is_another_one_at_whatever_version(
+    bench: Bench, declared: Task, commits: int
+) -> None:
+    bench.run(declared, "2026-06-03")
+    bench.target._tables.pop("shop.orders")
+    for _ in range(commits):
+        bench.put_orders(*rows(2))
+    assert told(bench, declared)["03"] == ("stale", RECREATED)
+    bench.run(declared, "2026-06-03")
+    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+
+
+def test_of_a_slice_that_an_earlier_version_pinned_without_an_id_the_version_is_compared(
+    bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        published = bench.target.published
+        patch.setattr(bench.target, "published", lambda *asked: replace(published(*asked), id=None))
+        bench.run(declared, "2026-06-03")
+    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+    bench.target._tables.pop("shop.orders")
+    bench.put_orders(*rows(2))
+    assert told(bench, declared)["03"] == ("stale", RECREATED)
+
+
 def test_what_the_logs_call_published_a_run_finds_published_too(bench: Bench, declared: Task) -> None:
     """In doubt stale, never the other way round: over many random changes of the input."""
     chance = random.Random(7)
