@@ -9,31 +9,27 @@ In doubt a slice counts as stale: its run looks closer.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta, timezone
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from twice.core.backfill import PlannedSlice
 from twice.core.lineage import EARLIER, changed_beside, has_plan
-from twice.core.ports import Leaf, Span, Touched
+from twice.core.ports import Leaf
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
 from twice.core.task import Read, TableName, Task
-from twice.core.time_scope import TimeScope
 from twice.core.token import Intention, app_id
 from twice.errors import TwiceError
 from twice.runtime.compute import Computed, Pins, compute
 from twice.runtime.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.owners import refuse_taken
 from twice.runtime.plan import make_plan
+from twice.runtime.touched import newest_touch
 from twice.runtime.workshop import Workshop
 
 _HARMLESS = frozenset({"literal", "rows"})
 """Leaves that are the same whenever the code and the pinned tables are."""
-_INSTANT = timedelta(microseconds=1)
 
 
 def standings(shop: Workshop, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
@@ -203,43 +199,6 @@ def _change(
         if found is None:
             return None
         leaf, version, id_, lost = found.name, found.version, found.id, lost or found.spans is None
-        for label, at in _newest(task, slices, source, found).items():
+        for label, at in newest_touch(task, slices, source, found).items():
             newest[label] = max(at, newest.get(label, -1))
     return _Change(leaf, newest, version if lost else since, lost, version, id_)
-
-
-def _newest(task: Task, slices: Sequence[Slice], source: Read, touched: Touched) -> dict[str, int]:
-    """By label: the newest commit that may have touched what the slice reads. Spans fall on few slices each, so this
-    is quick for ten thousand of both."""
-    spans = touched.spans or ()
-    everywhere = max((span.version for span in spans if span.low is None or span.high is None), default=-1)
-    newest = dict.fromkeys((slice_.label for slice_ in slices), everywhere) if everywhere >= 0 else {}
-    if source.by is None or not isinstance(task.scope, TimeScope):
-        anywhere = max((span.version for span in spans), default=-1)
-        return dict.fromkeys((slice_.label for slice_ in slices), anywhere)
-    ordered = sorted(slices)
-    zone = ZoneInfo(task.scope.zone) if task.scope.zone else timezone.utc
-    begins = [task.scope.widened(slice_, source.before) for slice_ in ordered]
-    ends = [slice_.end for slice_ in ordered]
-    for span in spans:
-        if span.low is None or span.high is None:
-            continue
-        low, high = _instants(span, zone)
-        for at in range(bisect_right(ends, low), bisect_left(begins, high)):
-            label = ordered[at].label
-            newest[label] = max(span.version, newest.get(label, -1))
-    return newest
-
-
-def _instants(span: Span, zone: Any) -> tuple[datetime, datetime]:
-    """`[low, high)` as instants. A date is meant as a day of the scope's zone, as when an input is cut."""
-    assert span.low is not None and span.high is not None
-    if isinstance(span.high, datetime):
-        return _begin(span.low, zone), span.high + _INSTANT
-    return _begin(span.low, zone), _begin(span.high + timedelta(days=1), zone)
-
-
-def _begin(value: date | datetime, zone: Any) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    return datetime(value.year, value.month, value.day, tzinfo=zone).astimezone(timezone.utc)
