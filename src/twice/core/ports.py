@@ -132,6 +132,11 @@ class Touched:
     spans: tuple[Span, ...] | None
     id: str | None = None
 
+    def is_another(self, version: int, id_: str | None) -> bool:
+        """Whether the table that was read at this version is gone, and this is another one (or an older copy) in its
+        place. By the version alone where the id is not known."""
+        return version > self.version or id_ not in (None, self.id)
+
 
 class Target(Protocol):
     """A table system that carries out the write verbs atomically.

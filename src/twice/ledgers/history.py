@@ -157,6 +157,19 @@ def read_publishers(connection: Connection, owner: Owner, task: str) -> dict[str
     return {row.label: row.fence for row in connection.execute(joined.where(owner.among(runs.c.task, task)))}
 
 
+def read_published_versions(connection: Connection, owner: Owner, task: str, labels: Sequence[str]) -> Iterator[int]:
+    """Of every attempt that the ledger still has, and of publishes that it only heard of."""
+    landed = (attempts.c.state == AttemptState.PUBLISHED.value, attempts.c.version.is_not(None))
+    of_attempts = select(attempts.c.version).join(slices, slices.c.fence == attempts.c.fence).where(*landed)
+    for at in range(0, len(labels), _VALUES):
+        some = labels[at : at + _VALUES]
+        yield from connection.execute(
+            of_attempts.where(owner.of(slices.c.task, task), slices.c.label.in_(some)).distinct()
+        ).scalars()
+        heard = select(runs.c.version).where(owner.of(runs.c.task, task), runs.c.version.is_not(None))
+        yield from connection.execute(heard.where(runs.c.label.in_(some))).scalars()
+
+
 def _input_rows(connection: Connection, owner: Owner, task: str, *which: ColumnElement[bool]) -> Iterator[Any]:
     """Those of the publishing attempts; then, oldest first, the tables of later ones that found nothing to do."""
     shown = select(inputs).select_from(

@@ -401,6 +401,12 @@ class Ledger:
             return history.read_publishers(connection, self._owner, task)
 
     @outliving
+    def published_versions(self, task: str, labels: Sequence[str]) -> frozenset[int]:
+        """The versions of its table at which a task has published one of these slices."""
+        with self._reading() as connection:
+            return frozenset(history.read_published_versions(connection, self._owner, task, labels))
+
+    @outliving
     def _settle_in(self) -> None:
         """Say what the keys of the declared tasks stand for; take over what their places were called before they had
         a name. A ledger that knows all of it is only read. Dying here leaves the rest to the next opening."""

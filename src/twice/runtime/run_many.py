@@ -15,6 +15,7 @@ from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import BeforeStart, TwiceError, UsageError
+from twice.runtime.follow import followed
 from twice.runtime.run_task import run_task
 from twice.runtime.stale import Stale, reached, stale_slices
 from twice.runtime.workshop import Workshop
@@ -109,8 +110,7 @@ def run_all(shop: Workshop, date_: str | None, wait: timedelta | None) -> tuple[
 
     def run(task: Task) -> tuple[RunResult, ...]:
         wanted = {each.label: each for each in _with_lookback(task, slices.get(task.name, ()), "run")}
-        followed = stale_slices(shop.project, shop.ledger, task, due=done)
-        wanted.update({each.slice.label: each.slice for each in followed})
+        wanted.update(followed(shop, task, done))
         done[task.name] = set(wanted) | reached(shop.project, shop.ledger, task, done)
         return _each(shop, task, tuple(sorted(wanted.values())), "run", wait)
 

@@ -1,6 +1,7 @@
 """What the ledger alone knows to be stale: slices whose input was published again since, or whose code changed.
 
-Nothing but the ledger is read: what other systems did to a table of theirs is for a run to find out.
+Nothing but the ledger is read: what other systems did to a table of theirs is for a run to find out, and so is which
+days' rows a merge changed beside those of its own slice.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from twice.core.scope import Whole, slice_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
+from twice.core.write import ReplaceRows
 from twice.errors import UsageError
 from twice.ledgers.store import Ledger
 from twice.runtime.decide import rerun_of
@@ -53,7 +55,7 @@ def stale_slices(
             for label, why in _since(project, ledger, task, up, wanted):
                 if label in published:
                     found.setdefault(label, why)
-    return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(_slices(task, found)))
+    return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task, found)))
 
 
 def reads_of(project: Project, below: Task, up: Task) -> tuple[Read, ...]:
@@ -71,7 +73,7 @@ def readers_of(ledger: Ledger, below: Task, up: Task, source: Read, slice_: Slic
     exact = _exact(up, source)
     found = set(exact(below.scope, slice_)) if exact is not None else set()
     if exact is None or not _owns_rows(up):
-        found.update(_slices(below, [run.label for run in ledger.runs(below.name) if run.generation]))
+        found.update(slices_named(below, [run.label for run in ledger.runs(below.name) if run.generation]))
     return tuple(sorted(found))
 
 
@@ -83,11 +85,11 @@ def reached(project: Project, ledger: Ledger, task: Task, due: Mapping[str, set[
     published = {run.label for run in ledger.runs(task.name) if run.generation}
     found: set[str] = set()
     for up in project.upstream(task):
-        above = _slices(up, sorted(due.get(up.name, set())))
+        above = slices_named(up, sorted(due.get(up.name, set())))
         for source in reads_of(project, task, up) if above else ():
             exact = _exact(up, source) if _owns_rows(up) else None
             if exact is None or not isinstance(task.scope, TimeScope):
-                return published
+                return published  # which of them read rows that it changed is seen where one is stale
             found.update(reader.label for slice_ in above for reader in exact(task.scope, slice_))
     return found & published
 
@@ -107,6 +109,18 @@ def _exact(up: Task, source: Read) -> Callable[[TimeScope, Slice], tuple[Slice, 
 
 def _owns_rows(up: Task) -> bool:
     return up.write.layout(up.scope).slice_column is not None
+
+
+def reads_all(task: Task, up: Task, source: Read) -> bool:
+    """Whether every slice of the task reads rows of every publish: it reads the whole table, or that is exchanged."""
+    if source.by is None or isinstance(task.scope, Whole):
+        return True
+    return isinstance(up.scope, Whole) and isinstance(up.write.compile(()), ReplaceRows)
+
+
+def reads_unknown(task: Task, up: Task, source: Read) -> bool:
+    """Whether only the table can say which slices of the task read rows that a publish changed."""
+    return not reads_all(task, up, source) and (not _owns_rows(up) or _exact(up, source) is None)
 
 
 @dataclass(frozen=True)
@@ -146,20 +160,22 @@ def _newest(
 ) -> dict[str, _Publish]:
     """By label of the task: of the publishes that it reads and has not seen, the newest."""
     ordered = sorted(remade, key=lambda each: (each.fence, each.version))
-    exact = _exact(up, source) if _owns_rows(up) else None
-    if exact is None or not isinstance(task.scope, TimeScope):
+    if reads_all(task, up, source):
         last = [max(ordered, key=lambda each: each.version), ordered[-1]] if ordered else []
         return {label: each for each in last for label, pin in pins.items() if each.is_after(pin)}
+    exact = _exact(up, source)
+    if exact is None or not isinstance(task.scope, TimeScope):
+        return {}
     oldest = Pinned(min(pin.version for pin in pins.values()), min(pin.fence for pin in pins.values()))
     found: dict[str, _Publish] = {}
     for each in ordered:
-        for slice_ in _slices(up, [each.label]) if each.is_after(oldest) else ():
+        for slice_ in slices_named(up, [each.label]) if each.is_after(oldest) else ():
             read = [reader.label for reader in exact(task.scope, slice_)]
             found.update({label: each for label in read if label in pins and each.is_after(pins[label])})
     return found
 
 
-def _slices(task: Task, labels: Iterable[str]) -> list[Slice]:
+def slices_named(task: Task, labels: Iterable[str]) -> list[Slice]:
     """Those that the task's scope still has."""
     found = []
     for label in labels:

@@ -15,7 +15,7 @@ from typing import Any
 
 from twice.core.backfill import PlannedSlice
 from twice.core.lineage import EARLIER, changed_beside, has_plan
-from twice.core.ports import Leaf
+from twice.core.ports import Leaf, Touched
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
 from twice.core.task import Read, TableName, Task
@@ -82,21 +82,13 @@ def _ended(run: RunRecord) -> str:
 
 @dataclass(frozen=True)
 class _Change:
-    """One table's changes: its name in a plan's leaves, and for each slice the newest version that touched what the
-    slice reads of it. `since` is how far back the log was read; `lost`: it does not reach back so far. `version` and
-    `id` are the table's now."""
+    """One table's changes: as it is `now`, and for each slice the newest version that touched what the slice reads of
+    it. `since` is how far back the log was read; `lost`: it does not reach back so far."""
 
-    leaf: str
+    now: Touched
     newest: Mapping[str, int]
     since: int
     lost: bool
-    version: int
-    id: str | None
-
-    def is_another(self, pin: InputRecord) -> bool:
-        """Whether the table that the slice read is gone. By its version alone, where it was recorded without an id."""
-        assert pin.version is not None
-        return pin.version > self.version or pin.identity not in (None, self.id)
 
 
 def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence[InputRecord]) -> str | None:
@@ -108,7 +100,7 @@ def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence
         change, version = changes.get(table), pin.version
         if change is None or version is None:
             return f"its input {table} cannot be compared"
-        if change.is_another(pin):
+        if change.now.is_another(version, pin.identity):
             return (
                 f"its input {table} was recreated, or replaced by an older copy, since version {version} of it was read"
             )
@@ -121,7 +113,7 @@ def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence
 
 def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:
     """What a plan's leaves call the tables whose logs were read."""
-    return frozenset(change.leaf for change in changes.values() if change is not None)
+    return frozenset(change.now.name for change in changes.values() if change is not None)
 
 
 def _beside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> frozenset[tuple[str, str | None]]:
@@ -192,13 +184,13 @@ def _change(
 ) -> _Change | None:
     """A table that is read twice, cut in two ways, is touched where one of them is."""
     newest: dict[str, int] = {}
-    leaf, lost, version, id_ = "", False, 0, None
+    now, lost = None, False
     for source in reads:
-        table = source.table
-        found = shop.target_of(table, session).touched(table, since, source.by)
-        if found is None:
+        now = shop.target_of(source.table, session).touched(source.table, since, source.by)
+        if now is None:
             return None
-        leaf, version, id_, lost = found.name, found.version, found.id, lost or found.spans is None
-        for label, at in newest_touch(task, slices, source, found).items():
+        lost = lost or now.spans is None
+        for label, at in newest_touch(task, slices, source, now).items():
             newest[label] = max(at, newest.get(label, -1))
-    return _Change(leaf, newest, version if lost else since, lost, version, id_)
+    assert now is not None, "every table that was pinned is read"
+    return _Change(now, newest, now.version if lost else since, lost)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, days, insert_new, read, task
+from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, days, insert_new, merge, read, task
 from twice import replace as replace_rows
 from twice.core.project import assemble
 from twice.core.run import RunResult
@@ -214,6 +214,78 @@ def test_what_reads_a_table_that_was_dropped_and_made_again_is_followed(bench: B
     assert found["far_below"] == [("09", "published"), ("10", "published")]
     assert sorted(row[2] for row in bench.target.read(tasks[2].target).rows) == [1, 3, 20]
     assert stale(bench) == {}
+
+
+def merged_days(bench: Bench, scope: Any = DAILY) -> tuple[Task, ...]:
+    """Nine days, each read by the day from a table that merges."""
+    write = merge("order_id", newest_by="order_date")
+    tasks = (job("merged", "shop.orders", scope, write), job("day", "shop.merged"), job("below", "shop.day"))
+    for last in range(1, 10):
+        bench.put_orders(*nine_days(last))
+        made(bench, tasks, f"2026-06-{last:02d}")
+    return tasks
+
+
+def nine_days(last: int, **moved: int) -> list[tuple[int, date, int]]:
+    return [(n, date(2026, 6, moved.get(f"order{n}", n)), n) for n in range(1, last + 1)]
+
+
+@pytest.mark.parametrize("scope", [DAILY, Since("order_date", initial="2026-01-01")], ids=["Daily", "Since"])
+def test_below_a_merge_only_what_it_changed_is_followed(bench: Bench, scope: Any) -> None:
+    """Not every slice ever published, on every night."""
+    tasks = merged_days(bench, scope)
+    bench.put_orders(*nine_days(10))
+    assert made(bench, tasks, "2026-06-10")["day"] == [("10", "published")]
+    assert stale(bench) == {}
+    bench.put_orders(*nine_days(11, order3=11))
+    found = made(bench, tasks, "2026-06-11")
+    assert found["day"] == found["below"] == [("03", "published"), ("11", "published")]
+    days_of = {row[0]: row[1].day for row in bench.target.read(tasks[2].target).rows}
+    assert (days_of[3], len(days_of)) == (11, 11)
+    assert stale(bench) == {}
+
+
+def test_the_ledger_names_what_reads_the_day_that_was_merged_again_and_no_other(bench: Bench) -> None:
+    tasks = merged_days(bench)
+    bench.put_orders(*[(n, day, 2 * n) for n, day, _ in nine_days(9)])
+    run_slices(bench.shop, tasks[0], slices_of_day(tasks[0], "2026-06-03"), "run", None)
+    assert stale(bench) == {"day[03]": "its input shop.merged was published again since: merged[2026-06-03]"}
+
+
+@pytest.mark.parametrize("done", [1, 2])
+def test_what_a_merge_changed_before_the_chain_broke_off_is_followed_by_the_next(bench: Bench, done: int) -> None:
+    tasks = merged_days(bench)
+    bench.put_orders(*nine_days(10, order3=10))
+    made(bench, tasks[:done], "2026-06-10")
+    bench.put_orders(*nine_days(10, order3=10, order4=10))
+    found = made(bench, tasks, "2026-06-10")
+    changed = [("03", "published")] if done == 1 else []
+    assert found["day"] == [*changed, ("04", "published"), ("10", "published")]
+    assert sorted(row[0] for row in bench.target.read(tasks[2].target).rows) == list(range(1, 11))
+    rows = bench.target.read(tasks[2].target).rows
+    assert {row[0]: row[1].day for row in rows} == {**{n: n for n in range(1, 11)}, 3: 10, 4: 10}
+    assert stale(bench) == {}
+
+
+def test_where_no_log_tells_what_a_merge_changed_all_that_reads_it_is_followed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = merged_days(bench)
+    touched = bench.target.touched
+    forgotten = lambda *asked: replace(touched(*asked), spans=None)  # noqa: E731
+    monkeypatch.setattr(bench.target, "touched", forgotten)
+    bench.put_orders(*nine_days(10, order3=10))
+    found = made(bench, tasks, "2026-06-10")["day"]
+    assert [label for label, outcome in found if outcome == "published"] == ["03", "10"]
+    assert len(found) == 10
+
+
+def test_a_merged_table_that_was_dropped_and_made_again_is_followed_everywhere(bench: Bench) -> None:
+    tasks = merged_days(bench)
+    bench.target._tables.pop(tasks[0].target.name)
+    bench.put_orders(*nine_days(10))
+    found = made(bench, tasks, "2026-06-10")["day"]
+    assert [label for label, outcome in found if outcome == "published"] == [f"{n:02d}" for n in range(1, 11)]
 
 
 def test_a_slice_below_that_nobody_ever_published_is_not_made_on_the_way(bench: Bench) -> None:
