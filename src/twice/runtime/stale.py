@@ -139,7 +139,8 @@ class _Publish:
 def _since(
     project: Project, ledger: Ledger, task: Task, up: Task, wanted: set[str] | None
 ) -> Iterator[tuple[str, str]]:
-    """Slices of the task that read a slice of `up` which was published after they looked, and which."""
+    """Slices of the task that read a slice of `up` which was published after they looked, and which; and those that
+    read another table than the last of them."""
     table = str(project.located(up.target))
     pins = ledger.pins(task.name, table)
     if not pins:
@@ -153,6 +154,11 @@ def _since(
     for source in reads_of(project, task, up):
         for label, by in _newest(task, up, source, remade, pins).items():
             yield label, f"its input {table} was published again since: {up.name}[{by.label}]"
+    if wanted is None:
+        last = max(pins.values(), key=lambda pin: pin.fence)
+        for label, pin in pins.items():
+            if pin.id is not None and last.id not in (None, pin.id):
+                yield label, f"its input {table} was recreated, or replaced by an older copy, since it was read"
 
 
 def _newest(

@@ -213,7 +213,11 @@ def test_what_reads_a_table_that_was_dropped_and_made_again_is_followed(bench: B
     found = made(bench, tasks, "2026-06-10")
     assert found["far_below"] == [("09", "published"), ("10", "published")]
     assert sorted(row[2] for row in bench.target.read(tasks[2].target).rows) == [1, 3, 20]
-    assert stale(bench) == {}
+    recreated = "was recreated, or replaced by an older copy, since it was read"
+    assert stale(bench) == {
+        "below[08]": f"its input shop.copy {recreated}",
+        "far_below[08]": f"its input shop.below {recreated}",
+    }, "what only the old table held is told"
 
 
 def merged_days(bench: Bench, scope: Any = DAILY) -> tuple[Task, ...]:
