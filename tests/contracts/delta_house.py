@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,3 +54,7 @@ class DeltaHouse:
         named = {str(path) for path in root.rglob(f"twice-{attempt}-*")}
         copied = {str(path) for path in (root / STAGE / attempt).rglob("*") if path.is_file()}
         return sorted((named | copied) - set(self.files(table)))
+
+    def drop(self, table: TableName) -> None:
+        shutil.rmtree(self.locate(table))
+        self._spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # another process has none

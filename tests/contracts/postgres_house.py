@@ -52,6 +52,9 @@ class PostgresHouse:
         )
         return [name for (name,) in found]
 
+    def drop(self, table: TableName) -> None:
+        self.ask(f"DROP TABLE {table.name}")
+
     def ask(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """One statement in a connection of its own, and the rows it gives."""
         with psycopg.connect(self.url, autocommit=True) as connection:

@@ -54,6 +54,9 @@ class House(Protocol):
     def leftovers(self, table: TableName, attempt: str) -> Sequence[str]:
         """Files of an attempt that no version refers to."""
 
+    def drop(self, table: TableName) -> None:
+        """As somebody does who is not twice."""
+
 
 def ordered(rows: Iterable[Row]) -> list[Row]:
     """Sorted, also with NULL and nested values in them."""
@@ -638,6 +641,31 @@ class TargetSuite:
         assert now is not None and now.spans == ()
         ahead = target.touched(REVENUE, third.version + 1, "order_date")
         assert ahead is not None and ahead.spans is None
+
+    def test_a_table_that_was_dropped_and_made_again_has_touched_every_row(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        day = sale("2026-06-09", "eu", "1.00")
+        first = publish(house, target, [day], DAY, attempt="a")
+        before = house.target().published(REVENUE, ())
+        again = publish(house, house.target(), [day], DAY, attempt="b")
+        assert isinstance(first, Landed) and isinstance(again, Landed)
+        assert before.id is not None
+        assert house.target().published(REVENUE, ()).id == before.id, "the same table, whoever asks"
+        known = house.target().touched(REVENUE, first.version, "order_date")
+        assert known is not None and known.id == before.id
+        house.drop(REVENUE)
+        assert house.target().published(REVENUE, ()).id is None
+        assert house.target().touched(REVENUE, first.version, "order_date") is None
+        target = house.target()
+        prepare(target)
+        made_again = publish(house, target, [day], DAY, attempt="c")
+        assert isinstance(made_again, Landed)
+        other = house.target().touched(REVENUE, made_again.version, "order_date")
+        assert other is not None and other.id == house.target().published(REVENUE, ()).id
+        assert other.id not in (None, before.id)
+        ahead = house.target().touched(REVENUE, again.version, "order_date")
+        assert ahead is not None and ahead.version == made_again.version
 
     @pytest.mark.parametrize("point", [Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
     def test_a_crash_around_the_commit_publishes_all_or_nothing(self, house: House, point: Point) -> None:

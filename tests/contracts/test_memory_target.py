@@ -38,6 +38,9 @@ class MemoryHouse:
     def leftovers(self, table: TableName, attempt: str) -> Sequence[str]:
         return self._target.leftovers(table, attempt)
 
+    def drop(self, table: TableName) -> None:
+        self._target._tables.pop(table.name)
+
 
 class TestMemoryTarget(TargetSuite, UpsertSuite, AppendSuite):
     @pytest.fixture

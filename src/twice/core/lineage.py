@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from twice.core.ports import ALLOWED, FUNCTION, PLAN, Leaf
+from twice.core.record import InputRecord
 
 
 def inputs_hash(leaves: Iterable[Leaf]) -> str | None:
@@ -28,8 +29,8 @@ def changed_beside(leaves: Sequence[Leaf], before: Sequence[Leaf]) -> str | None
             return f"{leaf.name}, which the task allows, may differ on every run"
         if leaf.kind in (FUNCTION, PLAN) and leaf.identity is None:
             return f"nothing shows that it is the same: its {leaf.kind} {leaf.name}"
-    if not any(leaf.kind == PLAN for leaf in before):
-        return None
+    if not has_plan(before):
+        return EARLIER if before and has_plan(leaves) and _tables(leaves) == _tables(before) else None
     for kind, what in ((FUNCTION, "a function that it calls computes with other values"), (PLAN, _OTHER_PLAN)):
         now, then = ({leaf.identity for leaf in each if leaf.kind == kind} for each in (leaves, before))
         if now != then and _tables(leaves) == _tables(before):
@@ -37,6 +38,12 @@ def changed_beside(leaves: Sequence[Leaf], before: Sequence[Leaf]) -> str | None
     return None
 
 
+def has_plan(leaves: Iterable[Leaf | InputRecord]) -> bool:
+    """Whether it was recorded what a slice hangs on beside its tables. For a query nobody need: it is its text."""
+    return any(leaf.kind == PLAN for leaf in leaves)
+
+
+EARLIER = "an earlier version of twice published it, and did not record what its code takes from elsewhere"
 _OTHER_PLAN = "its code makes another plan than before, of values that it takes from elsewhere"
 
 

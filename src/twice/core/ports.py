@@ -50,11 +50,13 @@ class Prepared:
 @dataclass(frozen=True)
 class Published:
     """What a table holds now: its version, the generation of each token asked for (0: never published) and, where a
-    look asked for any, whose tokens there are."""
+    look asked for any, whose tokens there are. `id`: which table it is; one that is made again under its name has
+    another, and counts its versions anew. None without a table, or where it has no id."""
 
     version: int | None
     generations: Mapping[str, int]
     owners: Ownership = field(default_factory=Ownership)
+    id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,17 @@ class Span:
 @dataclass(frozen=True)
 class Touched:
     """What happened to a table since a version. `name` is what a plan's leaves call the table. `spans` is None where
-    the log does not reach back so far."""
+    the log does not reach back so far. `id` as in Published: the spans say nothing to who read a table of another."""
 
     name: str
     version: int
     spans: tuple[Span, ...] | None
+    id: str | None = None
+
+    def is_another(self, version: int, id_: str | None) -> bool:
+        """Whether the table that was read at this version is gone, and this is another one (or an older copy) in its
+        place. By the version alone where the id is not known."""
+        return version > self.version or id_ not in (None, self.id)
 
 
 class Target(Protocol):

@@ -34,7 +34,8 @@ class Busy:
 
 
 TABLE = "table"
-"""The kind of an input record that says at which version a table was pinned. The others are leaves of the plan."""
+"""The kind of an input record that says at which version a table was pinned; its identity is the table's id, None in
+records of earlier versions. The others are leaves of the plan."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,15 @@ class InputRecord:
     name: str
     identity: str | None
     version: int | None
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """Up to this version of a table a published slice is known to be right: by the attempt with this fence."""
+
+    version: int
+    fence: int
+    id: str | None = None
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,11 @@ class TimeScope:
         else:
             found = self._slice(local)
         if found.start == found.end:
-            raise UsageError(f"{text} does not exist in {self.zone}: its clocks skipped it", fix="Leave it out.")
+            raise self._skipped(text)
         return self._begun(found)
+
+    def _skipped(self, text: str) -> UsageError:
+        return UsageError(f"{text} does not exist in {self.zone}: its clocks skipped it", fix="Leave it out.")
 
     def _refuse_other_zone(self, text: str, instant: datetime) -> None:
         """A date has no zone: midnight in Berlin would be taken for the day before."""
@@ -95,10 +98,12 @@ class TimeScope:
 
     def covering(self, day: date) -> tuple[Slice, ...]:
         """The slices that a calendar day of this scope's zone is made of, or the one that it lies in, from the task's
-        start on. Raises BeforeStart where there is none."""
+        start on. Raises BeforeStart where there is none, and UsageError for a day that the zone skipped."""
         begin = datetime(day.year, day.month, day.day)
         end = self._instant(begin + timedelta(days=1))
         found = tuple(self._walk(self._slice(self._floor(begin)), end))
+        if not found:
+            raise self._skipped(day.isoformat())
         return tuple(slice_ for slice_ in found if slice_.start >= self.first.start) or (self._begun(found[-1]),)
 
     def between(self, start: datetime, end: datetime) -> Iterator[Slice]:

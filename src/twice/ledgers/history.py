@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from twice.core.audit import AuditResult
 from twice.core.home import Place, name_of
-from twice.core.record import TABLE, AttemptRecord, InputRecord, Overview, RunRecord, SliceRecord
+from twice.core.record import TABLE, AttemptRecord, InputRecord, Overview, Pinned, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.core.write import Changes
@@ -154,6 +154,41 @@ def _runs(owner: Owner, task: str | None) -> Select[Any]:
 def read_inputs(connection: Connection, owner: Owner, task: str) -> dict[str, tuple[InputRecord, ...]]:
     """What each published slice of a task was computed from, by label. Later attempts that found nothing to do bring
     their pinned tables up to date: up to those versions the slice is known to be right."""
+    found: dict[str, dict[tuple[str, str, int], InputRecord]] = defaultdict(dict)
+    for row in _input_rows(connection, owner, task):
+        place = -1 if row.kind == TABLE else row.position
+        found[row.label][row.kind, row.name, place] = _input_record(row)
+    return {label: tuple(records.values()) for label, records in found.items()}
+
+
+def read_pins(connection: Connection, owner: Owner, task: str, table: str) -> dict[str, Pinned]:
+    """Of the same, one table's."""
+    pinned = (inputs.c.kind == TABLE, inputs.c.name == table, inputs.c.version.is_not(None))
+    rows = _input_rows(connection, owner, task, *pinned)
+    return {row.label: Pinned(row.version, row.fence, row.identity) for row in rows}
+
+
+def read_publishers(connection: Connection, owner: Owner, task: str) -> dict[str, int]:
+    """By label: the fence of the attempt that published the slice, where the ledger has it."""
+    joined = select(runs.c.label, attempts.c.fence).join(attempts, attempts.c.id == runs.c.attempt)
+    return {row.label: row.fence for row in connection.execute(joined.where(owner.among(runs.c.task, task)))}
+
+
+def read_published_versions(connection: Connection, owner: Owner, task: str, labels: Sequence[str]) -> Iterator[int]:
+    """Of every attempt that the ledger still has, and of publishes that it only heard of."""
+    landed = (attempts.c.state == AttemptState.PUBLISHED.value, attempts.c.version.is_not(None))
+    of_attempts = select(attempts.c.version).join(slices, slices.c.fence == attempts.c.fence).where(*landed)
+    for at in range(0, len(labels), _VALUES):
+        some = labels[at : at + _VALUES]
+        yield from connection.execute(
+            of_attempts.where(owner.of(slices.c.task, task), slices.c.label.in_(some)).distinct()
+        ).scalars()
+        heard = select(runs.c.version).where(owner.of(runs.c.task, task), runs.c.version.is_not(None))
+        yield from connection.execute(heard.where(runs.c.label.in_(some))).scalars()
+
+
+def _input_rows(connection: Connection, owner: Owner, task: str, *which: ColumnElement[bool]) -> Iterator[Any]:
+    """Those of the publishing attempts; then, oldest first, the tables of later ones that found nothing to do."""
     shown = select(inputs).select_from(
         runs.join(attempts, attempts.c.id == runs.c.attempt).join(
             inputs, and_(inputs.c.fence == attempts.c.fence, inputs.c.label == runs.c.label)
@@ -167,14 +202,9 @@ def read_inputs(connection: Connection, owner: Owner, task: str) -> dict[str, tu
         .join(inputs, and_(inputs.c.fence == later.c.fence, inputs.c.label == runs.c.label))
     )
     unchanged = (later.c.state == AttemptState.UNCHANGED.value, inputs.c.kind == TABLE)
-    found: dict[str, dict[tuple[str, str, int], InputRecord]] = defaultdict(dict)
     of_task = owner.among(runs.c.task, task)
-    for row in connection.execute(shown.where(of_task)):
-        place = -1 if row.kind == TABLE else row.position
-        found[row.label][row.kind, row.name, place] = _input_record(row)
-    for row in connection.execute(confirmed.where(of_task, *unchanged).order_by(inputs.c.fence)):
-        found[row.label][TABLE, row.name, -1] = _input_record(row)
-    return {label: tuple(records.values()) for label, records in found.items()}
+    yield from connection.execute(shown.where(of_task, *which))
+    yield from connection.execute(confirmed.where(of_task, *unchanged, *which).order_by(inputs.c.fence))
 
 
 def _input_record(row: Any) -> InputRecord:

@@ -19,7 +19,18 @@ from sqlalchemy import Connection, Engine, update
 from twice.core.home import Home, Place
 from twice.core.ports import Clock
 from twice.core.proof import Proof, ProofRecord
-from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, InputRecord, Overview, RunRecord, SliceRecord
+from twice.core.record import (
+    Adopted,
+    AttemptRecord,
+    Busy,
+    Claim,
+    Facts,
+    InputRecord,
+    Overview,
+    Pinned,
+    RunRecord,
+    SliceRecord,
+)
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
 from twice.ledgers import claims, history, proofs, prune, quarantine, transitions
@@ -413,6 +424,24 @@ class Ledger:
         """What each published slice of a task was computed from, by label."""
         with self._reading() as connection:
             return history.read_inputs(connection, self._owner, task)
+
+    @outliving
+    def pins(self, task: str, table: str) -> Mapping[str, Pinned]:
+        """Up to which version of a table each published slice of a task is known to be right, by label."""
+        with self._reading() as connection:
+            return history.read_pins(connection, self._owner, task, table)
+
+    @outliving
+    def publishers(self, task: str) -> Mapping[str, int]:
+        """The fence of the attempt that published each slice of a task, by label."""
+        with self._reading() as connection:
+            return history.read_publishers(connection, self._owner, task)
+
+    @outliving
+    def published_versions(self, task: str, labels: Sequence[str]) -> frozenset[int]:
+        """The versions of its table at which a task has published one of these slices."""
+        with self._reading() as connection:
+            return frozenset(history.read_published_versions(connection, self._owner, task, labels))
 
     @outliving
     def _settle_in(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from twice.core.mark import shown
 from twice.core.ports import Held
 from twice.core.record import AttemptRecord, RunRecord
+from twice.core.since import Since
 from twice.core.time_scope import TimeScope
 from twice.runtime.attempt import place
 from twice.runtime.collect import named
@@ -79,7 +80,7 @@ def _of_attempts(shop: Workshop, held: Mapping[str, Mapping[str, Held]]) -> Iter
                 told = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
                 yield Difference(_where(attempt), told, "twice recover")
     for attempt in shop.ledger.undiscarded():
-        fix = "twice gc" if _collectable(shop, attempt, held) else _until_passed(shop, attempt)
+        fix = "twice gc" if _collectable(shop, attempt, held) else _until_passed(shop, attempt, held[attempt.task])
         yield Difference(_where(attempt), f"attempt {attempt.id[:8]} may have left staged files", fix)
 
 
@@ -95,10 +96,16 @@ def _collectable(shop: Workshop, attempt: AttemptRecord, held: Mapping[str, Mapp
     return passed_at(attempt, generations) is not None
 
 
-def _until_passed(shop: Workshop, attempt: AttemptRecord) -> str:
-    label = attempt.slices[0].label
-    date = f" --date {label}" if isinstance(shop.project.tasks[attempt.task].scope, TimeScope) else ""
-    return f"twice run {attempt.task}{date}: until then its process, if it lives, may still publish them"
+def _until_passed(shop: Workshop, attempt: AttemptRecord, tokens: Mapping[str, Held]) -> str:
+    """What publishes one of its slices. A run may find a published one right, and then publishes nothing."""
+    task = shop.project.tasks[attempt.task]
+    labels = [slice_.label for slice_ in named(task, [each.label for each in attempt.slices])]
+    missing = [label for label in labels if label not in tokens]
+    again = not missing and not isinstance(task.scope, Since) and task.write.restatable
+    label = (missing or labels)[0]
+    date = f" --date {label}" if isinstance(task.scope, TimeScope) else ""
+    verb = "restate" if again else "run"
+    return f"twice {verb} {attempt.task}{date}: until then its process, if it lives, may still publish them"
 
 
 def _where(attempt: AttemptRecord) -> str:

@@ -37,6 +37,14 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Pin:
+    """One state of a table. `id`: of which table of its name, where it has one."""
+
+    version: int
+    id: str | None
+
+
+@dataclass(frozen=True)
 class Computed:
     """A lazy result: what would be written, from what (by slice label), and what about it may differ next time.
 
@@ -50,7 +58,7 @@ class Computed:
     intentions: Mapping[str, Intention]
     suspicions: tuple[Suspicion, ...]
     read_at: int | None = None
-    tables: Mapping[str, int] = field(default_factory=dict)
+    tables: Mapping[str, Pin] = field(default_factory=dict)
     because: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -61,7 +69,7 @@ class Pins:
 
     shop: Workshop
     session: Any
-    versions: dict[TableName, int] = field(default_factory=dict)
+    tables: dict[TableName, Pin] = field(default_factory=dict)
     portions: list[Portion] = field(default_factory=list)
     cuts: list[Frame] = field(default_factory=list)
 
@@ -69,16 +77,17 @@ class Pins:
         """The table at its pinned version: reading it again later in this run gives the same rows."""
         target = self.shop.target_of(table, self.session)
         place = self.shop.project.located(table)
-        if place not in self.versions:
-            version = target.published(table, ()).version
-            if version is None:
+        if place not in self.tables:
+            now = target.published(table, ())
+            if now.version is None:
                 raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(self.shop, table))
-            self.versions[place] = version
-        return target.read(table, at=self.versions[place])
+            self.tables[place] = Pin(now.version, now.id)
+        return target.read(table, at=self.tables[place].version)
 
     def version(self, table: TableName) -> int | None:
         """The version a table is read at, if this run reads it."""
-        return self.versions.get(self.shop.project.located(table))
+        pin = self.tables.get(self.shop.project.located(table))
+        return None if pin is None else pin.version
 
 
 def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window | None = None) -> Computed:
@@ -92,7 +101,7 @@ def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window |
     leaves = {label: (*mine, *beside) for label, mine in _leaves(shop, plan, pins, frame, before).items()}
     code = shop.code_hash(task)
     intentions = {label: Intention(code, inputs_hash(mine)) for label, mine in leaves.items()}
-    tables = {str(table): version for table, version in pins.versions.items()}
+    tables = {str(table): pin for table, pin in pins.tables.items()}
     because = {label: why for label, mine in leaves.items() if (why := changed_beside(mine, before))}
     return Computed(frame, shape, leaves, intentions, suspicions, pins.version(task.target), tables, because)
 

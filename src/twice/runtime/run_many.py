@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -15,8 +15,9 @@ from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import BeforeStart, TwiceError, UsageError
+from twice.runtime.follow import followed
 from twice.runtime.run_task import run_task
-from twice.runtime.stale import Stale, stale_slices
+from twice.runtime.stale import Stale, reached, stale_slices
 from twice.runtime.workshop import Workshop
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -108,16 +109,13 @@ def run_all(shop: Workshop, date_: str | None, wait: timedelta | None) -> tuple[
     done: dict[str, set[str]] = {}
 
     def run(task: Task) -> tuple[RunResult, ...]:
-        if task.name in left_out:
-            return ()
-        wanted = {each.label: each for each in _with_lookback(task, slices[task.name], "run")}
-        followed = stale_slices(shop.project, shop.ledger, task, due=done)
-        wanted.update({each.slice.label: each.slice for each in followed})
-        done[task.name] = set(wanted)
+        wanted = {each.label: each for each in _with_lookback(task, slices.get(task.name, ()), "run")}
+        wanted.update(followed(shop, task, done))
+        done[task.name] = set(wanted) | reached(shop.project, shop.ledger, task, done)
         return _each(shop, task, tuple(sorted(wanted.values())), "run", wait)
 
     ends = run_in_order(shop.project, run)
-    return tuple(replace(end, left_out=left_out.get(end.task), stale=_left(shop, end)) for end in ends)
+    return tuple(replace(end, left_out=_nothing_of(end, left_out), stale=_left(shop, end)) for end in ends)
 
 
 def _of_date(project: Project, date_: str | None) -> tuple[dict[str, tuple[Slice, ...]], dict[str, str]]:
@@ -132,6 +130,11 @@ def _of_date(project: Project, date_: str | None) -> tuple[dict[str, tuple[Slice
     if later and not slices:
         raise next(iter(later.values()))
     return slices, {name: error.what for name, error in later.items()}
+
+
+def _nothing_of(end: TaskEnd, left_out: Mapping[str, str]) -> str | None:
+    """Why a task had nothing to do. One that begins later may have read the day before its first: that was followed."""
+    return None if end.results or end.error else left_out.get(end.task)
 
 
 def _left(shop: Workshop, end: TaskEnd) -> tuple[Stale, ...]:

@@ -64,6 +64,7 @@ def _run_once(
     attempt_id: str,
 ) -> RunResult:
     trace = Trace(shop.clock)
+    seen.begins(attempt_id)
     with trace.step("plan"):
         refuse_kind(task, kind)
         plan = make_plan(shop.project.id, task, slices)
@@ -86,13 +87,13 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         found, window = _look(attempt, pins)
     if window is None and isinstance(attempt.task.scope, Since):
         return _nothing_new(attempt, found, attempt.task.scope)
-    moved = attempt.seen.moved(found.generations)
+    moved = attempt.seen.moved(found.generations, lambda earlier: _landed(attempt, earlier))
     hit(Point.AFTER_LOOK)
     with step("compute"):
         computed = compute(attempt.shop, attempt.task, attempt.plan, pins, window)
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
-        return _unchanged(attempt, found, decision.why, _pinned(attempt, computed))
+        return _unchanged(attempt, found, decision.why, _shown_right(attempt, found, computed))
     made = None if window else made_since(attempt.kind, moved, states(found, computed))
     if made is not None:
         return _unchanged(attempt, found, made)  # nobody has shown of which versions it is right
@@ -166,6 +167,11 @@ def _was_compared(attempt: Attempt, state: SliceState) -> bool:
         return True
     held = attempt.shop.ledger.inputs(attempt.task.name).get(state.label, ())
     return any(record.kind in (PLAN, "rows") for record in held)
+
+
+def _landed(attempt: Attempt, earlier: str) -> bool:
+    record = attempt.shop.ledger.attempt(earlier)  # the look has just brought it up to the table
+    return record is not None and record.state is AttemptState.PUBLISHED
 
 
 def _nothing_new(attempt: Attempt, found: Found, scope: Since) -> RunResult:
@@ -262,10 +268,17 @@ def _input_records(attempt: Attempt, computed: Computed) -> tuple[InputRecord, .
 def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
     """Up to these versions of its tables the slices are known to be right: the logs tell what came after."""
     return tuple(
-        InputRecord(slice_.label, TABLE, table, None, version)
+        InputRecord(slice_.label, TABLE, table, pin.id, pin.version)
         for slice_ in attempt.plan.slices
-        for table, version in sorted(computed.tables.items())
+        for table, pin in sorted(computed.tables.items())
     )
+
+
+def _shown_right(attempt: Attempt, found: Found, computed: Computed) -> tuple[InputRecord, ...]:
+    """The same of what is published and left as it is, by slice: what stays by policy, whatever its inputs are by now,
+    is not thereby right."""
+    same = {state.label for state in states(found, computed) if difference(state) is None}
+    return tuple(record for record in _pinned(attempt, computed) if record.label in same)
 
 
 def _audit(attempt: Attempt, ready: Ready) -> Ready:

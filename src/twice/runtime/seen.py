@@ -1,12 +1,14 @@
 """Was a slice made since somebody decided to make it? One decision moves a slice by one generation.
 
-The decision is older than the look of the attempt that carries it out: a backfill's plan was frozen days ago, a retry
-follows an attempt whose reply was lost. A slice that has moved on since is not moved a second time, whoever moved it.
+The decision is older than the look of the attempt that carries it out. A backfill's plan was frozen days ago: a slice
+that has moved on since is not moved a second time, whoever moved it. A retry follows an attempt of the same run, whose
+reply may have been lost: if that one landed, there is nothing left to do. What others publish in its pause is no
+answer: they may have read their inputs before this run was asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from twice.core.mark import shown
 from twice.core.token import Kind
@@ -19,12 +21,22 @@ class Seen:
 
     def __init__(self, planned: Mapping[str, int] | None = None) -> None:
         self._generations = dict(planned or {})
+        self._planned = frozenset(self._generations)
+        self._attempts: list[str] = []
 
-    def moved(self, found: Mapping[str, int]) -> tuple[str, ...]:
-        """The slices that were published since. What is seen for the first time is kept."""
-        return tuple(
+    def begins(self, attempt: str) -> None:
+        """One more attempt of the run."""
+        self._attempts.append(attempt)
+
+    def moved(self, found: Mapping[str, int], landed: Callable[[str], bool]) -> tuple[str, ...]:
+        """The slices that were published since: those of a plan by anybody, others by an attempt of this run that has
+        `landed`. What is seen for the first time is kept."""
+        later = [
             label for label, generation in found.items() if generation > self._generations.setdefault(label, generation)
-        )
+        ]
+        if self._planned.issuperset(later) or any(landed(attempt) for attempt in self._attempts):
+            return tuple(later)
+        return tuple(label for label in later if label in self._planned)
 
 
 def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -> str | None:

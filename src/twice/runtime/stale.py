@@ -1,20 +1,22 @@
 """What the ledger alone knows to be stale: slices whose input was published again since, or whose code changed.
 
-Nothing but the ledger is read: what other systems did to a table of theirs is for a run to find out.
+Nothing but the ledger is read: what other systems did to a table of theirs is for a run to find out, and so is which
+days' rows a merge changed beside those of its own slice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from twice.core.project import Project
 from twice.core.reach import readers, values_of
-from twice.core.record import TABLE, InputRecord, RunRecord
+from twice.core.record import Pinned
 from twice.core.scope import Whole, slice_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
+from twice.core.write import ReplaceRows
 from twice.errors import UsageError
 from twice.ledgers.store import Ledger
 from twice.runtime.decide import rerun_of
@@ -47,15 +49,13 @@ def stale_slices(
     for label, run in published.items():
         if code is not None and run.intention is not None and run.intention.code != code:
             found[label] = "the code or its options changed"
-    above = project.upstream(task)
-    held = ledger.inputs(task.name) if above else {}
-    for up in above:
+    for up in project.upstream(task):
         wanted = None if due is None else due.get(up.name, set())
         if wanted is None or wanted:
-            for label, why in _since(project, ledger, task, up, (held, wanted)):
+            for label, why in _since(project, ledger, task, up, wanted):
                 if label in published:
                     found.setdefault(label, why)
-    return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(_slices(task, found)))
+    return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task, found)))
 
 
 def reads_of(project: Project, below: Task, up: Task) -> tuple[Read, ...]:
@@ -73,8 +73,25 @@ def readers_of(ledger: Ledger, below: Task, up: Task, source: Read, slice_: Slic
     exact = _exact(up, source)
     found = set(exact(below.scope, slice_)) if exact is not None else set()
     if exact is None or not _owns_rows(up):
-        found.update(_slices(below, [run.label for run in ledger.runs(below.name) if run.generation]))
+        found.update(slices_named(below, [run.label for run in ledger.runs(below.name) if run.generation]))
     return tuple(sorted(found))
+
+
+def reached(project: Project, ledger: Ledger, task: Task, due: Mapping[str, set[str]]) -> set[str]:
+    """The labels of a task's published slices that read one of these slices of other tasks, right or not: what is
+    right by now may have been made just before somebody died, and what reads it in turn is not."""
+    if not isinstance(task.scope, TimeScope | Whole):
+        return set()
+    published = {run.label for run in ledger.runs(task.name) if run.generation}
+    found: set[str] = set()
+    for up in project.upstream(task):
+        above = slices_named(up, sorted(due.get(up.name, set())))
+        for source in reads_of(project, task, up) if above else ():
+            exact = _exact(up, source) if _owns_rows(up) else None
+            if exact is None or not isinstance(task.scope, TimeScope):
+                return published  # which of them read rows that it changed is seen where one is stale
+            found.update(reader.label for slice_ in above for reader in exact(task.scope, slice_))
+    return found & published
 
 
 def _exact(up: Task, source: Read) -> Callable[[TimeScope, Slice], tuple[Slice, ...]] | None:
@@ -94,53 +111,77 @@ def _owns_rows(up: Task) -> bool:
     return up.write.layout(up.scope).slice_column is not None
 
 
+def reads_all(task: Task, up: Task, source: Read) -> bool:
+    """Whether every slice of the task reads rows of every publish: it reads the whole table, or that is exchanged."""
+    if source.by is None or isinstance(task.scope, Whole):
+        return True
+    return isinstance(up.scope, Whole) and isinstance(up.write.compile(()), ReplaceRows)
+
+
+def reads_unknown(task: Task, up: Task, source: Read) -> bool:
+    """Whether only the table can say which slices of the task read rows that a publish changed."""
+    return not reads_all(task, up, source) and (not _owns_rows(up) or _exact(up, source) is None)
+
+
+@dataclass(frozen=True)
+class _Publish:
+    """The last publish of a slice. `fence`: of the attempt that made it; 0 where the ledger does not know it."""
+
+    label: str
+    version: int
+    fence: int
+
+    def is_after(self, pin: Pinned) -> bool:
+        """Not by the version alone: a table that was dropped and made again counts its versions anew."""
+        return self.version > pin.version or self.fence > pin.fence
+
+
 def _since(
-    project: Project,
-    ledger: Ledger,
-    task: Task,
-    up: Task,
-    known: tuple[Mapping[str, tuple[InputRecord, ...]], set[str] | None],
+    project: Project, ledger: Ledger, task: Task, up: Task, wanted: set[str] | None
 ) -> Iterator[tuple[str, str]]:
-    """Slices of the task that read a slice of `up` which was published after they looked, and which."""
-    held, wanted = known
+    """Slices of the task that read a slice of `up` which was published after they looked, and which; and those that
+    read another table than the last of them."""
     table = str(project.located(up.target))
-    seen = {label: version for label, records in held.items() if (version := _pinned(records, table)) is not None}
-    if not seen:
+    pins = ledger.pins(task.name, table)
+    if not pins:
         return
+    fences = ledger.publishers(up.name)
     remade = [
-        run
+        _Publish(run.label, run.version, fences.get(run.label, 0))
         for run in ledger.runs(up.name)
         if run.generation and run.version is not None and (wanted is None or run.label in wanted)
     ]
     for source in reads_of(project, task, up):
-        for label, by in _newest(task, up, source, remade, seen).items():
-            assert by.version is not None
-            if by.version > seen[label]:
-                yield label, f"its input {table} was published again since: {up.name}[{by.label}]"
+        for label, by in _newest(task, up, source, remade, pins).items():
+            yield label, f"its input {table} was published again since: {up.name}[{by.label}]"
+    if wanted is None:
+        last = max(pins.values(), key=lambda pin: pin.fence)
+        for label, pin in pins.items():
+            if pin.id is not None and last.id not in (None, pin.id):
+                yield label, f"its input {table} was recreated, or replaced by an older copy, since it was read"
 
 
 def _newest(
-    task: Task, up: Task, source: Read, remade: list[RunRecord], seen: Mapping[str, int]
-) -> dict[str, RunRecord]:
-    """By label of the task: of the publishes that it reads, the newest."""
-    ordered = sorted(remade, key=lambda run: run.version or 0)
-    exact = _exact(up, source) if _owns_rows(up) else None
+    task: Task, up: Task, source: Read, remade: Sequence[_Publish], pins: Mapping[str, Pinned]
+) -> dict[str, _Publish]:
+    """By label of the task: of the publishes that it reads and has not seen, the newest."""
+    ordered = sorted(remade, key=lambda each: (each.fence, each.version))
+    if reads_all(task, up, source):
+        last = [max(ordered, key=lambda each: each.version), ordered[-1]] if ordered else []
+        return {label: each for each in last for label, pin in pins.items() if each.is_after(pin)}
+    exact = _exact(up, source)
     if exact is None or not isinstance(task.scope, TimeScope):
-        return dict.fromkeys(seen, ordered[-1]) if ordered else {}
-    oldest = min(seen.values())
-    found: dict[str, RunRecord] = {}
-    for run in ordered:
-        if (run.version or 0) > oldest:
-            for slice_ in _slices(up, [run.label]):
-                found.update({reader.label: run for reader in exact(task.scope, slice_) if reader.label in seen})
+        return {}
+    oldest = Pinned(min(pin.version for pin in pins.values()), min(pin.fence for pin in pins.values()))
+    found: dict[str, _Publish] = {}
+    for each in ordered:
+        for slice_ in slices_named(up, [each.label]) if each.is_after(oldest) else ():
+            read = [reader.label for reader in exact(task.scope, slice_)]
+            found.update({label: each for label in read if label in pins and each.is_after(pins[label])})
     return found
 
 
-def _pinned(records: tuple[InputRecord, ...], table: str) -> int | None:
-    return next((record.version for record in records if record.kind == TABLE and record.name == table), None)
-
-
-def _slices(task: Task, labels: Iterable[str]) -> list[Slice]:
+def slices_named(task: Task, labels: Iterable[str]) -> list[Slice]:
     """Those that the task's scope still has."""
     found = []
     for label in labels:

@@ -9,31 +9,27 @@ In doubt a slice counts as stale: its run looks closer.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta, timezone
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from twice.core.backfill import PlannedSlice
-from twice.core.lineage import changed_beside
-from twice.core.ports import Leaf, Span, Touched
+from twice.core.lineage import EARLIER, changed_beside, has_plan
+from twice.core.ports import Leaf, Touched
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
 from twice.core.task import Read, TableName, Task
-from twice.core.time_scope import TimeScope
 from twice.core.token import Intention, app_id
 from twice.errors import TwiceError
 from twice.runtime.compute import Computed, Pins, compute
 from twice.runtime.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.owners import refuse_taken
 from twice.runtime.plan import make_plan
+from twice.runtime.touched import newest_touch
 from twice.runtime.workshop import Workshop
 
 _HARMLESS = frozenset({"literal", "rows"})
 """Leaves that are the same whenever the code and the pinned tables are."""
-_INSTANT = timedelta(microseconds=1)
 
 
 def standings(shop: Workshop, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
@@ -56,7 +52,7 @@ def standings(shop: Workshop, task: Task, slices: Sequence[Slice], session: Any)
         reason = _reason(changes, slice_, told) if generation else None
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
-            reason = looks.reason(slice_, _beside(told, tables), intention, tables)
+            reason = looks.reason(slice_, told, intention, tables)
         found.append(_standing(task, slice_, generation, run, code, reason))
     return tuple(found)
 
@@ -86,10 +82,10 @@ def _ended(run: RunRecord) -> str:
 
 @dataclass(frozen=True)
 class _Change:
-    """One table's changes: its name in a plan's leaves, and for each slice the newest version that touched what the
-    slice reads of it. `since` is how far back the log was read; `lost`: it does not reach back so far."""
+    """One table's changes: as it is `now`, and for each slice the newest version that touched what the slice reads of
+    it. `since` is how far back the log was read; `lost`: it does not reach back so far."""
 
-    leaf: str
+    now: Touched
     newest: Mapping[str, int]
     since: int
     lost: bool
@@ -97,13 +93,17 @@ class _Change:
 
 def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence[InputRecord]) -> str | None:
     """Why the inputs of a published slice may not be what they were; None if the logs show that they are."""
-    pinned = {record.name: record.version for record in held if record.kind == TABLE}
-    if not pinned:
+    if not held:
         return "nobody remembers which versions of its inputs it read"
-    for table, version in sorted(pinned.items()):
-        change = changes.get(table)
+    pinned = {record.name: record for record in held if record.kind == TABLE}
+    for table, pin in sorted(pinned.items()):
+        change, version = changes.get(table), pin.version
         if change is None or version is None:
             return f"its input {table} cannot be compared"
+        if change.now.is_another(version, pin.identity):
+            return (
+                f"its input {table} was recreated, or replaced by an older copy, since version {version} of it was read"
+            )
         if change.newest.get(slice_.label, -1) > version or (change.lost and version < change.since):
             return f"its input {table} changed since version {version}"
     unversioned = [record for record in held if record.kind != TABLE and record.identity is None]
@@ -113,7 +113,7 @@ def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence
 
 def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:
     """What a plan's leaves call the tables whose logs were read."""
-    return frozenset(change.leaf for change in changes.values() if change is not None)
+    return frozenset(change.now.name for change in changes.values() if change is not None)
 
 
 def _beside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> frozenset[tuple[str, str | None]]:
@@ -133,22 +133,26 @@ class _Looks:
         self._one: Computed | None = None
 
     def reason(
-        self, slice_: Slice, beside: frozenset[tuple[str, str | None]], published: Intention, tables: frozenset[str]
+        self, slice_: Slice, held: Sequence[InputRecord], published: Intention, tables: frozenset[str]
     ) -> str | None:
         """Why a slice, whose tables are as they were, is stale all the same; None if it is not."""
-        if not beside:
-            return None
+        beside = _beside(held, tables)
         try:
-            if not self._task.wants_run:
-                self._one = self._one or self._computed(slice_)
-                (leaves,) = self._one.leaves.values()
-                if _beside(leaves, tables) == beside:
-                    return None
+            if self._task.sql is None and not has_plan(held) and has_plan(self._leaves(slice_)):
+                return EARLIER
+            if not beside or (not self._task.wants_run and _beside(self._leaves(slice_), tables) == beside):
+                return None
             computed = self._computed(slice_)
         except TwiceError as error:
             return f"its plan cannot be made now: {error.what}"
         present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
         return difference(SliceState(slice_.label, 1, published, present, because))
+
+    def _leaves(self, slice_: Slice) -> tuple[Leaf, ...]:
+        """Those of one slice: of this one, unless another was asked for before."""
+        self._one = self._one or self._computed(slice_)
+        (leaves,) = self._one.leaves.values()
+        return leaves
 
     def _computed(self, slice_: Slice) -> Computed:
         plan = make_plan(self._shop.project.id, self._task, (slice_,))
@@ -180,50 +184,13 @@ def _change(
 ) -> _Change | None:
     """A table that is read twice, cut in two ways, is touched where one of them is."""
     newest: dict[str, int] = {}
-    leaf, lost, version = "", False, 0
+    now, lost = None, False
     for source in reads:
-        table = source.table
-        found = shop.target_of(table, session).touched(table, since, source.by)
-        if found is None:
+        now = shop.target_of(source.table, session).touched(source.table, since, source.by)
+        if now is None:
             return None
-        leaf, version, lost = found.name, found.version, lost or found.spans is None
-        for label, at in _newest(task, slices, source, found).items():
+        lost = lost or now.spans is None
+        for label, at in newest_touch(task, slices, source, now).items():
             newest[label] = max(at, newest.get(label, -1))
-    return _Change(leaf, newest, version if lost else since, lost)
-
-
-def _newest(task: Task, slices: Sequence[Slice], source: Read, touched: Touched) -> dict[str, int]:
-    """By label: the newest commit that may have touched what the slice reads. Spans fall on few slices each, so this
-    is quick for ten thousand of both."""
-    spans = touched.spans or ()
-    everywhere = max((span.version for span in spans if span.low is None or span.high is None), default=-1)
-    newest = dict.fromkeys((slice_.label for slice_ in slices), everywhere) if everywhere >= 0 else {}
-    if source.by is None or not isinstance(task.scope, TimeScope):
-        anywhere = max((span.version for span in spans), default=-1)
-        return dict.fromkeys((slice_.label for slice_ in slices), anywhere)
-    ordered = sorted(slices)
-    zone = ZoneInfo(task.scope.zone) if task.scope.zone else timezone.utc
-    begins = [task.scope.widened(slice_, source.before) for slice_ in ordered]
-    ends = [slice_.end for slice_ in ordered]
-    for span in spans:
-        if span.low is None or span.high is None:
-            continue
-        low, high = _instants(span, zone)
-        for at in range(bisect_right(ends, low), bisect_left(begins, high)):
-            label = ordered[at].label
-            newest[label] = max(span.version, newest.get(label, -1))
-    return newest
-
-
-def _instants(span: Span, zone: Any) -> tuple[datetime, datetime]:
-    """`[low, high)` as instants. A date is meant as a day of the scope's zone, as when an input is cut."""
-    assert span.low is not None and span.high is not None
-    if isinstance(span.high, datetime):
-        return _begin(span.low, zone), span.high + _INSTANT
-    return _begin(span.low, zone), _begin(span.high + timedelta(days=1), zone)
-
-
-def _begin(value: date | datetime, zone: Any) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    return datetime(value.year, value.month, value.day, tzinfo=zone).astimezone(timezone.utc)
+    assert now is not None, "every table that was pinned is read"
+    return _Change(now, newest, now.version if lost else since, lost)

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from twice.core.backfill import PlannedSlice, neighbours
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
+from twice.core.record import RunRecord
 from twice.core.retry import judged
 from twice.core.run import Outcome, RunResult
 from twice.core.scope import slice_named
@@ -177,34 +178,36 @@ def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:
     left: tuple[Slice, ...] = tuple(planned)
     ends: dict[str, SliceEnd] = {}
     while left:
-        todo, made = left, list[SliceEnd]()
-        if claim.kind == "restate" or len(planned) > 1:
-            todo, made = _not_made_since(shop, task, {slice_: planned[slice_] for slice_ in left}, claim.kind)
-        for group in neighbours(todo, len(todo) or 1):
+        todo = {slice_: planned[slice_] for slice_ in left}
+        moved = _made_since(shop, task, todo, claim.kind) if claim.kind == "restate" or len(planned) > 1 else {}
+        made: list[SliceEnd] = []
+        alone: list[tuple[Slice, ...]] = []
+        if claim.kind == "restate":  # not done a second time
+            made = [SliceEnd(run.label, Outcome.ALREADY.value, run.rows, run.fingerprint) for run in moved.values()]
+        else:  # whether it is right by now, its own run finds out; the batch need not be computed again for it
+            alone = [(slice_,) for slice_ in moved]
+        rest = [slice_ for slice_ in left if slice_ not in moved]
+        for group in (*neighbours(rest, len(rest) or 1), *alone):
             made += _run(shop, task, group, claim)
         ends.update((end.label, end) for end in made)
         left = tuple(slice_ for slice_ in left if slice_.label not in ends)
     return tuple(sorted(ends.values(), key=lambda end: end.label))
 
 
-def _not_made_since(
+def _made_since(
     shop: Workshop, task: Task, planned: Mapping[Slice, PlannedSlice], kind: Kind
-) -> tuple[tuple[Slice, ...], list[SliceEnd]]:
-    """Slices whose generation has moved since the plan was frozen were made since, by a worker that did not live to
-    say so or by somebody's run: a restatement is not done a second time. A plain run looks for itself, so that the
-    ledger's word is enough to leave a slice out of its batch."""
-    labels = [slice_.label for slice_ in planned]
+) -> Mapping[Slice, RunRecord]:
+    """Slices whose generation has moved since the plan was frozen: they were made since, by a worker that did not live
+    to say so or by somebody's run. For a plain run the ledger's word is enough: each run looks for itself."""
     if kind == "restate":
         plan = make_plan(shop.project.id, task, tuple(planned))
         look(shop, task, plan, shop.target_of(task.target, shop.engine.fresh()))
-    runs = shop.ledger.runs_of(task.name, labels)
-    made = {
+    runs = shop.ledger.runs_of(task.name, [slice_.label for slice_ in planned])
+    return {
         slice_: runs[slice_.label]
         for slice_, known in planned.items()
         if slice_.label in runs and runs[slice_.label].generation > known.generation
     }
-    ends = [SliceEnd(run.label, Outcome.ALREADY.value, run.rows, run.fingerprint) for run in made.values()]
-    return tuple(slice_ for slice_ in planned if slice_ not in made), ends
 
 
 def _run(shop: Workshop, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:

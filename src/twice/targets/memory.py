@@ -75,6 +75,7 @@ class _Table:
     shape: Shape
     mark: str | None
     versions: list[_Version]
+    id: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def latest(self) -> tuple[int, _Version]:
@@ -128,7 +129,7 @@ class MemoryTarget:
             return Published(None, dict.fromkeys(app_ids, 0))
         number, version = held.latest
         owners = ownership(version.tokens) if app_ids else Ownership()
-        return Published(number, {app: version.tokens.get(app, 0) for app in app_ids}, owners)
+        return Published(number, {app: version.tokens.get(app, 0) for app in app_ids}, owners, held.id)
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
         held = self._tables.get(table.name)
@@ -157,14 +158,14 @@ class MemoryTarget:
             return None
         number, _ = held.latest
         if not 0 <= since <= number:
-            return Touched(table.name, number, None)
+            return Touched(table.name, number, None, held.id)
         at = None if column is None else [c.name.lower() for c in held.shape.columns].index(column.lower())
         spans = [
             Span(version) if at is None or row[at] is None else Span(version, row[at], row[at])
             for version in range(since + 1, number + 1)
             for row in _exchanged(held.versions[version - 1], held.versions[version])
         ]
-        return Touched(table.name, number, tuple(spans))
+        return Touched(table.name, number, tuple(spans), held.id)
 
     def one_slice_only(self, table: TableName) -> str | None:  # noqa: ARG002 - a commit here takes any number
         return None

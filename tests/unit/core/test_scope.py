@@ -90,6 +90,17 @@ def test_a_day_that_a_zone_skipped_is_no_slice() -> None:
         scope.slice_of("2011-12-30")
 
 
+def test_a_skipped_day_is_covered_by_nothing_and_that_is_said() -> None:
+    scope = Daily("at", start="2011-01-01", zone="Pacific/Apia")
+    with pytest.raises(UsageError, match="2011-12-30 does not exist in Pacific/Apia: its clocks skipped it"):
+        scope.covering(date(2011, 12, 30))
+
+
+def test_a_skipped_day_lies_in_its_month_all_the_same() -> None:
+    scope = Monthly("at", start="2011-01", zone="Pacific/Apia")
+    assert [slice_.label for slice_ in scope.covering(date(2011, 12, 30))] == ["2011-12"]
+
+
 def test_a_date_column_is_its_own_slice_column_and_others_get_one() -> None:
     assert Daily("order_date", start="2026-01-01").held_in.derived is False
     assert Daily("at", start="2026-01-01", zone="UTC").held_in.name == "local_day"

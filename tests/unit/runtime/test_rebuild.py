@@ -173,6 +173,22 @@ def test_what_gc_must_keep_a_check_does_not_send_to_gc_and_its_remedy_helps(benc
     assert not bench.leftovers
 
 
+def test_where_a_run_would_find_the_slice_right_a_check_names_the_restatement(bench: Bench) -> None:
+    """A run publishes nothing, so nothing passes what the dead attempt staged: the same advice would come for ever."""
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_STAGE)):
+        bench.run(declared, kind="restate")
+    bench.clock.ahead = timedelta(hours=1)
+    recover(bench.shop, None)
+    bench.run(declared)
+    (found,) = check(bench.shop, None)
+    assert found.fix.startswith("twice restate revenue --date 2026-06-09: until then its process")
+    bench.run(declared, kind="restate")
+    assert check(bench.shop, None) == ()
+    assert not bench.leftovers
+
+
 def test_what_a_task_left_that_is_declared_no_more_is_told_once(bench: Bench) -> None:
     declared = bench.declare(revenue_task())
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_AUDIT)):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, days, insert_new, read, task
+from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, days, insert_new, merge, read, task
 from twice import replace as replace_rows
 from twice.core.project import assemble
 from twice.core.run import RunResult
@@ -163,6 +163,135 @@ def test_what_a_broken_chain_did_not_follow_the_next_one_does(bench: Bench) -> N
     assert stale(bench) == {}
 
 
+@pytest.mark.parametrize("done", [1, 2, 3])
+def test_wherever_a_chain_broke_off_the_next_one_completes_it(bench: Bench, done: int) -> None:
+    tasks = looking_back(bench)
+    late_orders(bench, 2)
+    made(bench, tasks, "2026-06-09")
+    late_orders(bench, 20)
+    made(bench, tasks[:done], "2026-06-10")
+    found = made(bench, tasks, "2026-06-10")
+    assert found["total"] == [("ll", "published")]
+    assert sorted(row[2] for row in bench.target.read(tasks[3].target).rows) == [3, 20]
+    assert stale(bench) == {}
+
+
+def test_a_chain_whose_middle_task_failed_follows_on_from_there(bench: Bench) -> None:
+    tasks = looking_back(bench)
+    late_orders(bench, 2)
+    made(bench, tasks, "2026-06-09")
+    late_orders(bench, 20)
+    failing = [True]
+
+    def copied(rows: Any) -> Any:
+        if failing[0] and any(row[1] == LATE[2] for row in rows.rows):
+            raise RuntimeError("no")
+        return rows
+
+    inputs = {"rows": read("shop.copy", by="order_date")}
+    middle = task("shop.below", name="below", scope=DAILY, write=replace_rows(), inputs=inputs)(copied)
+    tasks = (tasks[0], middle, *tasks[2:])
+    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    assert [end.task for end in run_all(bench.shop, "2026-06-10", None) if end.error] == ["below"]
+    failing[0] = False
+    made(bench, tasks, "2026-06-10")
+    assert stale(bench) == {}
+
+
+def test_what_reads_a_table_that_was_dropped_and_made_again_is_followed(bench: Bench) -> None:
+    """Its versions begin anew: the newest publish has a smaller one than those that were read."""
+    tasks = looking_back(bench)
+    for day in ("2026-06-08", "2026-06-09"):
+        late_orders(bench, 2)
+        made(bench, tasks, day)
+    for each in tasks[:2]:
+        bench.target._tables.pop(each.target.name)
+    late_orders(bench, 20)
+    made(bench, tasks[:1], "2026-06-10")
+    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    assert "below[09]" in stale(bench)
+    found = made(bench, tasks, "2026-06-10")
+    assert found["far_below"] == [("09", "published"), ("10", "published")]
+    assert sorted(row[2] for row in bench.target.read(tasks[2].target).rows) == [1, 3, 20]
+    recreated = "was recreated, or replaced by an older copy, since it was read"
+    assert stale(bench) == {
+        "below[08]": f"its input shop.copy {recreated}",
+        "far_below[08]": f"its input shop.below {recreated}",
+    }, "what only the old table held is told"
+
+
+def merged_days(bench: Bench, scope: Any = DAILY) -> tuple[Task, ...]:
+    """Nine days, each read by the day from a table that merges."""
+    write = merge("order_id", newest_by="order_date")
+    tasks = (job("merged", "shop.orders", scope, write), job("day", "shop.merged"), job("below", "shop.day"))
+    for last in range(1, 10):
+        bench.put_orders(*nine_days(last))
+        made(bench, tasks, f"2026-06-{last:02d}")
+    return tasks
+
+
+def nine_days(last: int, **moved: int) -> list[tuple[int, date, int]]:
+    return [(n, date(2026, 6, moved.get(f"order{n}", n)), n) for n in range(1, last + 1)]
+
+
+@pytest.mark.parametrize("scope", [DAILY, Since("order_date", initial="2026-01-01")], ids=["Daily", "Since"])
+def test_below_a_merge_only_what_it_changed_is_followed(bench: Bench, scope: Any) -> None:
+    """Not every slice ever published, on every night."""
+    tasks = merged_days(bench, scope)
+    bench.put_orders(*nine_days(10))
+    assert made(bench, tasks, "2026-06-10")["day"] == [("10", "published")]
+    assert stale(bench) == {}
+    bench.put_orders(*nine_days(11, order3=11))
+    found = made(bench, tasks, "2026-06-11")
+    assert found["day"] == found["below"] == [("03", "published"), ("11", "published")]
+    days_of = {row[0]: row[1].day for row in bench.target.read(tasks[2].target).rows}
+    assert (days_of[3], len(days_of)) == (11, 11)
+    assert stale(bench) == {}
+
+
+def test_the_ledger_names_what_reads_the_day_that_was_merged_again_and_no_other(bench: Bench) -> None:
+    tasks = merged_days(bench)
+    bench.put_orders(*[(n, day, 2 * n) for n, day, _ in nine_days(9)])
+    run_slices(bench.shop, tasks[0], slices_of_day(tasks[0], "2026-06-03"), "run", None)
+    assert stale(bench) == {"day[03]": "its input shop.merged was published again since: merged[2026-06-03]"}
+
+
+@pytest.mark.parametrize("done", [1, 2])
+def test_what_a_merge_changed_before_the_chain_broke_off_is_followed_by_the_next(bench: Bench, done: int) -> None:
+    tasks = merged_days(bench)
+    bench.put_orders(*nine_days(10, order3=10))
+    made(bench, tasks[:done], "2026-06-10")
+    bench.put_orders(*nine_days(10, order3=10, order4=10))
+    found = made(bench, tasks, "2026-06-10")
+    changed = [("03", "published")] if done == 1 else []
+    assert found["day"] == [*changed, ("04", "published"), ("10", "published")]
+    assert sorted(row[0] for row in bench.target.read(tasks[2].target).rows) == list(range(1, 11))
+    rows = bench.target.read(tasks[2].target).rows
+    assert {row[0]: row[1].day for row in rows} == {**{n: n for n in range(1, 11)}, 3: 10, 4: 10}
+    assert stale(bench) == {}
+
+
+def test_where_no_log_tells_what_a_merge_changed_all_that_reads_it_is_followed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = merged_days(bench)
+    touched = bench.target.touched
+    forgotten = lambda *asked: replace(touched(*asked), spans=None)  # noqa: E731
+    monkeypatch.setattr(bench.target, "touched", forgotten)
+    bench.put_orders(*nine_days(10, order3=10))
+    found = made(bench, tasks, "2026-06-10")["day"]
+    assert [label for label, outcome in found if outcome == "published"] == ["03", "10"]
+    assert len(found) == 10
+
+
+def test_a_merged_table_that_was_dropped_and_made_again_is_followed_everywhere(bench: Bench) -> None:
+    tasks = merged_days(bench)
+    bench.target._tables.pop(tasks[0].target.name)
+    bench.put_orders(*nine_days(10))
+    found = made(bench, tasks, "2026-06-10")["day"]
+    assert [label for label, outcome in found if outcome == "published"] == [f"{n:02d}" for n in range(1, 11)]
+
+
 def test_a_slice_below_that_nobody_ever_published_is_not_made_on_the_way(bench: Bench) -> None:
     tasks = looking_back(bench)
     late_orders(bench, 2)
@@ -188,15 +317,19 @@ def test_what_is_stale_for_other_reasons_is_told_and_left(bench: Bench) -> None:
     assert {each.why for each in ends[0].stale} == {"the code or its options changed"}
 
 
-def test_a_reader_of_a_week_is_stale_in_every_day_that_reads_the_one_made_again(bench: Bench) -> None:
-    weekly = task(
+def weekly(start: str = "2026-01-01") -> Task:
+    """A moving sum: each day reads the day before, too."""
+    return task(
         "shop.weekly",
         name="weekly",
-        scope=DAILY,
+        scope=Daily("order_date", start=start),
         write=replace_rows(),
         inputs={"rows": read("shop.copy", by="order_date", before=days(1))},
-    )(lambda rows: replace(rows, rows=rows.rows[-1:]))
-    tasks = (job("copy", "shop.orders"), weekly)
+    )(lambda rows: replace(rows, rows=tuple(sorted(rows.rows))[-1:]))
+
+
+def test_a_reader_of_a_week_is_stale_in_every_day_that_reads_the_one_made_again(bench: Bench) -> None:
+    tasks = (job("copy", "shop.orders"), weekly())
     late_orders(bench, 2)
     for day in ("2026-06-08", "2026-06-09", "2026-06-10"):
         made(bench, tasks, day)
@@ -211,6 +344,18 @@ def test_a_task_that_begins_later_is_left_out_by_name_and_the_others_run(bench: 
     copy, new = run_all(bench.shop, DAY, None)
     assert copy.results[0].outcome is Outcome.PUBLISHED
     assert (new.results, new.left_out) == ((), "2026-06-09 is before the task's start, 2026-07-01")
+
+
+def test_what_a_task_that_begins_later_read_of_the_date_is_followed(bench: Bench) -> None:
+    tasks = (job("copy", "shop.orders"), weekly(start="2026-06-10"))
+    late_orders(bench, 2)
+    for day in ("2026-06-09", "2026-06-10"):
+        made(bench, tasks, day)
+    late_orders(bench, 20)
+    _, below = run_all(bench.shop, "2026-06-09", None)
+    assert [result.slices[0].label for result in below.results] == ["2026-06-10"]
+    assert below.left_out is None
+    assert stale(bench) == {}
 
 
 def test_where_every_task_begins_later_the_date_is_wrong(bench: Bench) -> None:

@@ -188,3 +188,56 @@ def test_a_run_that_landed_without_a_reply_is_not_published_again_by_its_own_ret
     assert target.lost == 1
     assert generations(filled) == {"01": 2 if kind == "restate" else 1}
     assert result.outcome is Outcome.ALREADY
+
+
+class LostRequest(LostReply):
+    """The commit does not land, and nobody says so: the first time."""
+
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+        if not self.lost:
+            self.lost += 1
+            raise OutcomeUnknown("the request was lost", where="revenue")
+        end: Landed | Lost = self._inner.commit(staged, expected, note)
+        return end
+
+
+@pytest.mark.parametrize("kind", ["restate", "run"])
+def test_what_another_publishes_in_the_pause_of_a_retry_is_not_taken_for_its_own(filled: Bench, kind: Any) -> None:
+    """Nobody can compare its inputs, and it read them before this run was asked for, as a silent process does."""
+    declared = filled.declare(revenue())
+    filled.shop = plain = replace(filled.shop, engine=Unversioned())
+    filled.run(declared, "2026-01-01")
+    target = LostRequest(filled.target)
+
+    def meanwhile(seconds: float) -> None:
+        filled.shop = plain
+        filled.run(declared, "2026-01-01")
+        filled.put_orders((0, FIRST, 777))
+
+    shop = replace(plain, target_of=lambda table, session: target, pause=meanwhile)
+    result = run_task(shop, declared, (declared.scope.slice_of("2026-01-01"),), kind)  # type: ignore[union-attr]
+    assert target.lost == 1
+    assert result.outcome is (Outcome.PUBLISHED if kind == "run" else Outcome.CHANGED)
+    assert filled.revenue == [(FIRST, 777)]
+    assert generations(filled) == {"01": 3}
+
+
+def test_a_slice_of_a_batch_that_was_made_since_and_is_stale_again_is_made_right(filled: Bench) -> None:
+    """Somebody ran the second day after the plan was made; then late orders came."""
+    record, _ = start(filled.shop, days(3, batch=3, restate=False))
+    filled.run(revenue(), "2026-01-02")
+    filled.put_orders(*((n, FIRST + timedelta(days=n), 900 + n) for n in range(10)))
+    done, events = carry_out(filled, record.name)
+    assert done.complete
+    assert [amount for _, amount in filled.revenue] == [900, 901, 902]
+    assert generations(filled) == {"01": 1, "02": 2, "03": 1}
+    assert {end.outcome for event in events for end in event.ends} == {"published"}
+
+
+def test_a_slice_of_a_batch_that_was_made_since_and_is_right_is_found_so(filled: Bench) -> None:
+    record, _ = start(filled.shop, days(3, batch=3, restate=False))
+    filled.run(revenue(), "2026-01-02")
+    _, events = carry_out(filled, record.name)
+    assert generations(filled) == {"01": 1, "02": 1, "03": 1}
+    ends = {end.label[-2:]: end.outcome for event in events for end in event.ends}
+    assert ends == {"01": "published", "02": "already published", "03": "published"}

@@ -17,6 +17,7 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
+from twice.runtime.forecast import forecast
 from twice.runtime.run_task import run_task
 from twice.runtime.standing import standings
 from twice.targets.memory import Rows
@@ -97,6 +98,26 @@ def test_what_the_policy_never_reruns_is_published(bench: Bench) -> None:
     assert told(bench, declared)["03"][0] == "published"
 
 
+def test_a_run_that_leaves_a_slice_by_policy_does_not_show_that_it_is_right(bench: Bench) -> None:
+    bench.put_orders(*rows())
+    kept = bench.declare(revenue_task(policy=Policy(rerun="never")))
+    bench.run(kept, "2026-06-03")
+    bench.put_orders(*rows(2))
+    assert bench.run(kept, "2026-06-03").outcome is Outcome.ALREADY
+    declared = bench.declare(revenue_task())
+    assert told(bench, declared)["03"] == ("stale", "its input shop.orders changed since version 2")
+
+
+def test_a_run_that_leaves_a_slice_by_policy_and_finds_it_the_same_shows_that_it_is_right(bench: Bench) -> None:
+    bench.put_orders(*rows())
+    kept = bench.declare(revenue_task(policy=Policy(rerun="never")))
+    bench.run(kept, "2026-06-03")
+    bench.put_orders(*rows(2))
+    bench.put_orders(*rows())
+    bench.run(kept, "2026-06-03")
+    assert told(bench, bench.declare(revenue_task()))["03"] == ("published", "same code, same inputs")
+
+
 def test_a_slice_that_a_run_found_unchanged_is_known_to_be_right_up_to_there(bench: Bench, declared: Task) -> None:
     bench.run(declared, "2026-06-03")
     bench.put_orders(*rows(2))
@@ -146,6 +167,35 @@ def test_where_the_ledger_is_lost_nobody_remembers_and_the_run_will_look(bench: 
     bench.run(declared, "2026-06-03")
     bench.ledger.forget("revenue", "2026-06-03")
     assert told(bench, declared)["03"] == ("stale", "nobody remembers from what it was computed")
+
+
+RECREATED = "its input shop.orders was recreated, or replaced by an older copy, since version 2 of it was read"
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_an_input_that_was_dropped_and_made_again_is_another_one_at_whatever_version(
+    bench: Bench, declared: Task, commits: int
+) -> None:
+    bench.run(declared, "2026-06-03")
+    bench.target._tables.pop("shop.orders")
+    for _ in range(commits):
+        bench.put_orders(*rows(2))
+    assert told(bench, declared)["03"] == ("stale", RECREATED)
+    bench.run(declared, "2026-06-03")
+    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+
+
+def test_of_a_slice_that_an_earlier_version_pinned_without_an_id_the_version_is_compared(
+    bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        published = bench.target.published
+        patch.setattr(bench.target, "published", lambda *asked: replace(published(*asked), id=None))
+        bench.run(declared, "2026-06-03")
+    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+    bench.target._tables.pop("shop.orders")
+    bench.put_orders(*rows(2))
+    assert told(bench, declared)["03"] == ("stale", RECREATED)
 
 
 def test_what_the_logs_call_published_a_run_finds_published_too(bench: Bench, declared: Task) -> None:
@@ -233,7 +283,7 @@ class OlderEngine(PlainEngine):
     """As twice once was: tables were compared, and nothing beside them."""
 
     def leaves(self, frame: Any, before: Any = ()) -> tuple[Leaf, ...]:
-        return tuple(replace(leaf, kind="files") for leaf in super().leaves(frame, before))
+        return tuple(replace(leaf, kind="delta", name="shop.orders") for leaf in super().leaves(frame, before))
 
 
 @dataclass(frozen=True)
@@ -266,6 +316,52 @@ def test_what_an_earlier_version_appended_stays_without_a_word_and_what_changed_
         Outcome.ALREADY,
         ("what was appended stays, although its inputs changed",),
     )
+
+
+EARLIER = "an earlier version of twice published it, and did not record what its code takes from elsewhere"
+
+
+def test_what_an_earlier_version_published_is_stale_for_every_command_and_for_that_reason(
+    bench: Bench, declared: Task
+) -> None:
+    bench.shop = replace(bench.shop, engine=OlderEngine())
+    for slice_ in span(declared)[:2]:
+        bench.run(declared, slice_.label)
+    bench.shop = replace(bench.shop, engine=NewerEngine())
+    first, second = span(declared)[:2]
+    assert told(bench, declared)["01"] == ("stale", EARLIER)
+    assert forecast(bench.shop, declared, first).why == EARLIER
+    assert bench.run(declared, first.label).why == EARLIER
+    assert told(bench, declared)["01"] == ("published", "same code, same inputs")
+    bench.put_orders(*rows(1))
+    assert told(bench, declared)["02"] == ("stale", "its input shop.orders changed since version 2")
+    assert forecast(bench.shop, declared, second).why == "its inputs changed"
+
+
+def test_a_query_that_an_earlier_version_published_is_right(bench: Bench, declared: Task) -> None:
+    """A query is its text: there was nothing else to record."""
+    query = bench.declare(replace(declared, sql="SELECT 1"))
+    bench.shop = replace(bench.shop, engine=OlderEngine())
+    bench.run(query, "2026-06-01")
+    bench.shop = replace(bench.shop, engine=NewerEngine())
+    assert told(bench, query)["01"] == ("published", "same code, same inputs")
+
+
+def test_a_slice_that_reads_only_files_is_compared_as_for_a_run(bench: Bench) -> None:
+    held = {"amount": 1}
+    declared = bench.declare(
+        task("shop.revenue", scope=Daily("order_date", start="2026-01-01"), write=replace_rows(), name="revenue")(
+            lambda run: Rows(summed(Rows((), ())).columns, ((run.slice.start.date(), held["amount"]),))
+        )
+    )
+    bench.shop = replace(bench.shop, engine=NewerEngine())
+    bench.run(declared, "2026-06-03")
+    slice_ = span(declared)[2]
+    found = told(bench, declared)["03"]
+    assert found == ("published", forecast(bench.shop, declared, slice_).why) == ("published", "same code, same inputs")
+    held["amount"] = 2
+    found = told(bench, declared)["03"]
+    assert found == ("stale", forecast(bench.shop, declared, slice_).why) == ("stale", "its inputs changed")
 
 
 def test_a_function_of_other_values_is_told_apart_from_other_constants() -> None:

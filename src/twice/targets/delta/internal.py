@@ -81,18 +81,19 @@ class Log:
 
     def generations(self, app_ids: Sequence[str]) -> tuple[int | None, dict[str, int]]:
         """The newest version and the recorded generations, read afresh."""
-        version, recorded = self._recorded(app_ids)
+        version, recorded = self._recorded(self._fresh(), app_ids)
         return version, {app: recorded.get(app, 0) for app in app_ids}
 
     def published(self, app_ids: Sequence[str]) -> Published:
         """The same, and whose tokens there are: from the same file beside the commit, or by the same job."""
-        version, recorded = self._recorded(app_ids, OURS)
-        owners = ownership(recorded) if app_ids else Ownership()
-        return Published(version, {app: recorded.get(app, 0) for app in app_ids}, owners)
-
-    def _recorded(self, app_ids: Sequence[str], *prefixes: str) -> tuple[int | None, dict[str, int]]:
-        """At least these tokens and those whose names begin so; none where none is asked for."""
         snapshot = self._fresh()
+        version, recorded = self._recorded(snapshot, app_ids, OURS)
+        owners = ownership(recorded) if app_ids else Ownership()
+        id_ = None if version is None else str(snapshot.metadata().id())
+        return Published(version, {app: recorded.get(app, 0) for app in app_ids}, owners, id_)
+
+    def _recorded(self, snapshot: Any, app_ids: Sequence[str], *prefixes: str) -> tuple[int | None, dict[str, int]]:
+        """At least these tokens and those whose names begin so; none where none is asked for."""
         if snapshot.version() < 0:
             return None, {}
         version = int(snapshot.version())

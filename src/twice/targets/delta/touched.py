@@ -21,15 +21,15 @@ _MILLISECOND = timedelta(milliseconds=1)
 def touched(history: History, name: str, table: Table, since: int, column: str | None) -> Touched:
     """`name` is what a plan's leaves call this table."""
     if not 0 <= since <= table.version or table.version - since > FARTHEST:
-        return Touched(name, table.version, None)
+        return Touched(name, table.version, None, table.id)
     by = _Column.of(table, column)
     spans: dict[Span, None] = {}
     for version in range(since + 1, table.version + 1):
         actions = history.actions(version)
         if actions is None:
-            return Touched(name, table.version, None)
+            return Touched(name, table.version, None, table.id)
         spans.update(dict.fromkeys(_spans(version, actions, by)))
-    return Touched(name, table.version, tuple(spans))
+    return Touched(name, table.version, tuple(spans), table.id)
 
 
 class _Column:

@@ -59,7 +59,7 @@ class PostgresTarget:
                 return Published(0, dict.fromkeys(app_ids, 0))
             found = state.generations(connection, held.entry.id, app_ids)
             owners = state.owners(connection, held.entry.id) if app_ids else Ownership()
-            return Published(held.entry.version, found, owners)
+            return Published(held.entry.version, found, owners, str(held.entry.id))
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
         with self._server.transaction(doing=f"looking at {table}") as connection:
@@ -81,8 +81,8 @@ class PostgresTarget:
 
     def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:  # noqa: ARG002
         """PostgreSQL does not remember which rows a transaction changed."""
-        version = self.published(table, ()).version
-        return None if version is None else Touched(table.name, version, None)
+        found = self.published(table, ())
+        return None if found.version is None else Touched(table.name, found.version, None, found.id)
 
     def one_slice_only(self, table: TableName) -> str | None:  # noqa: ARG002 - a transaction takes any number
         return None
