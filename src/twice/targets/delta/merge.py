@@ -115,6 +115,8 @@ def _merge(site: Site, staged: Staged, rows: DataFrame, inside: str | None, note
             changed = changed & ~newer(theirs, mine)
             if not verb.wins_ties:
                 lesser = less((sf.col(first), sf.col(second)), held)
+                if verb.delete_missing and inside is not None:
+                    lesser = lesser & sf.expr(inside)  # a row outside the slice wins no tie
                 changed = changed & ~(theirs.eqNullSafe(mine) & lesser)
         writer = writer.whenMatched(changed).update(values)
     writer = writer.whenNotMatched().insert(values)
