@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.contracts.upsert_suite import (
 from twice.core.failpoints import Point, armed
 from twice.core.ports import Landed
 from twice.core.write import Changes, Layout
-from twice.errors import RunError, StageMismatch
+from twice.errors import RunError, StageLost, StageMismatch
 
 
 @pytest.fixture
@@ -153,6 +154,36 @@ def test_a_row_lost_on_the_way_stops_the_commit(house: DeltaHouse, monkeypatch: 
     with pytest.raises(StageMismatch, match="put 1 rows in and take 2 out"):
         upsert(house, target, [(1, "paid", 2)], NEWEST, "b")
     assert table(house, target) == [(1, "new", 1), (2, "new", 1)]
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:40])])
+def test_files_written_for_the_commit_itself_that_are_gone_or_cut_short_are_never_published(
+    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], object]
+) -> None:
+    """Between their writing and the lock there is as much time as another's commit takes: enough for a VACUUM."""
+    from twice.targets.delta import upsert as path
+
+    target = house.target()
+    prepare(target)
+    upsert(house, target, [(1, "new", 1), (2, "new", 1)], NEWEST, "a")
+    staged = stage(house, target, [(1, "paid", 2), (2, "new", 1)], NEWEST, "b")
+    real = path._work
+
+    def work(*args: Any) -> Any:
+        todo = real(*args)
+        for name in {Path(file) for file in house.leftovers(ORDERS, "b")} - {
+            Path(house.locate(ORDERS)) / file for file in staged.files
+        }:
+            harm(name)
+        return todo
+
+    monkeypatch.setattr(path, "_work", work)
+    with pytest.raises(StageLost, match="staged"):
+        commit(target, staged)
+    assert table(house, target) == [(1, "new", 1), (2, "new", 1)]
+    monkeypatch.undo()
+    target.discard(ORDERS, "b", staged.plan.reach)
+    assert upsert(house, target, [(1, "paid", 2)], NEWEST, "c") == Changes(updated=1)
 
 
 @pytest.mark.parametrize("checksums", [True, False])

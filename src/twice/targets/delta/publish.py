@@ -56,9 +56,9 @@ class Work:
     """What one commit is about to do: `added` and `removed` by the transaction it was prepared on, or (`public`) one
     call of Delta's own, told the note that its commit must carry. `told` describes it to people.
 
-    `staged` are the staged files it takes: they must still be there. `made` are the paths of files that were written
-    for this very commit; `spare` those of staged ones that it does not take. `at`: the version that `changes` was
-    counted on, where Delta begins its transaction itself, so that another writer may come in between.
+    `staged` are the staged files it takes, `made` those that were written for this very commit: all of them must still
+    be there. `spare` are the paths of staged ones that it does not take. `at`: the version that `changes` was counted
+    on, where Delta begins its transaction itself, so that another writer may come in between.
     """
 
     added: Sequence[Any] = ()
@@ -66,7 +66,7 @@ class Work:
     told: str | None = None
     changes: Changes | None = None
     staged: Sequence[File] = ()
-    made: tuple[str, ...] = ()
+    made: Sequence[File] = ()
     spare: tuple[str, ...] = ()
     public: Callable[[Note], object] | None = None
     at: int | None = None
@@ -108,7 +108,7 @@ def swap(
             site.delete(todo.spare)
             return replace(outcome, changes=todo.counted(outcome.version))
         if outcome is not None or _is_conflict(failure):
-            site.delete(todo.made)
+            site.delete(file.path for file in todo.made)
         if outcome is not None:
             return outcome
         _check_again(failure, handle)
@@ -152,7 +152,7 @@ def _commit(
     todo: Work,
 ) -> tuple[Landed | Lost | None, Exception | None]:
     """Under the lock. Dying here has published all of it or nothing."""
-    check_present(site, todo.staged)
+    check_present(site, (*todo.staged, *todo.made))
     lost = _moved_since(site, staged, expected)
     if lost is not None:
         return lost, None
