@@ -32,7 +32,7 @@ from tests.contracts.target_suite import (
 )
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.ports import Column, Foreign, Landed, Shape
+from twice.core.ports import Column, Foreign, Landed, Shape, Span
 from twice.core.scope import Daily, Hourly, Monthly
 from twice.core.write import Layout
 from twice.engine.observe import observe
@@ -507,6 +507,20 @@ def test_what_others_did_is_found_however_many_commits_came_after_it(house: Delt
     for version in range(4):
         (log / f"{version:020d}.json").unlink()
     assert house.target().foreign(REVENUE, 1, [DAY]) == (Foreign(3, "forgotten", forgotten=True),)
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085"])
+def test_text_that_some_take_for_the_end_of_a_line_hides_no_commit(house: DeltaHouse, mark: str) -> None:
+    """Delta writes such characters into the statistics of its files as they are."""
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    sql(house, f"INSERT INTO {{}} VALUES (DATE '2026-06-09', 'x{mark}y', 1.00)")
+    assert target.foreign(REVENUE, 1, [DAY]) == (Foreign(2, "WRITE"),)
+    assert target.foreign(REVENUE, 1, [NEXT]) == ()
+    found = target.touched(REVENUE, 1, "order_date")
+    assert found is not None
+    assert found.spans == (Span(2, date(2026, 6, 9), date(2026, 6, 9)),)
 
 
 def test_a_restored_table_tells_so_to_every_slice_that_owns_no_rows(house: DeltaHouse) -> None:
