@@ -228,6 +228,19 @@ def test_files_that_the_keys_cannot_meet_are_not_read(house: DeltaHouse) -> None
     assert changes == Changes(inserted=1, updated=1)
 
 
+def test_what_delta_refuses_is_told_in_its_own_words(spark: Any, tmp_path: Path) -> None:
+    public = DeltaHouse(spark, tmp_path, internal=False)
+    target = public.target()
+    prepare(target)
+    upsert(public, target, [(1, "new", 1)], NEWEST, "a")
+    sql(public, "ALTER TABLE {} ADD CONSTRAINT known CHECK (status <> 'bad')")
+    staged = stage(public, target, [(2, "bad", 1)], NEWEST, "b")
+    with pytest.raises(RunError, match=r"the commit failed: .*CHECK constraint known .*'bad'") as refused:
+        commit(target, staged)
+    assert "An error occurred while calling" not in str(refused.value)
+    assert table(public, target) == [(1, "new", 1)]
+
+
 # What Spark does with the plan
 
 

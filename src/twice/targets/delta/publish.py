@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.ports import Landed, Lost, Published, Staged
+from twice.core.root_cause import root_cause
 from twice.core.token import Note
 from twice.core.write import Changes
-from twice.errors import OutcomeUnknown, RunError, StageMismatch
+from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.acting import jobs_stopped
 from twice.targets.delta.history import History
 from twice.targets.delta.internal import Log, Transaction, is_conflict
@@ -237,8 +238,10 @@ def _check_again(failure: Exception | None, handle: Stage) -> None:
     """Nothing landed and no token moved. Only a conflict with other writers is worth another try."""
     if failure is None:
         raise StageMismatch("the commit was reported done but the table does not have it", fix="Run the task again.")
+    if isinstance(failure, TwiceError):
+        raise failure
     if not _is_conflict(failure):
-        raise RunError(f"the commit failed: {str(failure).splitlines()[0]}", fix="Run the task again.") from failure
+        raise RunError(f"the commit failed: {root_cause(failure)}", fix="Run the task again.") from failure
     if handle.read_at is not None:
         raise out_of_date() from failure
 
