@@ -34,7 +34,7 @@ from tests.contracts.target_suite import (
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Foreign, Landed, Shape, Span
 from twice.core.scope import Daily, Hourly, Monthly
-from twice.core.write import Layout
+from twice.core.write import Layout, UpsertRows
 from twice.engine.observe import observe
 from twice.errors import DeclarationError, RunError, SchemaDrift, StageLost, StageMismatch
 from twice.targets.acting import acting
@@ -197,9 +197,71 @@ def test_columns_changed_by_another_between_stage_and_commit_stop_it(house: Delt
     prepare(target)
     staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), "a")
     sql(house, "ALTER TABLE {} ADD COLUMNS (tax int)")
-    with pytest.raises(StageMismatch, match="columns were changed"):
+    with pytest.raises(StageMismatch, match="columns or constraints were changed"):
         commit(target, staged, generations(target, staged.plan))
     assert table(house, target) == []
+
+
+CHECKED = "ALTER TABLE {} ADD CONSTRAINT positive CHECK (revenue > 0)"
+SET_BY_OTHERS = (
+    "SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 20 days', 'department' = 'finance')"
+)
+
+
+@pytest.fixture(params=[True, False], ids=["internal", "public"])
+def either(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> DeltaHouse:
+    return DeltaHouse(spark, tmp_path, internal=request.param)
+
+
+@pytest.mark.parametrize("evolve", [True, False])
+def test_a_constraint_added_between_stage_and_commit_is_kept_and_holds_for_the_staged_rows(
+    either: DeltaHouse, evolve: bool
+) -> None:
+    """They were written before it: another attempt is refused by the constraint itself."""
+    target: Any = either.target()
+    prepare(target)
+    publish(either, target, [OLD], DAY, attempt="a")
+    sql(either, "ALTER TABLE {} ADD CONSTRAINT known CHECK (region <> '')")  # the first one changes the protocol too
+    columns = (*COLUMNS, Column("tax", "int")) if evolve else COLUMNS
+    row = (*sale("2026-06-09", "eu", "-1.00"), *([1] if evolve else []))
+    into = target.prepare(REVENUE, Shape(columns), layout_of(), evolve)
+    staged = target.stage(REVENUE, either.frame(target, columns, [row]), plan_of(DAY), "b", into=into)
+    sql(either, CHECKED)
+    with pytest.raises(StageMismatch, match="columns or constraints were changed"):
+        commit(target, staged, generations(target, staged.plan))
+    assert table(either, target) == [OLD]
+    assert properties(either)["delta.constraints.positive"] == "revenue > 0"
+    with pytest.raises(Exception, match="positive"):
+        again = target.prepare(REVENUE, Shape(columns), layout_of(), evolve)
+        staged = target.stage(REVENUE, either.frame(target, columns, [row]), plan_of(DAY), "c", into=again)
+        commit(target, staged, generations(target, staged.plan))
+    assert table(either, target) == [OLD]
+
+
+@pytest.mark.parametrize("unchanged", [False, True])
+def test_properties_set_between_stage_and_commit_stay_when_the_commit_adds_columns(
+    either: DeltaHouse, unchanged: bool
+) -> None:
+    """The commit adds columns to the table as it finds it, not as it was when the run began; also where it changes no
+    row."""
+    target: Any = either.target()
+    verb = UpsertRows((replace(DAY, bounds=None),), ("region",), None)
+    prepare(target)
+    publish(either, target, [OLD], DAY, attempt="a")
+    columns = (*COLUMNS, Column("tax", "int"))
+    row = (*OLD, None) if unchanged else (*NEW, 1)
+    into = target.prepare(REVENUE, Shape(columns), Layout(key=("region",), any_partitions=True), True)
+    plan = replace(plan_of(DAY), write=verb)
+    staged = target.stage(REVENUE, either.frame(target, columns, [row]), plan, "b", into=into)
+    sql(either, f"ALTER TABLE {{}} {SET_BY_OTHERS}")
+    assert isinstance(commit(target, staged, generations(target, staged.plan)), Landed)
+    assert table(either, target) == [row]
+    found = properties(either)
+    assert (found["delta.deletedFileRetentionDuration"], found["department"]) == ("interval 20 days", "finance")
+
+
+def properties(house: DeltaHouse) -> dict[str, str]:
+    return {row.key: row.value for row in sql(house, "SHOW TBLPROPERTIES {}")}
 
 
 # Which files

@@ -33,8 +33,8 @@ def intend(session: SparkSession, log: Log, held: Table | None, shape: Shape, la
     new = columns[len(held.shape.columns) :]
     if not new:
         return Intent(held, held)
-    table, metadata = wider(held, log.metadata(), _schema(session, new).jsonValue()["fields"])
-    return Intent(table, held, metadata)
+    added = tuple(_schema(session, new).jsonValue()["fields"])
+    return Intent(wider(held, added), held, added=added)
 
 
 def check(session: SparkSession, name: str, path: str, into: Intent, layout: Layout) -> None:

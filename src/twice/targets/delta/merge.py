@@ -80,8 +80,7 @@ def _token_alone(transaction: Transaction, staged: Staged, note: Note) -> None:
         raise RunError(f"nothing is to be changed, and no token can be written alone: {why}")
     transaction.read_whole_table()
     if must_change(handle.into, transaction.table):
-        assert handle.into.metadata is not None
-        transaction.become(handle.into.metadata)
+        transaction.become(handle.into.metadata(transaction.metadata))
     transaction.commit([], [], note.generations, None, note.to_json())
 
 

@@ -124,14 +124,14 @@ def begun(site: Site, stage: Stage, at: int | None = None) -> Transaction:
     path Delta's own call does that."""
     transaction = site.log.begin(at)
     if must_change(stage.into, transaction.table) and stage.folder is None:
-        assert stage.into.metadata is not None
-        transaction.become(stage.into.metadata)
+        transaction.become(stage.into.metadata(transaction.metadata))
     return transaction
 
 
 def must_change(into: Intent, now: Table | None) -> bool:
     """Whether the commit must make the table, or add columns to it. Raises StageMismatch if it is another one than the
-    rows were staged for: files with other columns must not enter it."""
+    rows were staged for: files with other columns, or that no constraint of its own was held against, must not enter
+    it."""
     if now is not None and into.is_there(now):
         return False
     if now is None and into.before is None:
@@ -139,7 +139,7 @@ def must_change(into: Intent, now: Table | None) -> bool:
     if now is not None and into.before is not None and into.before.same_columns(now):
         return True
     raise StageMismatch(
-        "the table was made or its columns were changed by someone else while this run was at work",
+        "the table was made, or its columns or constraints were changed, by someone else while this run was at work",
         fix="Run the task again.",
     )
 
