@@ -467,10 +467,12 @@ def test_partition_values_off_the_boundary_are_refused(house: DeltaHouse) -> Non
         prepare(target, Hourly("seen_at", start="2026-01-01T00"), columns)
 
 
-def test_a_day_in_a_monthly_tables_partitions_is_refused(house: DeltaHouse) -> None:
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_a_day_in_a_monthly_tables_partitions_is_refused(house: DeltaHouse, mapping: str) -> None:
     target: Any = house.target()
     rows = "SELECT DATE '2026-06-09' order_date, DATE '2026-06-09' order_month"
-    target._session.sql(rows).write.format("delta").partitionBy("order_month").save(house.locate(REVENUE))
+    writer = target._session.sql(rows).write.format("delta").option("delta.columnMapping.mode", mapping)
+    writer.partitionBy("order_month").save(house.locate(REVENUE))
     columns = (Column("order_date", "date"), Column("order_month", "date"))
     with pytest.raises(DeclarationError, match="order_month = 2026-06-09"):
         prepare(target, Monthly("order_date", start="2026-01"), columns)
@@ -592,3 +594,57 @@ def test_a_restored_table_tells_so_to_every_slice_that_owns_no_rows(house: Delta
     publish(house, target, [NEW], DAY, attempt="b")
     sql(house, "RESTORE TABLE {} TO VERSION AS OF 1")
     assert target.foreign(REVENUE, 2, [replace(DAY, bounds=None)]) == (Foreign(3, "RESTORE"),)
+
+
+MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+
+
+def test_what_others_did_is_found_by_slice_where_the_log_has_other_names_for_columns(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    columns = "order_date DATE, region STRING, revenue DECIMAL(12,2), paid_on DATE"
+    target._session.sql(
+        f"CREATE TABLE delta.`{house.locate(REVENUE)}` ({columns}) USING delta PARTITIONED BY (order_date) {MAPPED}"
+    )
+    named = (*COLUMNS, Column("paid_on", "date"))
+    paid = date(2026, 6, 20)
+    publish(house, target, [(*OLD, paid), (*sale("2026-06-09", "us", "1.00"), paid)], DAY, attempt="a", columns=named)
+    sql(house, "DELETE FROM {} WHERE region = 'us'")
+    sql(house, "INSERT INTO {} VALUES (DATE '2026-06-10', 'x', 1.00, DATE '2026-06-21')")
+    assert target.foreign(REVENUE, 1, [DAY]) == (Foreign(2, "DELETE"),)
+    assert target.foreign(REVENUE, 1, [NEXT]) == (Foreign(3, "WRITE"),)
+    found = {by: target.touched(REVENUE, 1, by).spans for by in ("order_date", "paid_on")}
+    assert [(span.version, span.low) for span in found["order_date"]] == [(2, DAY.start.date()), (3, NEXT.start.date())]
+    assert found["paid_on"][-1] == Span(3, date(2026, 6, 21), date(2026, 6, 21))
+    prepare(target, columns=named)
+
+
+def test_a_file_that_does_not_tell_its_partition_may_hold_any_row(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    sql(house, "INSERT INTO {} VALUES (DATE '2026-06-09', 'x', 1.00)")
+    commit_file = Path(house.locate(REVENUE)) / "_delta_log" / f"{2:020d}.json"
+    text = commit_file.read_text()
+    assert text.count('"partitionValues":{"order_date":"2026-06-09"}') == 1
+    commit_file.write_text(text.replace('"partitionValues":{"order_date":"2026-06-09"}', '"partitionValues":{}'))
+    for slice_ in (DAY, NEXT):
+        assert target.foreign(REVENUE, 1, [slice_]) == (Foreign(2, "WRITE"),)
+    found = target.touched(REVENUE, 1, "order_date")
+    assert found is not None
+    assert found.spans == (Span(2),)
+
+
+@pytest.mark.parametrize("by", ["PARTITIONED BY (order_date)", ""])
+def test_leftovers_are_found_where_the_log_has_other_names_for_columns(house: DeltaHouse, by: str) -> None:
+    target: Any = house.target()
+    columns = "order_date DATE, region STRING, revenue DECIMAL(12,2)"
+    target._session.sql(f"CREATE TABLE delta.`{house.locate(REVENUE)}` ({columns}) USING delta {by} {MAPPED}")
+    whole = replace(DAY, bounds=None)
+    publish(house, target, [OLD], DAY if by else whole, attempt="a")
+    (data,) = Path(house.locate(REVENUE)).rglob("twice-a-part-*.parquet")
+    twin = data.with_name(data.name.replace("part-", "part-9"))
+    twin.write_bytes(data.read_bytes())
+    assert "=" not in data.parent.name  # Delta's folders for such tables do not tell a partition
+    assert target.discard(REVENUE, "a", [DAY if by else whole]) == 1
+    assert data.exists()
+    assert not twin.exists()

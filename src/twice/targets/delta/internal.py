@@ -127,7 +127,7 @@ class Log:
         return str(self._log.dataPath().toString())
 
     def partition_values(self, column: str) -> list[str | None]:
-        """Every distinct value of the slice column, from the log alone."""
+        """Every distinct value of the slice column (by its name in the log), from the log alone."""
         files = DataFrame(self._fresh().allFiles().toDF(), self._session)
         rows = files.selectExpr(f"partitionValues[{_text(column)}] AS value").distinct().collect()
         return [row.value for row in rows]

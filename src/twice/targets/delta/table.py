@@ -63,11 +63,12 @@ _BY_WRITER = {
 }
 _LISTED = 7
 _CONSTRAINT = "delta.constraints."
+_NAME_IN_LOG = "delta.columnMapping.physicalName"
 
 
 @dataclass(frozen=True)
 class Table:
-    """One version of a table, without its files."""
+    """One version of a table, without its files. `names_in_log`: by column, where the log has another name for it."""
 
     id: str
     version: int
@@ -78,6 +79,11 @@ class Table:
     properties: Mapping[str, str]
     column_properties: frozenset[str]
     schema: str
+    names_in_log: Mapping[str, str]
+
+    def in_log(self, column: str) -> str:
+        """The name that files have for a column: in their partition values, statistics and folders."""
+        return self.names_in_log.get(column, column)
 
     @property
     def slice_type(self) -> str | None:
@@ -146,6 +152,7 @@ def table_of(version: int, protocol: str, metadata: str) -> Table:
         properties=dict(body.get("configuration") or {}),
         column_properties=frozenset(key for field in schema.fields for key in field.metadata or {}),
         schema=body["schemaString"],
+        names_in_log={field.name: (field.metadata or {}).get(_NAME_IN_LOG, field.name) for field in schema.fields},
     )
 
 
