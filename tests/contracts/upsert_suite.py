@@ -354,6 +354,50 @@ class UpsertSuite:
             with pytest.raises(RowsOutsideSlice, match="2026-06-09"):
                 stage(house, target, [(1, "new", 1, stray)], verb, "a", BY_DAY)
 
+    def test_a_row_that_moves_to_another_slice_with_its_stamp_is_there_whichever_slice_runs_first(
+        self, house: House
+    ) -> None:
+        """Content decides inside a slice. A row that lies outside it belongs to a slice that may no longer have it, and
+        whose next run then deletes it."""
+        day, other, tables = date(2026, 6, 9), date(2026, 6, 10), []
+        rows = {on: [[(key, "new", 1, on) for key in range(n, n + 10)] for n in (0, 10)] for on in (day, other)}
+        nowhere = [(key, "old", 1, None) for key in range(20, 30)]
+        found = [(key, "new", 1, day) for key in range(20, 30)]
+        before = [(ANYWHERE[0], nowhere), (DAY, rows[day][0]), (NEXT, rows[other][1])]
+        now = [(DAY, [*rows[day][1], *found]), (NEXT, rows[other][0])]
+        for at, order in enumerate((now, now[::-1])):
+            target, name = house.target(), TableName(f"shop.moved_{at}")
+            made(target, name, Shape(BY_DAY), Layout(DAILY.held_in, ("order_id",), any_partitions=True))
+            for turn, (slice_, batch) in enumerate((*before, *order)):
+                plan = plan_of(replace(NEWEST, slices=(slice_,), delete_missing=slice_.bounds is not None))
+                staged = target.stage(name, house.frame(target, BY_DAY, batch), plan, f"m{at}{turn}")
+                held = dict(target.published(name, plan.app_ids).generations)
+                note = Note(staged.attempt, "run", {app: generation + 1 for app, generation in held.items()})
+                landed = target.commit(staged, held, note)
+                assert isinstance(landed, Landed)
+                if turn == 3:
+                    wins = 20 if slice_ is DAY else 10
+                    assert landed.changes == Changes(updated=wins, deleted=10, ties=wins)
+            tables.append(house.rows(target.read(name)))
+        assert tables[0] == tables[1] == ordered([*rows[other][0], *rows[day][1], *found])
+
+    def test_content_decides_between_equally_new_rows_of_one_slice_also_where_missing_ones_go(
+        self, house: House
+    ) -> None:
+        day, tables = date(2026, 6, 9), []
+        verb = replace(NEWEST, slices=(DAY,), delete_missing=True)
+        batches = [[(key, status, 1, day) for key in range(10)] for status in ("a", "b")]
+        for at, order in enumerate((batches, batches[::-1])):
+            target, name = house.target(), TableName(f"shop.inside_{at}")
+            made(target, name, Shape(BY_DAY), Layout(DAILY.held_in, ("order_id",), any_partitions=True))
+            for turn, rows in enumerate(order):
+                plan = plan_of(verb)
+                staged = target.stage(name, house.frame(target, BY_DAY, rows), plan, f"i{at}{turn}")
+                note = Note(staged.attempt, "run", {plan.app_ids[0]: turn + 1})
+                assert isinstance(target.commit(staged, {plan.app_ids[0]: turn}, note), Landed)
+            tables.append(house.rows(target.read(name)))
+        assert tables[0] == tables[1]
+
     def test_delete_missing_on_the_whole_table_deletes_everywhere(self, house: House) -> None:
         target = house.target()
         prepare(target)

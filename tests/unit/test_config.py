@@ -129,7 +129,7 @@ class TestPaths:
     @pytest.mark.parametrize("scheme", ["s3a", "s3", "hdfs", "gs", "abfss", "wasbs", "dbfs", "HDFS", "http"])
     def test_a_location_that_is_no_folder_is_refused_and_never_made_one(self, write: Write, scheme: str) -> None:
         """As a path it would be a folder of this machine, and every run would say that it had published there."""
-        for place in (f"{scheme}://bucket/x", f"{scheme}:/x"):
+        for place in (f"{scheme}://bucket/x", f"{scheme}:/x", f" {scheme}://bucket/x ", f"\\t{scheme}:/x"):
             with pytest.raises(DeclarationError) as refused:
                 load(write(f'project = "s"\nwarehouse = "{place}"'))
             assert str(refused.value).endswith(
@@ -159,6 +159,8 @@ class TestPaths:
         settings = load(write(f'project = "s"\nwarehouse = "{text}"\nledger = "{text}.db"'))
         assert settings.warehouse == Path(folder)
         assert settings.ledger_url == f"sqlite:///{folder}.db"
+        padded = load(write(f'project = "s"\nwarehouse = " {text} "\nledger = " {text}.db "'))
+        assert (padded.warehouse, padded.ledger_url) == (settings.warehouse, settings.ledger_url)
 
     @pytest.mark.parametrize("text", ["file:data", "file://host/data", "file:"])
     def test_a_file_location_of_another_machine_is_refused(self, write: Write, text: str) -> None:

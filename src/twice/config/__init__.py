@@ -276,6 +276,7 @@ def _effects(written: WrittenEffects, path: Callable[[str, str], Path]) -> Effec
 
 def _url(text: str, root: Path) -> str:
     """A path, or an SQLite URL with a relative one, means a file of the project; other URLs stay as they are."""
+    text = text.strip()
     if "://" not in text or text.lower().startswith("file:"):
         place = os.path.normpath(root / Path(local_path(text, "ledger")).expanduser())
         return "sqlite:///" + quote(place, safe="/ :@!$&'()*+,;=~")

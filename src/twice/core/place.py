@@ -14,7 +14,9 @@ _THIS_MACHINE = ("", "localhost")
 
 def local_path(text: str, what: str, where: str = "") -> str:
     """The folder that a path or a `file:` URI names. Any other scheme is refused: as a path, `s3a://bucket/x` would be
-    a folder of this machine with the name `s3a:`, and every run would say that it had published."""
+    a folder of this machine with the name `s3a:`, and every run would say that it had published. Blanks around it count
+    for nothing: behind one, a scheme would not be seen."""
+    text = text.strip()
     found = _SCHEME.match(text)
     if found is None:
         return text

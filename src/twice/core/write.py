@@ -26,7 +26,8 @@ class UpsertRows:
     Of several staged rows with one key one survives: the newest, then the one whose content is the greatest, in an
     order of the target's own. The same order holds between a staged row and the table's, so that batches give one table
     whatever order they come in; unless `wins_ties`: a correction lands also where it is only equally new.
-    `delete_missing`: rows inside the slices (all rows, where a slice has no bounds) whose key is not staged go.
+    `delete_missing`: rows inside the slices (all rows, where a slice has no bounds) whose key is not staged go; and a
+    staged row wins its tie with a row outside them, which the slice that it lies in may be about to delete.
     """
 
     slices: tuple[Slice, ...]

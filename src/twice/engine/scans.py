@@ -132,7 +132,8 @@ def _actions(log: JavaObject, commit: JavaObject) -> list[dict[str, Any]] | None
         lines = str(log.store().read(commit, log.newDeltaHadoopConf()).mkString("\n"))
     except Py4JJavaError:
         return None  # cleaned up, or not yet published by a catalog
-    return [json.loads(line) for line in lines.splitlines() if line]
+    # Not splitlines(): to Python U+2028 ends a line too, and Delta writes it as it is.
+    return [json.loads(line) for line in lines.split("\n") if line]
 
 
 def _is_of_files(relation: JavaObject) -> bool:

@@ -11,6 +11,7 @@ from twice.core.audit import AuditResult
 from twice.core.interruption import behind, being_handled, exit_code_of
 from twice.core.ports import Measured, Staged, Target
 from twice.core.record import Claim, Facts
+from twice.core.root_cause import root_cause
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.since import Window
 from twice.core.task import Task
@@ -187,9 +188,10 @@ def _told(error: BaseException, where: str) -> TwiceError:
 
 
 def telling_line(error: BaseException) -> str:
-    """The first line; of an error from one of Spark's Python workers, the line below its trace."""
-    lines = str(error).strip().splitlines() or ["(no message)"]
+    """The first line; of an error from one of Spark's Python workers, the line below its trace; of a call into the JVM,
+    what made it fail."""
+    lines = str(error).strip().splitlines()
     if _TRACE not in lines:
-        return lines[0]
+        return root_cause(error)
     below = [line for line in lines[lines.index(_TRACE) + 1 :] if line.strip() and not line[0].isspace()]
     return below[0] if below else lines[0]

@@ -51,7 +51,8 @@ def content(row: Row) -> str:
 def upsert(
     staged: Sequence[Row], there: Sequence[Row], names: Sequence[str], verb: UpsertRows, owned: Callable[[Row], bool]
 ) -> Upserted:
-    """`owned` says which of the rows that are there belong to the slice: only those may be deleted."""
+    """`owned` says which of the rows that are there belong to the slice: only those may be deleted, and where rows are
+    deleted, only those win a tie."""
     key, rank = key_of(names, verb), _rank(names, verb)
     held = {key(row): row for row in there}
     counts = Counter(key(row) for row in there)
@@ -69,7 +70,8 @@ def upsert(
         else:
             tied = verb.newest_by is not None and rank(row) == rank(old)
             ties += tied
-            if rank(row) < rank(old) or (tied and not verb.wins_ties and content(row) < content(old)):
+            wins = verb.wins_ties or (verb.delete_missing and not owned(old))
+            if rank(row) < rank(old) or (tied and not wins and content(row) < content(old)):
                 older += 1
             else:
                 updated.append(row)

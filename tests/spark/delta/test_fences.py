@@ -32,9 +32,9 @@ from tests.contracts.target_suite import (
 )
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.ports import Column, Foreign, Landed, Shape
+from twice.core.ports import Column, Foreign, Landed, Shape, Span
 from twice.core.scope import Daily, Hourly, Monthly
-from twice.core.write import Layout
+from twice.core.write import Layout, UpsertRows
 from twice.engine.observe import observe
 from twice.errors import DeclarationError, RunError, SchemaDrift, StageLost, StageMismatch
 from twice.targets.acting import acting
@@ -197,9 +197,71 @@ def test_columns_changed_by_another_between_stage_and_commit_stop_it(house: Delt
     prepare(target)
     staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), "a")
     sql(house, "ALTER TABLE {} ADD COLUMNS (tax int)")
-    with pytest.raises(StageMismatch, match="columns were changed"):
+    with pytest.raises(StageMismatch, match="columns or constraints were changed"):
         commit(target, staged, generations(target, staged.plan))
     assert table(house, target) == []
+
+
+CHECKED = "ALTER TABLE {} ADD CONSTRAINT positive CHECK (revenue > 0)"
+SET_BY_OTHERS = (
+    "SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 20 days', 'department' = 'finance')"
+)
+
+
+@pytest.fixture(params=[True, False], ids=["internal", "public"])
+def either(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> DeltaHouse:
+    return DeltaHouse(spark, tmp_path, internal=request.param)
+
+
+@pytest.mark.parametrize("evolve", [True, False])
+def test_a_constraint_added_between_stage_and_commit_is_kept_and_holds_for_the_staged_rows(
+    either: DeltaHouse, evolve: bool
+) -> None:
+    """They were written before it: another attempt is refused by the constraint itself."""
+    target: Any = either.target()
+    prepare(target)
+    publish(either, target, [OLD], DAY, attempt="a")
+    sql(either, "ALTER TABLE {} ADD CONSTRAINT known CHECK (region <> '')")  # the first one changes the protocol too
+    columns = (*COLUMNS, Column("tax", "int")) if evolve else COLUMNS
+    row = (*sale("2026-06-09", "eu", "-1.00"), *([1] if evolve else []))
+    into = target.prepare(REVENUE, Shape(columns), layout_of(), evolve)
+    staged = target.stage(REVENUE, either.frame(target, columns, [row]), plan_of(DAY), "b", into=into)
+    sql(either, CHECKED)
+    with pytest.raises(StageMismatch, match="columns or constraints were changed"):
+        commit(target, staged, generations(target, staged.plan))
+    assert table(either, target) == [OLD]
+    assert properties(either)["delta.constraints.positive"] == "revenue > 0"
+    with pytest.raises(Exception, match="positive"):
+        again = target.prepare(REVENUE, Shape(columns), layout_of(), evolve)
+        staged = target.stage(REVENUE, either.frame(target, columns, [row]), plan_of(DAY), "c", into=again)
+        commit(target, staged, generations(target, staged.plan))
+    assert table(either, target) == [OLD]
+
+
+@pytest.mark.parametrize("unchanged", [False, True])
+def test_properties_set_between_stage_and_commit_stay_when_the_commit_adds_columns(
+    either: DeltaHouse, unchanged: bool
+) -> None:
+    """The commit adds columns to the table as it finds it, not as it was when the run began; also where it changes no
+    row."""
+    target: Any = either.target()
+    verb = UpsertRows((replace(DAY, bounds=None),), ("region",), None)
+    prepare(target)
+    publish(either, target, [OLD], DAY, attempt="a")
+    columns = (*COLUMNS, Column("tax", "int"))
+    row = (*OLD, None) if unchanged else (*NEW, 1)
+    into = target.prepare(REVENUE, Shape(columns), Layout(key=("region",), any_partitions=True), True)
+    plan = replace(plan_of(DAY), write=verb)
+    staged = target.stage(REVENUE, either.frame(target, columns, [row]), plan, "b", into=into)
+    sql(either, f"ALTER TABLE {{}} {SET_BY_OTHERS}")
+    assert isinstance(commit(target, staged, generations(target, staged.plan)), Landed)
+    assert table(either, target) == [row]
+    found = properties(either)
+    assert (found["delta.deletedFileRetentionDuration"], found["department"]) == ("interval 20 days", "finance")
+
+
+def properties(house: DeltaHouse) -> dict[str, str]:
+    return {row.key: row.value for row in sql(house, "SHOW TBLPROPERTIES {}")}
 
 
 # Which files
@@ -405,10 +467,12 @@ def test_partition_values_off_the_boundary_are_refused(house: DeltaHouse) -> Non
         prepare(target, Hourly("seen_at", start="2026-01-01T00"), columns)
 
 
-def test_a_day_in_a_monthly_tables_partitions_is_refused(house: DeltaHouse) -> None:
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_a_day_in_a_monthly_tables_partitions_is_refused(house: DeltaHouse, mapping: str) -> None:
     target: Any = house.target()
     rows = "SELECT DATE '2026-06-09' order_date, DATE '2026-06-09' order_month"
-    target._session.sql(rows).write.format("delta").partitionBy("order_month").save(house.locate(REVENUE))
+    writer = target._session.sql(rows).write.format("delta").option("delta.columnMapping.mode", mapping)
+    writer.partitionBy("order_month").save(house.locate(REVENUE))
     columns = (Column("order_date", "date"), Column("order_month", "date"))
     with pytest.raises(DeclarationError, match="order_month = 2026-06-09"):
         prepare(target, Monthly("order_date", start="2026-01"), columns)
@@ -509,6 +573,20 @@ def test_what_others_did_is_found_however_many_commits_came_after_it(house: Delt
     assert house.target().foreign(REVENUE, 1, [DAY]) == (Foreign(3, "forgotten", forgotten=True),)
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085"])
+def test_text_that_some_take_for_the_end_of_a_line_hides_no_commit(house: DeltaHouse, mark: str) -> None:
+    """Delta writes such characters into the statistics of its files as they are."""
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    sql(house, f"INSERT INTO {{}} VALUES (DATE '2026-06-09', 'x{mark}y', 1.00)")
+    assert target.foreign(REVENUE, 1, [DAY]) == (Foreign(2, "WRITE"),)
+    assert target.foreign(REVENUE, 1, [NEXT]) == ()
+    found = target.touched(REVENUE, 1, "order_date")
+    assert found is not None
+    assert found.spans == (Span(2, date(2026, 6, 9), date(2026, 6, 9)),)
+
+
 def test_a_restored_table_tells_so_to_every_slice_that_owns_no_rows(house: DeltaHouse) -> None:
     target = house.target()
     prepare(target)
@@ -516,3 +594,57 @@ def test_a_restored_table_tells_so_to_every_slice_that_owns_no_rows(house: Delta
     publish(house, target, [NEW], DAY, attempt="b")
     sql(house, "RESTORE TABLE {} TO VERSION AS OF 1")
     assert target.foreign(REVENUE, 2, [replace(DAY, bounds=None)]) == (Foreign(3, "RESTORE"),)
+
+
+MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+
+
+def test_what_others_did_is_found_by_slice_where_the_log_has_other_names_for_columns(house: DeltaHouse) -> None:
+    target: Any = house.target()
+    columns = "order_date DATE, region STRING, revenue DECIMAL(12,2), paid_on DATE"
+    target._session.sql(
+        f"CREATE TABLE delta.`{house.locate(REVENUE)}` ({columns}) USING delta PARTITIONED BY (order_date) {MAPPED}"
+    )
+    named = (*COLUMNS, Column("paid_on", "date"))
+    paid = date(2026, 6, 20)
+    publish(house, target, [(*OLD, paid), (*sale("2026-06-09", "us", "1.00"), paid)], DAY, attempt="a", columns=named)
+    sql(house, "DELETE FROM {} WHERE region = 'us'")
+    sql(house, "INSERT INTO {} VALUES (DATE '2026-06-10', 'x', 1.00, DATE '2026-06-21')")
+    assert target.foreign(REVENUE, 1, [DAY]) == (Foreign(2, "DELETE"),)
+    assert target.foreign(REVENUE, 1, [NEXT]) == (Foreign(3, "WRITE"),)
+    found = {by: target.touched(REVENUE, 1, by).spans for by in ("order_date", "paid_on")}
+    assert [(span.version, span.low) for span in found["order_date"]] == [(2, DAY.start.date()), (3, NEXT.start.date())]
+    assert found["paid_on"][-1] == Span(3, date(2026, 6, 21), date(2026, 6, 21))
+    prepare(target, columns=named)
+
+
+def test_a_file_that_does_not_tell_its_partition_may_hold_any_row(house: DeltaHouse) -> None:
+    target = house.target()
+    prepare(target)
+    publish(house, target, [OLD], DAY, attempt="a")
+    sql(house, "INSERT INTO {} VALUES (DATE '2026-06-09', 'x', 1.00)")
+    commit_file = Path(house.locate(REVENUE)) / "_delta_log" / f"{2:020d}.json"
+    text = commit_file.read_text()
+    assert text.count('"partitionValues":{"order_date":"2026-06-09"}') == 1
+    commit_file.write_text(text.replace('"partitionValues":{"order_date":"2026-06-09"}', '"partitionValues":{}'))
+    for slice_ in (DAY, NEXT):
+        assert target.foreign(REVENUE, 1, [slice_]) == (Foreign(2, "WRITE"),)
+    found = target.touched(REVENUE, 1, "order_date")
+    assert found is not None
+    assert found.spans == (Span(2),)
+
+
+@pytest.mark.parametrize("by", ["PARTITIONED BY (order_date)", ""])
+def test_leftovers_are_found_where_the_log_has_other_names_for_columns(house: DeltaHouse, by: str) -> None:
+    target: Any = house.target()
+    columns = "order_date DATE, region STRING, revenue DECIMAL(12,2)"
+    target._session.sql(f"CREATE TABLE delta.`{house.locate(REVENUE)}` ({columns}) USING delta {by} {MAPPED}")
+    whole = replace(DAY, bounds=None)
+    publish(house, target, [OLD], DAY if by else whole, attempt="a")
+    (data,) = Path(house.locate(REVENUE)).rglob("twice-a-part-*.parquet")
+    twin = data.with_name(data.name.replace("part-", "part-9"))
+    twin.write_bytes(data.read_bytes())
+    assert "=" not in data.parent.name  # Delta's folders for such tables do not tell a partition
+    assert target.discard(REVENUE, "a", [DAY if by else whole]) == 1
+    assert data.exists()
+    assert not twin.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, commit, plan_of,
 
 from twice.core.failpoints import Point, armed
 from twice.core.ports import Landed
-from twice.targets.delta import merge
+from twice.targets.delta import lock, merge
 
 ROWS = [sale("2026-06-09", "eu", "1.00")]
 TRY = "import fcntl,sys; file = open(sys.argv[1], 'r+'); fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)"
@@ -97,6 +98,34 @@ def test_a_thread_that_only_looks_does_not_take_the_lock_from_its_holder(house: 
         assert isinstance(publish(house, target, ROWS, DAY, attempt="a"), Landed)
     assert isinstance(seen[0], Impatient)
     assert seen[1] is False
+
+
+def test_an_interrupt_in_the_middle_of_taking_the_lock_leaves_it_free(
+    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target: Any = house.target()
+    prepare(target)
+    real = lock._channel
+
+    class Channel:
+        """Ctrl-C arrives when the JVM has the lock, and Python does not know it yet."""
+
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def tryLock(self) -> Any:  # noqa: N802 - Java's name
+            held = self.inner.tryLock()
+            signal.raise_signal(signal.SIGINT)
+            return held
+
+    def channel(*args: Any) -> Any:
+        inner, identity = real(*args)
+        return Channel(inner), identity
+
+    monkeypatch.setattr(lock, "_channel", channel)
+    with pytest.raises(KeyboardInterrupt), lock.locked(target._session._jvm, house.locate(REVENUE)):
+        raise AssertionError("the lock was held in spite of the interrupt")
+    assert another_process_can_take_it(house)
 
 
 def test_a_lock_held_elsewhere_is_waited_for_as_long_as_its_holder_lives(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.contracts.upsert_suite import (
 from twice.core.failpoints import Point, armed
 from twice.core.ports import Landed
 from twice.core.write import Changes, Layout
-from twice.errors import RunError, StageMismatch
+from twice.errors import RunError, StageLost, StageMismatch
 
 
 @pytest.fixture
@@ -155,6 +156,36 @@ def test_a_row_lost_on_the_way_stops_the_commit(house: DeltaHouse, monkeypatch: 
     assert table(house, target) == [(1, "new", 1), (2, "new", 1)]
 
 
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:40])])
+def test_files_written_for_the_commit_itself_that_are_gone_or_cut_short_are_never_published(
+    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], object]
+) -> None:
+    """Between their writing and the lock there is as much time as another's commit takes: enough for a VACUUM."""
+    from twice.targets.delta import upsert as path
+
+    target = house.target()
+    prepare(target)
+    upsert(house, target, [(1, "new", 1), (2, "new", 1)], NEWEST, "a")
+    staged = stage(house, target, [(1, "paid", 2), (2, "new", 1)], NEWEST, "b")
+    real = path._work
+
+    def work(*args: Any) -> Any:
+        todo = real(*args)
+        for name in {Path(file) for file in house.leftovers(ORDERS, "b")} - {
+            Path(house.locate(ORDERS)) / file for file in staged.files
+        }:
+            harm(name)
+        return todo
+
+    monkeypatch.setattr(path, "_work", work)
+    with pytest.raises(StageLost, match="staged"):
+        commit(target, staged)
+    assert table(house, target) == [(1, "new", 1), (2, "new", 1)]
+    monkeypatch.undo()
+    target.discard(ORDERS, "b", staged.plan.reach)
+    assert upsert(house, target, [(1, "paid", 2)], NEWEST, "c") == Changes(updated=1)
+
+
 @pytest.mark.parametrize("checksums", [True, False])
 def test_rows_deleted_by_a_deletion_vector_stay_deleted(house: DeltaHouse, checksums: bool) -> None:
     target = house.target()
@@ -195,6 +226,19 @@ def test_files_that_the_keys_cannot_meet_are_not_read(house: DeltaHouse) -> None
         path.unlink()  # reading it would fail
     changes = upsert(house, target, [(55, "new", 1), (60, "paid", 2)], NEWEST, "c")
     assert changes == Changes(inserted=1, updated=1)
+
+
+def test_what_delta_refuses_is_told_in_its_own_words(spark: Any, tmp_path: Path) -> None:
+    public = DeltaHouse(spark, tmp_path, internal=False)
+    target = public.target()
+    prepare(target)
+    upsert(public, target, [(1, "new", 1)], NEWEST, "a")
+    sql(public, "ALTER TABLE {} ADD CONSTRAINT known CHECK (status <> 'bad')")
+    staged = stage(public, target, [(2, "bad", 1)], NEWEST, "b")
+    with pytest.raises(RunError, match=r"the commit failed: .*CHECK constraint known .*'bad'") as refused:
+        commit(target, staged)
+    assert "An error occurred while calling" not in str(refused.value)
+    assert table(public, target) == [(1, "new", 1)]
 
 
 # What Spark does with the plan

@@ -307,6 +307,16 @@ def test_files_that_were_only_rearranged_are_the_same(session: Any, tmp_path: Pa
     assert not same(before, leaves(table.day(3), before))
 
 
+def test_text_that_some_take_for_the_end_of_a_line_is_read_with_its_commit(table: Table) -> None:
+    """Delta writes such characters into its log as they are."""
+    table.append(20, 25)
+    before = leaves(table.day(3))
+    table.sql("OPTIMIZE {table}")
+    table.session.conf.set("spark.databricks.delta.commitInfo.userMetadata", "a\u2028b\u2029c\u0085d")
+    table.append(50, 60)
+    assert same(before, leaves(table.day(3), before))
+
+
 def test_rearranged_again_after_other_data_came_is_not_the_same(table: Table) -> None:
     table.append(20, 25)
     before = leaves(table.day(3))

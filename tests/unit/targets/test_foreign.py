@@ -34,6 +34,25 @@ def test_what_killed_attempts_left_and_what_readers_pass_over_is_free(tmp_path: 
     check_free("shop.orders", tmp_path / "nothing" / "there", 1)
 
 
+@pytest.mark.parametrize("name", ["day=2026-01-01", "part", "deep/day=1", "_a=1"])
+def test_a_link_is_refused_since_what_lies_behind_it_is_not_looked_at(tmp_path: Path, name: str) -> None:
+    behind = put(tmp_path / "data", "part-0.parquet")
+    link = tmp_path / "shop" / "orders" / name
+    link.parent.mkdir(parents=True)
+    for target in (behind, tmp_path / "gone", behind / "part-0.parquet"):
+        link.symlink_to(target)
+        with pytest.raises(DeclarationError, match=f"holds a link that is no file of twice, {name}"):
+            check_free("shop.orders", tmp_path / "shop" / "orders", 1)
+        link.unlink()
+
+
+def test_a_linked_place_and_links_that_every_reader_passes_over_are_free(tmp_path: Path) -> None:
+    put(tmp_path / "disk", ".hidden/x.parquet")
+    (tmp_path / "disk" / "_twice").symlink_to(tmp_path / "disk" / ".hidden")
+    (tmp_path / "orders").symlink_to(tmp_path / "disk")
+    check_free("orders", tmp_path / "orders", 0)
+
+
 @pytest.mark.parametrize(
     ("names", "what", "fix"),
     [

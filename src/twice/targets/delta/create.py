@@ -33,8 +33,8 @@ def intend(session: SparkSession, log: Log, held: Table | None, shape: Shape, la
     new = columns[len(held.shape.columns) :]
     if not new:
         return Intent(held, held)
-    table, metadata = wider(held, log.metadata(), _schema(session, new).jsonValue()["fields"])
-    return Intent(table, held, metadata)
+    added = tuple(_schema(session, new).jsonValue()["fields"])
+    return Intent(wider(held, added), held, added=added)
 
 
 def check(session: SparkSession, name: str, path: str, into: Intent, layout: Layout) -> None:
@@ -55,7 +55,8 @@ def check(session: SparkSession, name: str, path: str, into: Intent, layout: Lay
     # Every date is the beginning of a day: a daily table's log need not be read for this.
     if wanted.type == "timestamp" or wanted.grain == "month":
         column = table.partition_columns[0]
-        values = (slice_value(text, wanted.type) for text in Log(session, path).partition_values(column))
+        found = Log(session, path).partition_values(table.in_log(column))
+        values = (slice_value(text, wanted.type) for text in found)
         check_values(name, table.grain, values, wanted)
 
 

@@ -29,13 +29,15 @@ def check_free(name: str, folder: Path, parents: int) -> None:
 
 
 def _foreign(folder: Path) -> Iterator[Path]:
-    """Every file below that is not ours, as a path below the folder."""
+    """Every file below that is not ours, as a path below the folder; and every link to a folder: it is not followed,
+    and readers do."""
     if folder.is_file():
         yield Path(folder.name)
     for at, folders, files in os.walk(folder):
         folders[:] = sorted(each for each in folders if not _passed_over(each))
         inside = Path(at).relative_to(folder)
         ours = all("=" in part for part in inside.parts)
+        yield from (inside / each for each in folders if (Path(at) / each).is_symlink())
         for file in sorted(files):
             if not _passed_over(file) and not (ours and _OURS.fullmatch(file)):
                 yield inside / file
@@ -50,6 +52,8 @@ def _told(name: str, folder: Path, found: Path) -> DeclarationError:
     for below in found.parents[:-1]:
         if (folder / below / _LOG).is_dir():
             return _taken(name, f"{folder} is the folder of other tables, e.g. {below}")
+    if (folder / found).is_symlink():
+        return _taken(name, f"{folder} holds a link that is no file of twice, {found}")
     if (folder / "metadata").is_dir() and any((folder / "metadata").glob("*.metadata.json")):
         return _taken(name, f"{folder} holds an Iceberg table")
     if (folder / ".hoodie").is_dir():

@@ -48,7 +48,8 @@ class History:
     def actions(self, version: int) -> list[dict[str, Any]] | None:
         """Everything one commit did; None if the log forgot it."""
         text = self._text(f"{version:020d}.json")
-        return None if text is None else [json.loads(line) for line in text.splitlines()]
+        # Not splitlines(): to Python U+2028 ends a line too, and Delta writes it as it is.
+        return None if text is None else [json.loads(line) for line in text.split("\n") if line]
 
     def mentions(self, text: str) -> list[str]:
         """The lines with this text in them, of every commit still in the log."""

@@ -122,17 +122,13 @@ class Log:
         transaction = self._log.startTransaction(nothing, at)
         return Transaction(self._session, self._log, transaction, self._history)
 
-    def metadata(self) -> str:
-        """The newest version's, as the log writes it."""
-        return str(self._fresh().metadata().json())
-
     @property
     def name(self) -> str:
         """The table's folder as a plan's scans tell it."""
         return str(self._log.dataPath().toString())
 
     def partition_values(self, column: str) -> list[str | None]:
-        """Every distinct value of the slice column, from the log alone."""
+        """Every distinct value of the slice column (by its name in the log), from the log alone."""
         files = DataFrame(self._fresh().allFiles().toDF(), self._session)
         rows = files.selectExpr(f"partitionValues[{_text(column)}] AS value").distinct().collect()
         return [row.value for row in rows]
@@ -168,13 +164,18 @@ class Transaction:
         """As it was when the transaction began."""
         return _table(self._transaction.snapshot())
 
+    @property
+    def metadata(self) -> str:
+        """The table's (the log's JSON), as this transaction finds or leaves it."""
+        return str(self._transaction.metadata().json())
+
     def become(self, metadata: str) -> Table:
         """Make of the table what this metadata (the log's JSON) says: files are then written for it, and the commit
         carries it. On a missing table the commit makes it. The table as it then is. Nothing is written yet."""
         action = getattr(getattr(self._jvm, f"{_PACKAGE}.actions.Action$"), "MODULE$").fromJson(metadata)
         self._transaction.updateMetadata(action, False)
         self._became = True
-        return table_of(self.version, self._transaction.protocol().json(), self._transaction.metadata().json())
+        return table_of(self.version, self._transaction.protocol().json(), self.metadata)
 
     def generations(self, app_ids: Iterable[str]) -> dict[str, int]:
         """The recorded generations. Asking registers each: a commit that moves one meanwhile is a conflict."""

@@ -65,18 +65,24 @@ def _referred(session: SparkSession, path: str, attempt: str) -> str:
 
 
 def _folders(files: Any, root: Any, table: Table, slices: Sequence[Slice]) -> Iterator[Any]:
-    """Only the folders of the slices: a table has thousands of others."""
+    """Only the folders of the slices: a table has thousands of others. With column mapping Delta gives files folders of
+    any name, which tell no slice: such a table takes one slice per commit, so all that an attempt left there is its."""
     if not files.exists(root):
         return
+    for status in files.listStatus(root):
+        name = str(status.getPath().getName())
+        if status.isDirectory() and "=" not in name and not name.startswith(("_", ".")):
+            yield status.getPath()
     everywhere = any(slice_.bounds is None for slice_ in slices)
     if not table.partition_columns:
         yield root
     elif everywhere or len(table.partition_columns) > 1:
         yield from _partitions(files, root, len(table.partition_columns))
     else:
+        wanted = table.in_log(table.partition_columns[0])
         for folder in _partitions(files, root, 1):
             column, _, value = str(folder.getName()).partition("=")
-            if unquote(column) == table.shape.partitioned_by and _inside(unquote(value), table, slices):
+            if unquote(column) == wanted and _inside(unquote(value), table, slices):
                 yield folder
 
 

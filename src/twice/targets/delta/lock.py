@@ -17,6 +17,8 @@ from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 
+from twice.core.interruption import uninterrupted
+
 FOLDER = "_twice"
 """Beside the data, with a name that Delta's readers and VACUUM pass over."""
 
@@ -43,15 +45,22 @@ def locked(jvm: Any, path: str, waiting: Waiting | None = None) -> Iterator[None
     if file is None:
         yield
         return
-    begun, waiting = time.monotonic(), waiting or _told_rarely()
-    while (held := _try(jvm, file)) is None:
-        waiting(str(file), time.monotonic() - begun)
-        time.sleep(_POLL)
+    begun, waiting, held = time.monotonic(), waiting or _told_rarely(), None
     try:
+        while True:
+            # An interrupt in the middle of the JVM's reply would leave the lock held, and nobody to release it.
+            with uninterrupted():
+                held = _try(jvm, file)
+            if held is not None:
+                break
+            waiting(str(file), time.monotonic() - begun)
+            time.sleep(_POLL)
         _sign(jvm, str(file))
         yield
     finally:
-        held.release()
+        if held is not None:
+            with uninterrupted():
+                held.release()
 
 
 def _told_rarely() -> Waiting:

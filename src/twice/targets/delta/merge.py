@@ -80,8 +80,7 @@ def _token_alone(transaction: Transaction, staged: Staged, note: Note) -> None:
         raise RunError(f"nothing is to be changed, and no token can be written alone: {why}")
     transaction.read_whole_table()
     if must_change(handle.into, transaction.table):
-        assert handle.into.metadata is not None
-        transaction.become(handle.into.metadata)
+        transaction.become(handle.into.metadata(transaction.metadata))
     transaction.commit([], [], note.generations, None, note.to_json())
 
 
@@ -115,6 +114,8 @@ def _merge(site: Site, staged: Staged, rows: DataFrame, inside: str | None, note
             changed = changed & ~newer(theirs, mine)
             if not verb.wins_ties:
                 lesser = less((sf.col(first), sf.col(second)), held)
+                if verb.delete_missing and inside is not None:
+                    lesser = lesser & sf.expr(inside)  # a row outside the slice wins no tie
                 changed = changed & ~(theirs.eqNullSafe(mine) & lesser)
         writer = writer.whenMatched(changed).update(values)
     writer = writer.whenNotMatched().insert(values)

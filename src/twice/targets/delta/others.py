@@ -36,8 +36,8 @@ def _touches(actions: Sequence[dict[str, Any]], table: Table, slices: Sequence[S
 
 def _inside(file: dict[str, Any], table: Table, slices: Sequence[Slice]) -> bool:
     """A file of a table without a slice column, or one that does not say its partition, may hold any row."""
-    column, values = table.shape.partitioned_by, file.get("partitionValues")
-    if column is None or table.slice_type is None or values is None:
+    column, values = table.shape.partitioned_by, file.get("partitionValues") or {}
+    if column is None or table.slice_type is None or table.in_log(column) not in values:
         return True
-    value = slice_value(values.get(column), table.slice_type)
+    value = slice_value(values[table.in_log(column)], table.slice_type)
     return any(slice_.bounds is None or slice_.bounds.contain(value) for slice_ in slices)

@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.ports import Landed, Lost, Published, Staged
+from twice.core.root_cause import root_cause
 from twice.core.token import Note
 from twice.core.write import Changes
-from twice.errors import OutcomeUnknown, RunError, StageMismatch
+from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.acting import jobs_stopped
 from twice.targets.delta.history import History
 from twice.targets.delta.internal import Log, Transaction, is_conflict
@@ -56,9 +57,9 @@ class Work:
     """What one commit is about to do: `added` and `removed` by the transaction it was prepared on, or (`public`) one
     call of Delta's own, told the note that its commit must carry. `told` describes it to people.
 
-    `staged` are the staged files it takes: they must still be there. `made` are the paths of files that were written
-    for this very commit; `spare` those of staged ones that it does not take. `at`: the version that `changes` was
-    counted on, where Delta begins its transaction itself, so that another writer may come in between.
+    `staged` are the staged files it takes, `made` those that were written for this very commit: all of them must still
+    be there. `spare` are the paths of staged ones that it does not take. `at`: the version that `changes` was counted
+    on, where Delta begins its transaction itself, so that another writer may come in between.
     """
 
     added: Sequence[Any] = ()
@@ -66,7 +67,7 @@ class Work:
     told: str | None = None
     changes: Changes | None = None
     staged: Sequence[File] = ()
-    made: tuple[str, ...] = ()
+    made: Sequence[File] = ()
     spare: tuple[str, ...] = ()
     public: Callable[[Note], object] | None = None
     at: int | None = None
@@ -108,7 +109,7 @@ def swap(
             site.delete(todo.spare)
             return replace(outcome, changes=todo.counted(outcome.version))
         if outcome is not None or _is_conflict(failure):
-            site.delete(todo.made)
+            site.delete(file.path for file in todo.made)
         if outcome is not None:
             return outcome
         _check_again(failure, handle)
@@ -123,14 +124,14 @@ def begun(site: Site, stage: Stage, at: int | None = None) -> Transaction:
     path Delta's own call does that."""
     transaction = site.log.begin(at)
     if must_change(stage.into, transaction.table) and stage.folder is None:
-        assert stage.into.metadata is not None
-        transaction.become(stage.into.metadata)
+        transaction.become(stage.into.metadata(transaction.metadata))
     return transaction
 
 
 def must_change(into: Intent, now: Table | None) -> bool:
     """Whether the commit must make the table, or add columns to it. Raises StageMismatch if it is another one than the
-    rows were staged for: files with other columns must not enter it."""
+    rows were staged for: files with other columns, or that no constraint of its own was held against, must not enter
+    it."""
     if now is not None and into.is_there(now):
         return False
     if now is None and into.before is None:
@@ -138,7 +139,7 @@ def must_change(into: Intent, now: Table | None) -> bool:
     if now is not None and into.before is not None and into.before.same_columns(now):
         return True
     raise StageMismatch(
-        "the table was made or its columns were changed by someone else while this run was at work",
+        "the table was made, or its columns or constraints were changed, by someone else while this run was at work",
         fix="Run the task again.",
     )
 
@@ -152,7 +153,7 @@ def _commit(
     todo: Work,
 ) -> tuple[Landed | Lost | None, Exception | None]:
     """Under the lock. Dying here has published all of it or nothing."""
-    check_present(site, todo.staged)
+    check_present(site, (*todo.staged, *todo.made))
     lost = _moved_since(site, staged, expected)
     if lost is not None:
         return lost, None
@@ -237,8 +238,10 @@ def _check_again(failure: Exception | None, handle: Stage) -> None:
     """Nothing landed and no token moved. Only a conflict with other writers is worth another try."""
     if failure is None:
         raise StageMismatch("the commit was reported done but the table does not have it", fix="Run the task again.")
+    if isinstance(failure, TwiceError):
+        raise failure
     if not _is_conflict(failure):
-        raise RunError(f"the commit failed: {str(failure).splitlines()[0]}", fix="Run the task again.") from failure
+        raise RunError(f"the commit failed: {root_cause(failure)}", fix="Run the task again.") from failure
     if handle.read_at is not None:
         raise out_of_date() from failure
 

@@ -62,11 +62,13 @@ _BY_WRITER = {
     6: ("identityColumns",),
 }
 _LISTED = 7
+_CONSTRAINT = "delta.constraints."
+_NAME_IN_LOG = "delta.columnMapping.physicalName"
 
 
 @dataclass(frozen=True)
 class Table:
-    """One version of a table, without its files."""
+    """One version of a table, without its files. `names_in_log`: by column, where the log has another name for it."""
 
     id: str
     version: int
@@ -77,6 +79,11 @@ class Table:
     properties: Mapping[str, str]
     column_properties: frozenset[str]
     schema: str
+    names_in_log: Mapping[str, str]
+
+    def in_log(self, column: str) -> str:
+        """The name that files have for a column: in their partition values, statistics and folders."""
+        return self.names_in_log.get(column, column)
 
     @property
     def slice_type(self) -> str | None:
@@ -90,19 +97,38 @@ class Table:
         return self.id == other.id and self.alike(other)
 
     def alike(self, other: Table) -> bool:
-        """The same, of two tables that may be different ones."""
-        ours, theirs = ((each.partition_columns, each.features, json.loads(each.schema)) for each in (self, other))
+        """The same, of two tables that may be different ones. Constraints count: they are enforced while files are
+        written, so that rows staged before one was added were never held against it."""
+        ours, theirs = (
+            (each.partition_columns, each.features, each.constraints, json.loads(each.schema)) for each in (self, other)
+        )
         return ours == theirs
+
+    @property
+    def constraints(self) -> dict[str, str]:
+        """By name. What a column itself refuses (NULL, an invariant) is in the schema."""
+        return {name: value for name, value in self.properties.items() if name.startswith(_CONSTRAINT)}
 
 
 @dataclass(frozen=True)
 class Intent:
-    """A table as a commit will leave it. `before`: as it was when this was decided (None: there was none). `metadata`:
-    Delta's JSON of what the commit makes of it; None where it stays as it is."""
+    """A table as a commit will leave it. `before`: as it was when this was decided (None: there was none). `made`:
+    Delta's JSON of the metadata of a table that is to be made. `added`: the columns that are new, as the log writes
+    them."""
 
     table: Table
     before: Table | None
-    metadata: str | None = None
+    made: str | None = None
+    added: tuple[Mapping[str, Any], ...] = ()
+
+    def metadata(self, now: str) -> str:
+        """Delta's JSON of what the commit makes of the table that it finds (`now`: Delta's JSON of that one). Only
+        columns are added: whatever else others changed since this was decided stays."""
+        if self.made is not None:
+            return self.made
+        changed: dict[str, Any] = json.loads(now)
+        changed["metaData"]["schemaString"] = _wider(changed["metaData"]["schemaString"], self.added)
+        return json.dumps(changed)
 
     def is_there(self, now: Table) -> bool:
         """Whether the table is so by now: it was, or somebody else came to the same."""
@@ -126,17 +152,15 @@ def table_of(version: int, protocol: str, metadata: str) -> Table:
         properties=dict(body.get("configuration") or {}),
         column_properties=frozenset(key for field in schema.fields for key in field.metadata or {}),
         schema=body["schemaString"],
+        names_in_log={field.name: (field.metadata or {}).get(_NAME_IN_LOG, field.name) for field in schema.fields},
     )
 
 
-def wider(table: Table, metadata: str, fields: Sequence[Mapping[str, Any]]) -> tuple[Table, str]:
-    """A table with more columns (as the log writes them) behind its own, and its metadata then."""
-    changed: dict[str, Any] = json.loads(metadata)
-    schema = json.loads(changed["metaData"]["schemaString"])
-    schema["fields"] += fields
-    changed["metaData"]["schemaString"] = text = json.dumps(schema, separators=(",", ":"))
-    columns = _columns(StructType.fromJson(schema))
-    return replace(table, shape=Shape(columns, table.shape.partitioned_by), schema=text), json.dumps(changed)
+def wider(table: Table, fields: Sequence[Mapping[str, Any]]) -> Table:
+    """A table with more columns (as the log writes them) behind its own."""
+    schema = _wider(table.schema, fields)
+    columns = _columns(StructType.fromJson(json.loads(schema)))
+    return replace(table, shape=Shape(columns, table.shape.partitioned_by), schema=schema)
 
 
 def why_untouchable(table: Table) -> str | None:
@@ -162,6 +186,12 @@ def why_public(table: Table, by_slice: bool = True) -> str | None:
     return None
 
 
+def _wider(schema: str, fields: Sequence[Mapping[str, Any]]) -> str:
+    changed = json.loads(schema)
+    changed["fields"] += fields
+    return json.dumps(changed, separators=(",", ":"))
+
+
 def _columns(schema: StructType) -> tuple[Column, ...]:
     return tuple(Column(field.name, type_text(field.dataType)) for field in schema.fields)
 
@@ -169,7 +199,7 @@ def _columns(schema: StructType) -> tuple[Column, ...]:
 def _harmless(name: str, value: str) -> bool:
     if not name.startswith("delta."):
         return True  # Delta gives no meaning to names that are not its own
-    if name.startswith("delta.constraints."):
+    if name.startswith(_CONSTRAINT):
         return True  # enforced while the files are written
     if name.startswith("delta.feature."):
         return name.removeprefix("delta.feature.") in FEATURES

@@ -42,16 +42,16 @@ class _Column:
     def of(cls, table: Table, name: str | None) -> _Column | None:
         for column in table.shape.columns:
             if name is not None and column.name.lower() == name.lower() and column.type in ("date", "timestamp"):
-                return cls(column.name, column.type, column.name in table.partition_columns)
+                return cls(table.in_log(column.name), column.type, column.name in table.partition_columns)
         return None
 
     def span(self, version: int, file: dict[str, Any]) -> Span | None:
         """None if no row of the file has a value: such rows are in no slice."""
         if self.partition:
             values = file.get("partitionValues")
-            if values is None:
+            if values is None or self.name not in values:
                 return Span(version)
-            value = slice_value(values.get(self.name), self.type)
+            value = slice_value(values[self.name], self.type)
             return None if value is None else Span(version, value, value)
         try:
             stats = json.loads(file["stats"])

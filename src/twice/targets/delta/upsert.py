@@ -83,7 +83,7 @@ def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
         removed,
         changes=changes,
         staged=files if as_staged else (),
-        made=tuple(str(file.path()) for file in made),
+        made=[file_of(file.json(), None) for file in made],
         spare=() if as_staged else staged.files,
     )
 

@@ -20,7 +20,8 @@ from twice.targets.keyed import several_of_a_key
 
 UPDATED, DELETED, UNCHANGED, OLDER, DIFFERING = "updated", "deleted", "unchanged", "older", "differing"
 WON, LOST = "won a tie", "lost a tie"
-"""Equally new and not the same: the greater content stays."""
+"""Equally new and not the same: the greater content stays. Where missing rows are deleted, a row outside the slice wins
+no tie: the slice that it lies in may have lost it, and would then delete it."""
 GONE = (UPDATED, WON, DELETED)
 """The table's rows of these keys go out."""
 _UNSURE = "unsure"
@@ -91,7 +92,7 @@ def judged(
             raise several_of_a_key(verb)
         if _UNSURE in totals:
             content = before.content(frozenset(totals[_UNSURE][3]))
-            met = _met(content, staged, replace(verb, delete_missing=False), None, instruments.row_hashes)
+            met = _met(content, staged, verb, before.inside, instruments.row_hashes, missing=False)
             keys = _kept(kept, _decided(keys, met))
             totals = _totals(keys)
         counts = {verdict: int(row[1]) for verdict, row in totals.items()}
@@ -133,9 +134,17 @@ def _totals(keys: DataFrame) -> dict[str, Any]:
     return {row[0]: row for row in keys.groupBy(verdict).agg(sf.count(sf.lit(1)), sf.sum(held), there).collect()}
 
 
-def _met(table: DataFrame, staged: DataFrame, verb: UpsertRows, inside: str | None, hashes: Hashes | None) -> DataFrame:
-    """One row for each key of the table that the staged rows meet, or miss: the key, the verdict, how many rows of the
-    table have it, and the files they lie in (of keys whose rows go, or must be looked into).
+def _met(
+    table: DataFrame,
+    staged: DataFrame,
+    verb: UpsertRows,
+    inside: str | None,
+    hashes: Hashes | None,
+    *,
+    missing: bool = True,
+) -> DataFrame:
+    """One row for each key of the table that the staged rows meet, or (`missing`) miss: the key, the verdict, how many
+    rows of the table have it, and the files they lie in (of keys whose rows go, or must be looked into).
 
     Without `hashes`, rows of one stamp are unsure. The staged side is narrow (key, stamp, hashes), so that it can be
     broadcast; the table's rows are hashed behind the join, so that only those that met are.
@@ -143,21 +152,23 @@ def _met(table: DataFrame, staged: DataFrame, verb: UpsertRows, inside: str | No
     *ours, at, given, first, second, file, behind, equal, lesser, held, verdict = unused(
         table.columns, len(verb.key) + 10
     )
+    missing = missing and verb.delete_missing
+    ours_alone = sf.expr(inside) if verb.delete_missing and inside is not None else sf.lit(True)
     keys = [quoted(spelled(table.columns, key)) for key in verb.key]
     stamp = sf.lit(0) if verb.newest_by is None else sf.col(quoted(spelled(table.columns, verb.newest_by)))
     narrow = [sf.col(key).alias(name) for key, name in zip(keys, ours, strict=True)]
     content = [] if hashes is None else [*zip(hashes(staged), hashes(table), (first, second), strict=True)]
     alike = reduce(lambda a, b: a & b, (theirs == sf.col(name) for _, theirs, name in content), sf.lit(True))
-    below = less((sf.col(first), sf.col(second)), hashes(table)) if hashes is not None else sf.lit(False)
+    below = ours_alone & less((sf.col(first), sf.col(second)), hashes(table)) if hashes is not None else sf.lit(False)
     met = table.withColumn(file, table.metadataColumn("_metadata").getField("file_path")).join(
         staged.select(
             *narrow, stamp.alias(at), sf.lit(True).alias(given), *(mine.alias(name) for mine, _, name in content)
         ),
         same(keys, ours, verb.null_keys == "match"),
-        "left" if verb.delete_missing else "inner",
+        "left" if missing else "inner",
     )
-    if verb.delete_missing and inside is not None:
-        met = met.where(sf.col(given) | sf.expr(inside))
+    if missing:
+        met = met.where(sf.col(given) | ours_alone)
     by_key = met.groupBy(*narrow).agg(
         sf.first(given).alias(given),
         sf.max(sf.when(newer(stamp, sf.col(at)), 1).when(newer(sf.col(at), stamp), -1).otherwise(0)).alias(behind),

@@ -8,6 +8,7 @@ from psycopg import sql
 
 from twice.core.slice import Slice
 from twice.targets.postgres.names import column
+from twice.targets.postgres.stage import Stage
 from twice.targets.ranges import ranges
 
 
@@ -21,3 +22,9 @@ def condition(slices: Sequence[Slice], name: str | None, prefix: str | None = No
         for low, high in ranges(slices)
     ]
     return sql.SQL("({})").format(sql.SQL(" OR ").join(told))
+
+
+def owner_column(stage: Stage, slices: Sequence[Slice]) -> str | None:
+    """The column that says which slice a row belongs to; None where the slices have no bounds."""
+    bounds = slices[0].bounds
+    return None if bounds is None else stage.table.spelled(bounds.column).name

@@ -11,6 +11,7 @@ from twice.core.write import Plan, UpsertRows
 from twice.errors import RowsOutsideSlice
 from twice.targets.grain import as_utc
 from twice.targets.keyed import null_key
+from twice.targets.postgres.condition import owner_column
 from twice.targets.postgres.names import column, listed
 from twice.targets.postgres.order import newest_first, staged_content, staged_value
 from twice.targets.postgres.server import Connection
@@ -85,12 +86,6 @@ def _ties(connection: Connection, stage: Stage, key: list[str], verb: UpsertRows
         ).format(listed(key), text, newest_first(stage, verb), stamp, stage.relation.sql),
     )
     return ties
-
-
-def owner_column(stage: Stage, slices: Sequence[Slice]) -> str | None:
-    """The column that says which slice a row belongs to; None where the slices have no bounds."""
-    bounds = slices[0].bounds
-    return None if bounds is None else stage.table.spelled(bounds.column).name
 
 
 def _by_value(connection: Connection, stage: Stage, owner: str, slices: Sequence[Slice]) -> dict[str, int]:

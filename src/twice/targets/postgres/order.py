@@ -6,6 +6,7 @@ from __future__ import annotations
 from psycopg import sql
 
 from twice.core.write import UpsertRows
+from twice.targets.postgres.condition import condition, owner_column
 from twice.targets.postgres.names import column
 from twice.targets.postgres.stage import Stage
 from twice.targets.postgres.types import TableColumn
@@ -36,14 +37,16 @@ def newest_first(stage: Stage, verb: UpsertRows) -> sql.Composable:
 
 
 def loses(stage: Stage, verb: UpsertRows) -> sql.Composable:
-    """The staged row gives way to the one that is there: it is older, or equally new and lesser by its content."""
+    """The staged row gives way to the one that is there: it is older, or equally new and lesser by its content. Where
+    missing rows are deleted, a row outside the slice wins no tie: the slice that it lies in may have lost it."""
     if verb.newest_by is None:
         return sql.SQL("false")
     older = _older(stage, verb.newest_by)
     if verb.wins_ties:
         return older
-    return sql.SQL('({} OR ({} AND {} COLLATE "C" < {} COLLATE "C"))').format(
-        older, equally_new(stage, verb), staged_content(stage), held_content(stage)
+    inside = condition(verb.slices, owner_column(stage, verb.slices), "t") if verb.delete_missing else sql.SQL("true")
+    return sql.SQL('({} OR ({} AND {} IS TRUE AND {} COLLATE "C" < {} COLLATE "C"))').format(
+        older, equally_new(stage, verb), inside, staged_content(stage), held_content(stage)
     )
 
 

@@ -6,8 +6,7 @@ from psycopg import sql
 
 from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows, WriteVerb
 from twice.errors import ResultRefused, StageMismatch
-from twice.targets.postgres.condition import condition
-from twice.targets.postgres.measure import owner_column
+from twice.targets.postgres.condition import condition, owner_column
 from twice.targets.postgres.names import column, listed
 from twice.targets.postgres.order import equally_new, loses, staged_value
 from twice.targets.postgres.server import Connection
