@@ -9,7 +9,7 @@ from twice.errors import ResultRefused, StageMismatch
 from twice.targets.postgres.condition import condition
 from twice.targets.postgres.measure import owner_column
 from twice.targets.postgres.names import column, listed
-from twice.targets.postgres.order import equally_new, loses, staged_value
+from twice.targets.postgres.order import as_stored, differ, equally_new, held_value, loses, staged_value
 from twice.targets.postgres.server import Connection
 from twice.targets.postgres.stage import Stage, lost
 
@@ -118,15 +118,11 @@ def _matched(stage: Stage, verb: UpsertRows) -> sql.Composable:
     if verb.null_keys == "match":
         form = "(({0} IS NULL) = ({1} IS NULL) AND coalesce(({0})::text, '') = coalesce(({1})::text, ''))"
     held = [stage.table.spelled(name) for name in verb.key]
-    return sql.SQL(" AND ").join(sql.SQL(form).format(column(each.name, "t"), staged_value(each)) for each in held)
+    return sql.SQL(" AND ").join(sql.SQL(form).format(held_value(each), as_stored(each)) for each in held)
 
 
 def _differs(stage: Stage) -> sql.Composable:
-    told = []
-    for each in stage.table.columns:
-        form = "{} IS DISTINCT FROM {}" if each.comparable else "({})::text IS DISTINCT FROM ({})::text"
-        told.append(sql.SQL(form).format(column(each.name, "t"), staged_value(each)))
-    return sql.SQL("({})").format(sql.SQL(" OR ").join(told))
+    return sql.SQL("({})").format(sql.SQL(" OR ").join(differ(each) for each in stage.table.columns))
 
 
 def _agree(done: int, counted: int) -> None:
