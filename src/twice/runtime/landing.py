@@ -94,4 +94,4 @@ def find_landed(target: Target, table: TableName, aims: Mapping[str, int], attem
     if note is None or note.attempt != attempt:
         return None
     assert note.version is not None, app
-    return Landed(note.version, note.changes)
+    return Landed(note.version, note.changes, note.changed)

@@ -43,10 +43,16 @@ def grouped(held: TableColumn) -> sql.Composable:
 
 
 def differ(held: TableColumn) -> sql.Composable:
-    """The staged value is not the table's. Text by its bytes: there are collations that take Bob for bob."""
-    form = "{0}{2} IS DISTINCT FROM {1}{2}" if held.comparable else "({0})::text{2} IS DISTINCT FROM ({1})::text{2}"
-    collation = _collation(held) if held.comparable else _BYTES
-    return sql.SQL(form).format(held_value(held), as_stored(held), collation)
+    """The staged value is not the table's."""
+    return sql.SQL("{} IS DISTINCT FROM {}").format(*comparands(held))
+
+
+def comparands(held: TableColumn) -> tuple[sql.Composable, sql.Composable]:
+    """The table's value and the staged one, so that the server tells them apart if they differ. Text by its bytes:
+    there are collations that take Bob for bob."""
+    form, collation = ("{}{}", _collation(held)) if held.comparable else ("({})::text{}", _BYTES)
+    theirs, staged = (sql.SQL(form).format(value, collation) for value in (held_value(held), as_stored(held)))
+    return theirs, staged
 
 
 def staged_content(stage: Stage) -> sql.Composable:
