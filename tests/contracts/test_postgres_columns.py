@@ -115,6 +115,9 @@ class Codes:
         self.verb = replace(BY_SEQ, key=(key,))
         house.ask("CREATE SCHEMA IF NOT EXISTS shop")
         house.ask("DROP TABLE IF EXISTS shop.revenue")
+        house.ask("DROP DOMAIN IF EXISTS shop.code CASCADE")
+        house.ask("CREATE DOMAIN shop.code AS varchar(3)")
+        house.ask("CREATE DOMAIN shop.fine_code AS shop.code CHECK (VALUE <> '')")
         house.ask(f"CREATE TABLE shop.revenue (id bigint, code {type_}, status text, seq bigint)")
         if unique:
             house.ask(f"ALTER TABLE shop.revenue ADD PRIMARY KEY ({key})")
@@ -164,7 +167,7 @@ def test_text_with_blanks_at_its_end_is_compared_as_the_column_stores_it(emptied
     assert codes.rows == stored
 
 
-@pytest.mark.parametrize("type_", ["char(3)", "varchar(3)", "char(3)[]", "varchar(3)[]"])
+@pytest.mark.parametrize("type_", ["char(3)", "varchar(3)", "char(3)[]", "varchar(3)[]", "shop.code", "shop.fine_code"])
 @pytest.mark.parametrize("key", ["id", "code"])
 def test_text_that_is_too_long_is_refused_also_where_its_beginning_is_there(
     emptied: PostgresHouse, type_: str, key: str
