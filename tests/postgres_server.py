@@ -89,6 +89,21 @@ class PostgresServer:
             cursor = connection.execute(statement)  # type: ignore[call-overload]
             return [] if cursor.description is None else list(cursor.fetchall())
 
+    def dump(self, url: str, *options: str) -> str:
+        """What pg_dump makes of the database with this URL."""
+        return self._called("pg_dump", *options, self.socket_url(_database(url)))
+
+    def restore(self, url: str, dump: str) -> None:
+        """By psql, which stops at the first error."""
+        self._called("psql", "-q", "-v", "ON_ERROR_STOP=1", self.socket_url(_database(url)), given=dump)
+
+    def _called(self, program: str, *arguments: str, given: str | None = None) -> str:
+        done = subprocess.run(
+            [self._bin / program, *arguments], input=given, capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def go(self) -> None:
         """Start, and wait until it answers."""
         settings = {

@@ -191,3 +191,36 @@ def test_a_task_that_reads_its_own_table_cannot_add_a_column_to_it(server: Serve
     target.read(ORDERS, at=0)
     with pytest.raises(ResultRefused, match=r"this run reads shop\.orders itself, so it cannot add the column more"):
         target.prepare(ORDERS, Shape((*columns, Column("more", "int"))), Layout(), True)
+
+
+@pytest.mark.parametrize("through", ["a view of a view", "a partition", "the table it is a partition of", "a child"])
+def test_nor_can_one_that_reads_it_through_something_else(server: Server, target: PostgresTarget, through: str) -> None:
+    written = ORDERS
+    with psycopg.connect(server.secret, autocommit=True) as connection:
+        if through == "a view of a view":
+            connection.execute("CREATE VIEW shop.inner AS SELECT n FROM shop.orders")
+            connection.execute("CREATE VIEW shop.seen AS SELECT count(*) AS n FROM shop.inner")
+        elif through == "a child":
+            connection.execute("CREATE TABLE shop.seen () INHERITS (shop.orders)")
+        else:
+            connection.execute("CREATE TABLE shop.whole (n int, padding text) PARTITION BY RANGE (n)")
+            connection.execute("ALTER TABLE shop.whole ATTACH PARTITION shop.orders FOR VALUES FROM (1) TO (100000)")
+            read, written = ("orders", TableName("shop.whole")) if through == "a partition" else ("whole", ORDERS)
+            connection.execute(f"CREATE VIEW shop.seen AS SELECT n FROM shop.{read}")
+    columns = (Column("n", "int"), Column("padding", "string"))
+    more = Shape((*columns, Column("more", "int")))
+    target.read(TableName("shop.seen"), at=0)
+    target.prepare(written, Shape(columns), Layout(), True)  # nothing is to be added
+    with pytest.raises(ResultRefused, match=rf"this run reads {written.name} itself, so it cannot add the column more"):
+        target.prepare(written, more, Layout(), True)
+
+
+def test_a_column_may_be_added_to_a_table_beside_those_that_are_read(server: Server, target: PostgresTarget) -> None:
+    """A materialized view has rows of its own: what it was made from is not read."""
+    with psycopg.connect(server.secret, autocommit=True) as connection:
+        connection.execute("CREATE MATERIALIZED VIEW shop.seen AS SELECT n FROM shop.orders")
+        connection.execute("CREATE TABLE shop.other (n int)")
+    target.read(TableName("shop.seen"), at=0)
+    target.read(TableName("shop.other"), at=0)
+    columns = (Column("n", "int"), Column("padding", "string"), Column("more", "int"))
+    assert target.prepare(ORDERS, Shape(columns), Layout(), True).exists

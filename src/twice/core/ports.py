@@ -89,10 +89,12 @@ class Staged:
 
 @dataclass(frozen=True)
 class Landed:
-    """Data and tokens are in the table, read back. `changes` is told by keyed writes."""
+    """Data and tokens are in the table, read back. `changes` is told by keyed writes. `changed`: the labels of the
+    slices that a restatement replaced with other rows than were there, where the target has compared them."""
 
     version: int
     changes: Changes | None = None
+    changed: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -52,13 +52,14 @@ class AttemptState(str, Enum):
 
 @dataclass(frozen=True)
 class SliceResult:
-    """`put_back`: others had changed it, and a restatement has put its rows in their place."""
+    """`changed`: whether a restatement has put other rows in the place of those that were there; None where it cannot
+    be said, and for every other run."""
 
     label: str
     generation: int
     rows: int | None = None
     fingerprint: str | None = None
-    put_back: bool = False
+    changed: bool | None = None
 
 
 @dataclass(frozen=True)

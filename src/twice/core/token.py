@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from twice.core.write import Changes
@@ -39,7 +39,8 @@ class Intention:
 @dataclass(frozen=True)
 class Note:
     """Written into the commit beside the tokens, for people and for settling: it dies with the log.
-    `changes` is what a keyed write did; the target that carries it out fills it in. `why`: a person's word.
+    `changes` is what a keyed write did, `changed` which slices a restatement replaced with other rows, where that was
+    compared; the target that carries it out fills them in. `why`: a person's word.
     `version` is the table's that the commit made: nobody writes it, the target that reads the note fills it in."""
 
     attempt: str
@@ -49,6 +50,7 @@ class Note:
     changes: Changes | None = None
     why: str | None = None
     version: int | None = field(default=None, compare=False)
+    changed: frozenset[str] | None = None
 
     def to_json(self) -> str:
         slices = {
@@ -60,6 +62,8 @@ class Note:
         body: dict[str, Any] = {"attempt": self.attempt, "kind": self.kind, "slices": slices}
         if self.changes is not None:
             body["changes"] = {name: rows for name, rows in asdict(self.changes).items() if rows}
+        if self.changed is not None:
+            body["changed"] = sorted(self.changed)
         if self.why is not None:
             body["why"] = self.why
         return json.dumps({"twice": body}, sort_keys=True, separators=(",", ":"))
@@ -77,6 +81,8 @@ class Note:
             }
             generations = {app: int(row[0] or 0) for app, row in slices.items()}
             changes = Changes(**body["changes"]) if "changes" in body else None
-            return cls(str(body["attempt"]), body["kind"], generations, intentions, changes, body.get("why"))
+            changed = frozenset(map(str, body["changed"])) if "changed" in body else None
+            note = cls(str(body["attempt"]), body["kind"], generations, intentions, changes, body.get("why"))
+            return replace(note, changed=changed)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             return None

@@ -61,7 +61,7 @@ def find_landed(target: Target, table: TableName, note: Note) -> Landed | None:
     if found is None or found.attempt != note.attempt:
         return None
     assert found.version is not None, app
-    return Landed(found.version, found.changes)
+    return Landed(found.version, found.changes, found.changed)
 
 
 def _asked(landing: Landing, target: Target, table: TableName, note: Note, error: BaseException) -> Landed | None:

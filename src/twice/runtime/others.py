@@ -16,10 +16,12 @@ _TOLD = 3
 
 @dataclass(frozen=True)
 class Others:
-    """`labels`: the slices whose rows are not what was published of them, or may not be."""
+    """`labels`: the slices whose rows are not what was published of them, or may not be. `forgotten`: those of which
+    the table's log cannot say it any more."""
 
     notes: tuple[str, ...] = ()
     labels: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()
 
 
 def changed_by_others(shop: Workshop, task: Task, target: Target, plan: Plan) -> Others:
@@ -46,7 +48,7 @@ def _of_slices(task: Task, target: Target, plan: Plan, known: dict[str, int]) ->
         for label, changes in found.items()
         for change in changes
     ]
-    return Others(tuple(notes), _changed(found))
+    return Others(tuple(notes), _changed(found), _forgotten(found))
 
 
 def _of_the_table(shop: Workshop, task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
@@ -57,7 +59,7 @@ def _of_the_table(shop: Workshop, task: Task, target: Target, plan: Plan, known:
         since = known.get(slice_.label, last)
         found[slice_.label] = () if since is None else target.foreign(task.target, since, [slice_])
     notes = [_told(task, label, changes, label in known) for label, changes in found.items() if changes]
-    return Others(tuple(notes), _changed(found) & known.keys())
+    return Others(tuple(notes), _changed(found) & known.keys(), _forgotten(found) & known.keys())
 
 
 def _told(task: Task, label: str, changes: Sequence[Foreign], published: bool) -> str:
@@ -82,3 +84,7 @@ def _remedy(task: Task, label: str, published: bool) -> str:
 
 def _changed(found: dict[str, tuple[Foreign, ...]]) -> frozenset[str]:
     return frozenset(label for label, changes in found.items() if any(not change.forgotten for change in changes))
+
+
+def _forgotten(found: dict[str, tuple[Foreign, ...]]) -> frozenset[str]:
+    return frozenset(label for label, changes in found.items() if any(change.forgotten for change in changes))

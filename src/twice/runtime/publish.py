@@ -54,7 +54,8 @@ def finish(attempt: Attempt, ready: Ready, end: Landed | Lost) -> RunResult:
     if isinstance(end, Lost):
         return _lose(attempt, ready, end)
     generations = ready.found.aims
-    outcome = _outcome(attempt, ready, end.changes)
+    changed = _changed(attempt, ready, end)
+    outcome = _outcome(attempt, ready, end.changes, changed)
     facts = Facts(version=end.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds, changes=end.changes)
     attempt.landing.landed(facts, generations)
     attempt.landing.record()
@@ -66,7 +67,7 @@ def finish(attempt: Attempt, ready: Ready, end: Landed | Lost) -> RunResult:
             generation,
             ready.measured[label].rows,
             ready.measured[label].fingerprint,
-            put_back=attempt.kind == "restate" and label in ready.found.others,
+            changed=changed.get(label),
         )
         for label, generation in generations.items()
     )
@@ -86,25 +87,51 @@ def _tidy_up(attempt: Attempt) -> None:
         attempt.notes.append(f"what dead attempts have left could not be deleted: {telling_line(error)}")
 
 
-def _outcome(attempt: Attempt, ready: Ready, changes: Changes | None) -> Outcome:
-    """Whether a restatement changed the table. A keyed write has counted it; of a replaced slice the table held what
-    the ledger remembers of its last publish, unless others changed it."""
+def _changed(attempt: Attempt, ready: Ready, end: Landed) -> dict[str, bool | None]:
+    """By slice, whether a restatement changed its rows: as the target has counted or compared them. Where it has not,
+    the table held what the ledger remembers of the last publish, unless others changed it. None: nobody can say."""
+    if attempt.kind != "restate":
+        return {}
+    labels, others = tuple(ready.found.generations), ready.found.others
+    same = _same_as_published(attempt, ready)
+    if end.changed is not None:
+        changed: dict[str, bool | None] = {label: label in end.changed for label in labels}
+        others = frozenset(label for label in end.changed if same[label])
+    elif end.changes is not None and len(labels) == 1:
+        return {labels[0]: _any(end.changes)}
+    else:
+        changed = {label: None if same[label] is None else not same[label] for label in labels}
+        changed |= {label: None for label in ready.found.forgotten if same[label]} | dict.fromkeys(others, True)
+    if others and end.changes is None:
+        attempt.notes.append(f"what others had changed is replaced: {', '.join(sorted(others))}")
+    return changed
+
+
+def _same_as_published(attempt: Attempt, ready: Ready) -> dict[str, bool | None]:
+    """By slice, whether these are the rows of its last publish. None: nobody remembers them."""
+    runs = attempt.shop.ledger.runs_of(attempt.task.name, tuple(ready.found.generations))
+    before = {label: runs[label].fingerprint if label in runs else None for label in ready.found.generations}
+    return {
+        label: None if held is None else held == ready.measured[label].fingerprint for label, held in before.items()
+    }
+
+
+def _outcome(attempt: Attempt, ready: Ready, changes: Changes | None, changed: Mapping[str, bool | None]) -> Outcome:
     if attempt.kind != "restate" or not all(ready.found.generations.values()):
         return Outcome.PUBLISHED
     if changes is not None:
-        return Outcome.CHANGED if changes.inserted or changes.updated or changes.deleted else Outcome.IDENTICAL
-    if ready.found.others:
-        attempt.notes.append(f"what others had changed is replaced: {', '.join(sorted(ready.found.others))}")
+        return Outcome.CHANGED if _any(changes) else Outcome.IDENTICAL
+    if any(changed.values()):
         return Outcome.CHANGED
-    runs = attempt.shop.ledger.runs_of(attempt.task.name, tuple(ready.found.generations))
-    for label in ready.found.generations:
-        run = runs.get(label)
-        if run is None or run.fingerprint is None:
-            attempt.notes.append(f"nobody remembers the fingerprint of {label}: it cannot be compared")
-            return Outcome.PUBLISHED
-        if run.fingerprint != ready.measured[label].fingerprint:
-            return Outcome.CHANGED
+    unknown = [label for label, each in changed.items() if each is None]
+    if unknown:
+        attempt.notes.append(f"nobody remembers what {', '.join(unknown)} held: it cannot be compared")
+        return Outcome.PUBLISHED
     return Outcome.IDENTICAL
+
+
+def _any(changes: Changes) -> bool:
+    return bool(changes.inserted or changes.updated or changes.deleted)
 
 
 def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:

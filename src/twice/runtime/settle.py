@@ -25,7 +25,8 @@ from twice.runtime.workshop import Workshop
 @dataclass(frozen=True)
 class Found:
     """A look at the target: the table's version, each slice's generation and what it was published from.
-    `aims`: the generations to publish, once they are fixed. `others`: the slices that others changed since."""
+    `aims`: the generations to publish, once they are fixed. `others`: the slices that others changed since;
+    `forgotten`: those of which nobody can say it any more."""
 
     version: int | None
     generations: Mapping[str, int]
@@ -33,6 +34,7 @@ class Found:
     notes: tuple[str, ...] = ()
     aims: Mapping[str, int] = field(default_factory=dict)
     others: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()
 
 
 def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | None = None) -> Found:
@@ -59,7 +61,8 @@ def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | Non
         for app, label in labels.items()
     }
     others = changed_by_others(shop, task, target, plan)
-    return Found(published.version, generations, intentions, (*notes, *others.notes), others=others.labels)
+    said = (*notes, *others.notes)
+    return Found(published.version, generations, intentions, said, others=others.labels, forgotten=others.forgotten)
 
 
 def settle_passed(

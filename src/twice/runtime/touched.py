@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -40,11 +41,16 @@ def newest_touch(task: Task, slices: Sequence[Slice], source: Read, touched: Tou
 
 
 def _instants(span: Span, zone: Any) -> tuple[datetime, datetime]:
-    """`[low, high)` as instants. A date is meant as a day of the scope's zone, as when an input is cut."""
+    """`[low, high)` as instants. A date is meant as a day of the scope's zone, as when an input is cut. Where there is
+    no instant so early or so late, the first or the last one there is: 9999-12-31 is a date that people write."""
     assert span.low is not None and span.high is not None
-    if isinstance(span.high, datetime):
-        return _begin(span.low, zone), span.high + _INSTANT
-    return _begin(span.low, zone), _begin(span.high + timedelta(days=1), zone)
+    low, high = datetime.min.replace(tzinfo=timezone.utc), datetime.max.replace(tzinfo=timezone.utc)
+    with suppress(OverflowError):
+        low = _begin(span.low, zone)
+    with suppress(OverflowError):
+        end = span.high + (_INSTANT if isinstance(span.high, datetime) else timedelta(days=1))
+        high = _begin(end, zone)
+    return low, high
 
 
 def _begin(value: date | datetime, zone: Any) -> datetime:

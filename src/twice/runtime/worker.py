@@ -228,9 +228,8 @@ def _run(shop: Workshop, task: Task, slices: tuple[Slice, ...], claim: BatchClai
         if end.label in left:
             continue
         comparison = None
-        if claim.kind == "restate" and end.label in old and end.rows is not None:
-            same = end.fingerprint == old[end.label] and not end.put_back
-            comparison = Comparison(same, before[end.label].rows, end.rows, compared.get(end.label, {}))
+        if end.changed is not None and end.label in old and end.rows is not None:
+            comparison = Comparison(not end.changed, before[end.label].rows, end.rows, compared.get(end.label, {}))
         ends.append(SliceEnd(end.label, result.outcome.value, end.rows, end.fingerprint, comparison))
     return ends
 

@@ -12,7 +12,7 @@ import pytest
 from twice import Daily, Since, append_once, insert_new, merge, read, task
 from twice.core.backfill import Request
 from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.ports import Column
+from twice.core.ports import Column, Foreign
 from twice.core.run import Outcome
 from twice.core.task import Strategy, TableName, Task
 from twice.ledgers.store import Ledger
@@ -163,10 +163,50 @@ def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(bench: 
     bench.run(declared)
     deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
     result = bench.run(declared, kind="restate")
-    assert (result.outcome, result.slices[0].put_back) == (Outcome.CHANGED, True)
+    assert (result.outcome, result.slices[0].changed) == (Outcome.CHANGED, True)
     assert result.notes[-1] == "what others had changed is replaced: 2026-06-09"
     again = bench.run(declared, kind="restate")
-    assert (again.outcome, again.slices[0].put_back, again.notes) == (Outcome.IDENTICAL, False, ())
+    assert (again.outcome, again.slices[0].changed, again.notes) == (Outcome.IDENTICAL, False, ())
+
+
+def forgetful(monkeypatch: pytest.MonkeyPatch, target: MemoryTarget) -> None:
+    """As a table whose log was cleaned up."""
+    monkeypatch.setattr(target, "foreign", lambda *_: (Foreign(2, "forgotten", forgotten=True),))
+
+
+def test_a_restatement_is_not_called_identical_where_the_log_forgot_what_others_did(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
+    forgetful(monkeypatch, bench.target)
+    result = bench.run(declared, kind="restate")
+    assert (result.outcome, result.slices[0].changed) == (Outcome.PUBLISHED, None)
+    assert result.notes[-1] == "nobody remembers what 2026-06-09 held: it cannot be compared"
+
+
+def test_a_restated_merge_has_counted_its_rows_whatever_the_log_forgot(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seq"))
+    bench.run(declared)
+    forgetful(monkeypatch, bench.target)
+    result = bench.run(declared, kind="restate")
+    assert (result.outcome, result.slices[0].changed) == (Outcome.IDENTICAL, False)
+
+
+def test_a_backfill_compares_nothing_where_the_log_forgot_what_others_did(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    forgetful(monkeypatch, bench.target)
+    only = ("missing", "failed", "stale", "published")
+    record, _ = start(bench.shop, Request("revenue", "2026-06-09", "2026-06-09", only, restate=True))
+    events: list[Event] = []
+    work(bench.shop, record.name, events.append, Stop.never())
+    assert events[0].ends[0].comparison is None
 
 
 @pytest.mark.parametrize("write", [merge("id", newest_by="seq"), insert_new("id")], ids=lambda write: write.name)

@@ -6,20 +6,21 @@ import random
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from twice import Daily, Monthly, Outcome, Policy, append_once, days, read, task
 from twice import replace as replace_rows
 from twice.core.lineage import changed_beside
-from twice.core.ports import FUNCTION, PLAN, Leaf
+from twice.core.ports import FUNCTION, PLAN, Leaf, Span
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
 from twice.runtime.forecast import forecast
 from twice.runtime.run_task import run_task
-from twice.runtime.standing import standings
+from twice.runtime.standing import _instants, standings
 from twice.targets.memory import Rows
 
 from .conftest import Bench, revenue_task, summed
@@ -67,6 +68,19 @@ def test_only_the_days_whose_input_changed_are_stale_and_the_version_is_told(ben
     since = "its input shop.orders changed since version 2"
     assert {label for label, (standing, _) in found.items() if standing == "stale"} == {"03", "06"}
     assert found["03"] == ("stale", since)
+
+
+def test_the_first_and_the_last_day_there_are_in_an_input_concern_no_other_day(bench: Bench, declared: Task) -> None:
+    """People write 9999-12-31 for "no date yet"."""
+    bench.run(declared, "2026-06-03")
+    bench.put_orders(*rows(), (90, date.max, 1), (91, date.min, 1))
+    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_a_day_that_begins_before_the_first_instant_or_ends_after_the_last_is_cut_to_them(zone: str) -> None:
+    low, high = _instants(Span(1, date.min, date.max), ZoneInfo(zone))
+    assert (low.date(), high.date()) == (date.min, date.max)
 
 
 def test_other_code_makes_every_published_slice_stale(bench: Bench, declared: Task) -> None:

@@ -46,21 +46,19 @@ class _Column:
         return None
 
     def span(self, version: int, file: dict[str, Any]) -> Span | None:
-        """None if no row of the file has a value: such rows are in no slice."""
-        if self.partition:
-            values = file.get("partitionValues")
-            if values is None or self.name not in values:
-                return Span(version)
-            value = slice_value(values[self.name], self.type)
-            return None if value is None else Span(version, value, value)
+        """None if no row of the file has a value: such rows are in no slice. Any value, where Python has no date for
+        one of the file's: Spark counts further than the year 9999."""
         try:
+            if self.partition:
+                value = slice_value(file["partitionValues"][self.name], self.type)
+                return None if value is None else Span(version, value, value)
             stats = json.loads(file["stats"])
             low = slice_value(stats["minValues"][self.name], self.type)
             high = slice_value(stats["maxValues"][self.name], self.type)
-        except (KeyError, TypeError, ValueError):
+            # Statistics of instants are cut to milliseconds.
+            return Span(version, low, high + _MILLISECOND if isinstance(high, datetime) else high)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             return Span(version)
-        # Statistics of instants are cut to milliseconds.
-        return Span(version, low, high + _MILLISECOND if isinstance(high, datetime) else high)
 
 
 def _spans(version: int, actions: Sequence[dict[str, Any]], by: _Column | None) -> Iterator[Span]:

@@ -12,8 +12,8 @@ from twice.errors import RowsOutsideSlice
 from twice.targets.grain import as_utc
 from twice.targets.keyed import null_key
 from twice.targets.postgres.condition import owner_column
-from twice.targets.postgres.names import column, listed
-from twice.targets.postgres.order import newest_first, staged_content, staged_value
+from twice.targets.postgres.names import column
+from twice.targets.postgres.order import as_stored, grouped, newest_first, staged_content
 from twice.targets.postgres.server import Connection
 from twice.targets.postgres.stage import Stage, lost
 
@@ -38,12 +38,11 @@ def analyse(connection: Connection, stage: Stage) -> None:
 
 def duplicates(connection: Connection, stage: Stage, sealed: int, columns: Sequence[str]) -> int:
     """How many rows share their values in these columns with an earlier one; NULL equals NULL."""
-    names = [stage.table.spelled(name).name for name in columns]
     rows, different = _one(
         connection,
         sql.SQL(
-            "SELECT coalesce(sum(n), 0)::bigint, count(*) FROM (SELECT count(*) AS n FROM {} GROUP BY {}) g"
-        ).format(stage.relation.sql, listed(names)),
+            "SELECT coalesce(sum(n), 0)::bigint, count(*) FROM (SELECT count(*) AS n FROM {} s GROUP BY {}) g"
+        ).format(stage.relation.sql, _values(stage, columns)),
     )
     if rows != sealed:
         raise lost(sealed, rows)
@@ -61,31 +60,35 @@ def deduplicate(connection: Connection, stage: Stage, sealed: int, verb: UpsertR
         raise null_key(verb)
     if not duplicates(connection, stage, sealed, key):
         return 0, 0
-    ties = _ties(connection, stage, key, verb)
+    ties = _ties(connection, stage, verb)
     order = sql.SQL('{}{} COLLATE "C" DESC').format(newest_first(stage, verb), staged_content(stage))
     gone = connection.execute(
         sql.SQL(
             "DELETE FROM {0} USING (SELECT ctid AS place, row_number() OVER (PARTITION BY {1} ORDER BY {2}) AS rank"
             " FROM {0} s) ranked WHERE {0}.ctid = ranked.place AND ranked.rank > 1"
-        ).format(stage.relation.sql, listed(key), order)
+        ).format(stage.relation.sql, _values(stage, key), order)
     ).rowcount
     connection.execute("UPDATE twice.stages SET rows = rows - %s WHERE attempt = %s", [gone, stage.attempt])
     return gone, ties
 
 
-def _ties(connection: Connection, stage: Stage, key: list[str], verb: UpsertRows) -> int:
+def _ties(connection: Connection, stage: Stage, verb: UpsertRows) -> int:
     if verb.newest_by is None:
         return 0
-    stamp, text = staged_value(stage.table.spelled(verb.newest_by)), staged_content(stage)
+    stamp, text = as_stored(stage.table.spelled(verb.newest_by)), staged_content(stage)
     (ties,) = _one(
         connection,
         sql.SQL(
             'SELECT count(*) FILTER (WHERE tie) FROM (SELECT min({1} COLLATE "C") <> max({1} COLLATE "C") AS tie,'
             " row_number() OVER (PARTITION BY {0} ORDER BY {2}true) AS place FROM {4} s GROUP BY {0}, {3}) g"
             " WHERE place = 1"
-        ).format(listed(key), text, newest_first(stage, verb), stamp, stage.relation.sql),
+        ).format(_values(stage, verb.key), text, newest_first(stage, verb), stamp, stage.relation.sql),
     )
     return ties
+
+
+def _values(stage: Stage, columns: Sequence[str]) -> sql.Composable:
+    return sql.SQL(", ").join(grouped(stage.table.spelled(name)) for name in columns)
 
 
 def _by_value(connection: Connection, stage: Stage, owner: str, slices: Sequence[Slice]) -> dict[str, int]:

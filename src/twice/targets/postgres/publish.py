@@ -17,7 +17,7 @@ from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.ports import Landed, Lost, Published, Staged
 from twice.core.token import Note
-from twice.core.write import Changes, UpsertRows
+from twice.core.write import UpsertRows
 from twice.errors import OutcomeUnknown, StageMismatch, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.server import Connection, Server
@@ -64,7 +64,7 @@ def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note:
             except psycopg.Error as error:
                 if not is_line(error):
                     raise  # a constraint that is checked at the very end: the server has said no
-                return _settle(server, staged, expected, note, end.changes)
+                return _settle(server, staged, expected, note, end)
             hit(Point.AFTER_COMMIT)
     return end
 
@@ -89,16 +89,17 @@ def _exchange(
             "the table changed after this task read it, so its rows may be out of date", fix="Run the task again."
         )
     sealed = check_whole(connection, stage, lock=True)
-    changes = carry_out(connection, stage, sealed, verb)
+    done = carry_out(connection, stage, sealed, verb, compare=note.kind == "restate")
+    changes = done.changes
     if changes is not None:
         changes = replace(changes, deduplicated=staged.deduplicated, ties=changes.ties + staged.ties)
-    version = state.move(connection, number, replace(note, changes=changes))
+    version = state.move(connection, number, now.oid, replace(note, changes=changes, changed=done.changed))
     drop(connection, stage.attempt)
-    return Landed(version, changes)
+    return Landed(version, changes, done.changed)
 
 
 def _settle(
-    server: Server, staged: Staged, expected: Mapping[str, int], note: Note, changes: Changes | None
+    server: Server, staged: Staged, expected: Mapping[str, int], note: Note, end: Landed
 ) -> Landed | Lost | None:
     """How a COMMIT ended whose answer was lost; None if it did not commit and may be tried again."""
     stage: Stage = staged.handle
@@ -115,7 +116,7 @@ def _settle(
             reason = error
             continue
         if version is not None:
-            return Landed(version, changes)
+            return replace(end, version=version)
         return None if found == dict(expected) else Lost(Published(None, found))
     raise OutcomeUnknown(
         "the server gave no answer to COMMIT, and cannot be asked how it ended",

@@ -12,7 +12,7 @@ snapshot therefore locks what is read against rewriting (ACCESS SHARE), until th
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import psycopg
 
@@ -33,6 +33,18 @@ _REWRITTEN = """
 """
 
 
+# Of a table and all its partitions or children, which an ALTER of its columns takes with it, those that this
+# transaction has locked: by their own names, behind a view, or as a part of another table.
+_READ = """
+    WITH RECURSIVE parts AS (
+        SELECT %s::oid AS oid
+        UNION SELECT i.inhrelid FROM pg_inherits i JOIN parts p ON i.inhparent = p.oid
+    )
+    SELECT 1 FROM pg_locks l JOIN parts p ON p.oid = l.relation
+    WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted LIMIT 1
+"""
+
+
 @dataclass(frozen=True)
 class Opened:
     """A table as a snapshot sees it. `file`: where its rows lie, and stay while the snapshot is held."""
@@ -46,7 +58,6 @@ class Opened:
 class Snapshot:
     id: str
     connection: Connection
-    holds: set[Relation] = field(default_factory=set)
 
     def version(self, relation: Relation) -> int | None:
         """The table's version as this snapshot sees it; 0 for one that twice does not write, None without a table."""
@@ -64,8 +75,7 @@ class Snapshot:
             table = find(self.connection, relation)
             assert row is not None and table is not None
             opened = Opened(self.id, table, row[0])
-            self.holds.add(relation)
-        return opened
+        return opened  # noqa: RET504 - what was undone comes here too
 
 
 class Snapshots:
@@ -85,10 +95,14 @@ class Snapshots:
             except psycopg.Error as error:
                 raise explained(error, self._server.name, f"reading {relation}") from error
 
-    def hold(self, relation: Relation) -> bool:
-        """Whether a table is being read: nobody can change its columns until then."""
+    def hold(self, table: Table) -> bool:
+        """Whether a table is being read, be it through a view or as a part of another one: nobody can change its
+        columns until that ends."""
         with self._lock:
-            return any(relation in held.holds for held in self._held)
+            try:
+                return any(held.connection.execute(_READ, [table.oid]).fetchone() is not None for held in self._held)
+            except psycopg.Error as error:
+                raise explained(error, self._server.name, f"looking whether {table.relation} is read") from error
 
     def close(self) -> None:
         with self._lock:

@@ -15,7 +15,8 @@ from twice.targets.postgres.names import SCHEMA, Relation, ours
 from twice.targets.postgres.server import Connection
 
 _TABLES = {
-    # `place` says which table it was when its tokens were written: server, database and the table's own number.
+    # `place` says which table it was when its tokens were last written: server, database, the table's own number, and
+    # the number of `twice.tables` (not in entries from before).
     "tables": """id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, place text NOT NULL,
         version bigint NOT NULL DEFAULT 0, slice_column text, grain text""",
     # The rows a publish locks. They are there before it begins: a row that is not there cannot be waited for.
@@ -30,8 +31,8 @@ _TABLES = {
     # Logged, as all of these are, while a stage is not: what a stage must hold is known after a crash that emptied it.
     "takes": """attempt text NOT NULL, take bigint NOT NULL, rows bigint NOT NULL, PRIMARY KEY (attempt, take)""",
 }
-_PLACE = """SELECT concat_ws('/', (pg_control_system()).system_identifier, d.oid) FROM pg_database d
-    WHERE d.datname = current_database()"""
+_PLACE = """SELECT concat_ws('/', (pg_control_system()).system_identifier, d.oid, %s, to_regclass(%s)::oid)
+    FROM pg_database d WHERE d.datname = current_database()"""
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,9 @@ def generations(connection: Connection, table: int, app_ids: Sequence[str], lock
     return {**dict.fromkeys(app_ids, 0), **dict(found)}
 
 
-def move(connection: Connection, table: int, note: Note) -> int:
+def move(connection: Connection, table: int, oid: int, note: Note) -> int:
     """One more version of the table, with the note's tokens: the last statements before the commit."""
-    version = bump(connection, table)
+    version = bump(connection, table, oid)
     apps, numbers = list(note.generations), list(note.generations.values())
     connection.execute(
         "UPDATE twice.tokens t SET generation = m.generation"
@@ -124,9 +125,12 @@ def move(connection: Connection, table: int, note: Note) -> int:
     return version
 
 
-def bump(connection: Connection, table: int) -> int:
+def bump(connection: Connection, table: int, oid: int) -> int:
+    """It is known by the numbers it has now: one that was restored or copied, and is dropped later, is not taken for
+    restored once more."""
     row = connection.execute(
-        "UPDATE twice.tables SET version = version + 1 WHERE id = %s RETURNING version", [table]
+        "UPDATE twice.tables SET version = version + 1, place = %s WHERE id = %s RETURNING version",
+        [_place(connection, oid), table],
     ).fetchone()
     assert row is not None
     return int(row[0])
@@ -206,12 +210,17 @@ def _there(connection: Connection, name: str) -> bool:
 
 
 def _place(connection: Connection, oid: int) -> str:
-    row = connection.execute(_PLACE).fetchone()
+    row = connection.execute(_PLACE, [oid, str(ours("tables"))]).fetchone()
     assert row is not None
-    return f"{row[0]}/{oid}"
+    return str(row[0])
 
 
 def _same_place(kept: str, now: str) -> bool:
-    """A table of another number in the same database was made anew. In another database or on another server
-    everything was copied together, tokens and rows."""
-    return kept == now or kept.rpartition("/")[0] != now.rpartition("/")[0]
+    """A table of another number in the same database was made anew, unless our own tables have another number too:
+    then everything was restored together, tokens and rows. In another database or on another server it was copied
+    together."""
+    server, database, table, *tables = kept.split("/")
+    here, there, found, *ours_now = now.split("/")
+    if (server, database) != (here, there) or table == found:
+        return True
+    return bool(tables) and tables != ours_now

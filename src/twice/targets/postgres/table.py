@@ -20,10 +20,18 @@ from twice.targets.postgres.server import Connection
 from twice.targets.postgres.types import TableColumn, native_of, table_column
 from twice.targets.schema import check_named, check_names, intended
 
+# A domain of characters counts as characters: a cast to it would cut off what is too long.
 _COLUMNS = """
-    SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(e.typname, t.typname), a.atttypmod,
+    SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(e.typname, d.typname, t.typname), a.atttypmod,
            e.oid IS NOT NULL
     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typlen = -1
+    LEFT JOIN LATERAL (
+        WITH RECURSIVE under AS (
+            SELECT t.typbasetype AS oid WHERE t.typtype = 'd'
+            UNION SELECT y.typbasetype FROM under u JOIN pg_type y ON y.oid = u.oid WHERE y.typtype = 'd'
+        )
+        SELECT y.typname FROM under u JOIN pg_type y ON y.oid = u.oid WHERE y.typname IN ('varchar', 'bpchar')
+    ) d ON true
     WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum
 """
 

@@ -45,8 +45,8 @@ class PostgresTarget:
         relation = relation_of(table)
         with self._server.transaction(doing=f"preparing {table}") as connection:
             state.install(connection)
-            if evolve and self._snapshots.hold(relation):
-                _refuse_new_columns(find(connection, relation), shape)
+            if evolve:
+                self._refuse_new_columns(find(connection, relation), shape)
             into = intend(connection, relation, shape, layout, evolve)
         return Prepared(into.table.shape, into.before is not None, into)
 
@@ -173,6 +173,17 @@ class PostgresTarget:
                 raise
             raise explained(error, self._server.name, f"staging for {table}") from error
 
+    def _refuse_new_columns(self, held: Table | None, shape: Shape) -> None:
+        """To add a column, the server needs the table for itself: a run that is reading it would wait for its own
+        end."""
+        new = drift(shape, held.shape) if held is not None else None
+        if held is not None and new is not None and new.only_new and self._snapshots.hold(held):
+            names = ", ".join(column.name for column in new.new)
+            raise ResultRefused(
+                f"this run reads {held.relation} itself, so it cannot add the column {names} to it",
+                fix="Add it before the run: ALTER TABLE … ADD COLUMN ….",
+            )
+
     def _as_it_is(self, connection: Connection, table: TableName) -> Intent:
         held = self._existing(connection, table)
         if held.entry is None:
@@ -188,14 +199,3 @@ class PostgresTarget:
 
 def missing(table: TableName) -> InputMissing:
     return InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
-
-
-def _refuse_new_columns(held: Table | None, shape: Shape) -> None:
-    """To add a column, the server needs the table for itself: a run that is reading it would wait for its own end."""
-    new = drift(shape, held.shape) if held is not None else None
-    if new is not None and new.only_new:
-        names = ", ".join(column.name for column in new.new)
-        raise ResultRefused(
-            f"this run reads {held.relation if held else ''} itself, so it cannot add the column {names} to it",
-            fix="Add it before the run: ALTER TABLE … ADD COLUMN ….",
-        )

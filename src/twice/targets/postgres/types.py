@@ -70,7 +70,7 @@ class TableColumn:
     def cast(self) -> str | None:
         """What the server must be told to make of the travelling value. Never for character types: assigned, a text
         that is too long is refused; cast, it would be cut off."""
-        if self.base in _CHARACTERS or self.transport == self.native:
+        if self.characters or self.transport == self.native:
             return None
         return self.native
 
@@ -81,7 +81,12 @@ class TableColumn:
 
     @property
     def textual(self) -> bool:
-        return self.base in ("text", *_CHARACTERS) and not self.array
+        return self.base in ("text", *_CHARACTERS)
+
+    @property
+    def characters(self) -> bool:
+        """Whether the column may store less or more than it is given: blanks at the end, cut off or added."""
+        return self.base in _CHARACTERS
 
 
 def native_of(column: Column) -> str:

@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from psycopg import sql
 
+from twice.core.slice import Owners
 from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows, WriteVerb
 from twice.errors import ResultRefused, StageMismatch
+from twice.targets.grain import as_utc
 from twice.targets.postgres.condition import condition, owner_column
 from twice.targets.postgres.names import column, listed
-from twice.targets.postgres.order import equally_new, loses, staged_value
+from twice.targets.postgres.order import as_stored, comparands, differ, equally_new, held_value, loses, staged_value
 from twice.targets.postgres.server import Connection
 from twice.targets.postgres.stage import Stage, lost
 
 
-def carry_out(connection: Connection, stage: Stage, sealed: int, verb: WriteVerb) -> Changes | None:
-    """Dying here publishes nothing: the transaction is not committed."""
+@dataclass(frozen=True)
+class Done:
+    """`changes`: the rows of a keyed write. `changed`: the slices that were replaced with other rows, if that was
+    compared."""
+
+    changes: Changes | None = None
+    changed: frozenset[str] | None = None
+
+
+def carry_out(connection: Connection, stage: Stage, sealed: int, verb: WriteVerb, compare: bool) -> Done:
+    """`compare`: replaced rows with the new ones. Dying here publishes nothing: the transaction is not committed."""
     if isinstance(verb, UpsertRows):
-        return _upsert(connection, stage, sealed, verb)
+        return Done(changes=_upsert(connection, stage, sealed, verb))
+    changed = None
     if isinstance(verb, ReplaceRows):
-        owned = condition(verb.slices, owner_column(stage, verb.slices))
-        connection.execute(sql.SQL("DELETE FROM {} WHERE {}").format(stage.table.relation.sql, owned))
+        changed = _delete(connection, stage, verb, compare)
     else:
         assert isinstance(verb, AppendRows), verb
     inserted = connection.execute(_insert(stage)).rowcount
     if inserted != sealed:
         raise lost(sealed, inserted)
-    return None
+    return Done(changed=changed)
+
+
+def _delete(connection: Connection, stage: Stage, verb: ReplaceRows, compare: bool) -> frozenset[str] | None:
+    """The slices' rows go. Which slices held other rows than are staged, if that is asked: by the rows that the DELETE
+    itself has met, so that nobody can come in between."""
+    owner = owner_column(stage, verb.slices)
+    owned = condition(verb.slices, owner, "t")
+    delete = sql.SQL("DELETE FROM {} t WHERE {}").format(stage.table.relation.sql, owned)
+    if not compare:
+        connection.execute(delete)
+        return None
+    pairs = [comparands(each) for each in stage.table.columns]
+    gone, given = (sql.SQL(", ").join(values) for values in zip(*pairs, strict=True))
+    names = [f"c{at}" for at in range(len(pairs))]
+    asked = sql.SQL("NULL") if owner is None else column(names[stage.table.names.index(owner)])
+    found = connection.execute(
+        sql.SQL(
+            "WITH gone ({0}) AS ({1} RETURNING {2}), given ({0}) AS (SELECT {3} FROM {4} s) SELECT DISTINCT {5} FROM"
+            " ((TABLE gone EXCEPT ALL TABLE given) UNION ALL (TABLE given EXCEPT ALL TABLE gone)) differing"
+        ).format(listed(names), delete, gone, given, stage.relation.sql, asked)
+    ).fetchall()
+    if owner is None:
+        return frozenset(slice_.label for slice_ in verb.slices) if found else frozenset()
+    owners = [Owners(verb.slices).of(as_utc(value)) for (value,) in found]
+    return frozenset(slice_.label for slice_ in owners if slice_ is not None)
 
 
 def _insert(stage: Stage, where: sql.Composable | None = None) -> sql.Composed:
@@ -117,15 +155,11 @@ def _matched(stage: Stage, verb: UpsertRows) -> sql.Composable:
     if verb.null_keys == "match":
         form = "(({0} IS NULL) = ({1} IS NULL) AND coalesce(({0})::text, '') = coalesce(({1})::text, ''))"
     held = [stage.table.spelled(name) for name in verb.key]
-    return sql.SQL(" AND ").join(sql.SQL(form).format(column(each.name, "t"), staged_value(each)) for each in held)
+    return sql.SQL(" AND ").join(sql.SQL(form).format(held_value(each), as_stored(each)) for each in held)
 
 
 def _differs(stage: Stage) -> sql.Composable:
-    told = []
-    for each in stage.table.columns:
-        form = "{} IS DISTINCT FROM {}" if each.comparable else "({})::text IS DISTINCT FROM ({})::text"
-        told.append(sql.SQL(form).format(column(each.name, "t"), staged_value(each)))
-    return sql.SQL("({})").format(sql.SQL(" OR ").join(told))
+    return sql.SQL("({})").format(sql.SQL(" OR ").join(differ(each) for each in stage.table.columns))
 
 
 def _agree(done: int, counted: int) -> None:

@@ -1,0 +1,164 @@
+"""A restatement on PostgreSQL, which does not remember who changed a row: what changed is seen in the rows. No JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contracts.postgres_house import PostgresHouse
+from tests.contracts.target_suite import DAILY, DAY, NEXT, REVENUE, generations, plan_of
+from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
+
+from twice import Outcome
+from twice.core.backfill import Request
+from twice.core.failpoints import Point, armed
+from twice.core.ports import Column, Landed, Shape
+from twice.core.run import RunResult
+from twice.core.task import Task
+from twice.core.token import Note
+from twice.core.write import Layout, Plan
+from twice.ledgers.store import Ledger
+from twice.runtime.backfill import start
+from twice.runtime.worker import Event, Stop, work
+from twice.targets.memory import Rows
+
+EVERYTHING = ("missing", "failed", "stale", "published")
+
+
+@pytest.fixture
+def house(database: str) -> PostgresHouse:
+    return PostgresHouse(database)
+
+
+@pytest.fixture
+def bench(house: PostgresHouse, tmp_path: Path) -> Iterator[Bench]:
+    """Revenue by day lies in PostgreSQL, the orders in memory."""
+    clock = ShiftedClock()
+    made = make_bench(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock), tmp_path, clock)
+    memory, target = made.target, house.target()
+    made.shop = replace(made.shop, target_of=lambda table, session: target if table == REVENUE else memory)
+    yield made
+    made.ledger.close()
+
+
+@pytest.fixture
+def published(bench: Bench) -> Task:
+    declared = bench.declare(revenue_task())
+    for day in ("2026-06-09", "2026-06-10"):
+        assert bench.run(declared, day).outcome is Outcome.PUBLISHED
+    return declared
+
+
+def restated(bench: Bench, declared: Task) -> RunResult:
+    return bench.run(declared, kind="restate")
+
+
+def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(
+    bench: Bench, house: PostgresHouse, published: Task
+) -> None:
+    house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
+    result = restated(bench, published)
+    assert (result.outcome, result.slices[0].changed) == (Outcome.CHANGED, True)
+    assert result.notes[-1] == "what others had changed is replaced: 2026-06-09"
+    again = restated(bench, published)
+    assert (again.outcome, again.slices[0].changed, again.notes) == (Outcome.IDENTICAL, False, ())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE shop.revenue SET revenue = revenue + 1 WHERE order_date = '2026-06-09'",
+        "INSERT INTO shop.revenue SELECT * FROM shop.revenue WHERE order_date = '2026-06-09'",
+    ],
+)
+def test_a_row_that_others_changed_or_doubled_is_a_change_too(
+    bench: Bench, house: PostgresHouse, published: Task, change: str
+) -> None:
+    house.ask(change)
+    assert restated(bench, published).outcome is Outcome.CHANGED
+    assert house.ask("SELECT revenue FROM shop.revenue ORDER BY order_date") == [(15,), (7,)]
+
+
+def test_what_others_did_to_another_slice_is_no_change_of_this_one(
+    bench: Bench, house: PostgresHouse, published: Task
+) -> None:
+    house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-10'")
+    assert restated(bench, published).outcome is Outcome.IDENTICAL
+
+
+def test_rows_that_others_made_right_already_are_identical(bench: Bench, house: PostgresHouse, published: Task) -> None:
+    """The table is the truth, not what the ledger remembers of it."""
+    bench.put_orders((1, date(2026, 6, 9), 99), (3, date(2026, 6, 10), 7))
+    house.ask("UPDATE shop.revenue SET revenue = 99 WHERE order_date = '2026-06-09'")
+    assert restated(bench, published).outcome is Outcome.IDENTICAL
+
+
+def test_an_error_after_the_commit_does_not_make_it_identical(
+    bench: Bench, house: PostgresHouse, published: Task
+) -> None:
+    house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
+
+    def fail(point: Point) -> None:
+        if point is Point.AFTER_COMMIT:
+            raise RuntimeError("the line is gone")
+
+    with armed(fail):
+        result = restated(bench, published)
+    assert any("published, and then RuntimeError" in note for note in result.notes)
+    assert result.outcome is Outcome.CHANGED
+
+
+def test_a_backfill_tells_the_slices_that_were_put_back_from_those_that_were_not(
+    bench: Bench, house: PostgresHouse, published: Task
+) -> None:
+    house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
+    record, _ = start(bench.shop, Request("revenue", "2026-06-09", "2026-06-10", EVERYTHING, restate=True))
+    events: list[Event] = []
+    work(bench.shop, record.name, events.append, Stop.never())
+    ends = {end.label: end.comparison for event in events for end in event.ends}
+    assert {label: each is not None and each.identical for label, each in ends.items()} == {
+        "2026-06-09": False,
+        "2026-06-10": True,
+    }
+
+
+ODD = (
+    Column("order_date", "date"),
+    Column("code", "string"),
+    Column("body", "string"),
+    Column("tags", "array<string>"),
+    Column("size", "double"),
+)
+
+
+def test_several_slices_in_one_commit_are_told_apart_whatever_types_their_columns_have(house: PostgresHouse) -> None:
+    house.ask("CREATE SCHEMA shop")
+    house.ask("CREATE TABLE shop.revenue (order_date date, code char(3), body json, tags varchar(5)[], size float8)")
+    target = house.target()
+    rows: list[Any] = [
+        (date(2026, 6, day), code, '{"n": 1}', ["x  ", None], size)
+        for day in (9, 10)
+        for code, size in (("a", float("nan")), ("a", float("nan")), ("b ", None))
+    ]
+
+    def publish(attempt: str, kind: Any) -> Landed:
+        into = target.prepare(REVENUE, Shape(ODD), Layout(DAILY.held_in), False)
+        plan: Plan = plan_of(DAY, NEXT)
+        expected = generations(target, plan)
+        staged = target.stage(REVENUE, Rows(ODD, tuple(rows)), plan, attempt, into=into)
+        end = target.commit(staged, expected, Note(attempt, kind, {app: n + 1 for app, n in expected.items()}))
+        assert isinstance(end, Landed)
+        return end
+
+    assert publish("a", "run").changed is None  # nobody asked
+    assert publish("b", "restate").changed == frozenset()
+    house.ask("UPDATE shop.revenue SET body = '{}' WHERE order_date = '2026-06-10' AND code = 'b'")
+    end = publish("c", "restate")
+    assert end.changed == {NEXT.label}
+    note = target.provenance(REVENUE, plan_of(NEXT).app_ids[0], 3)
+    assert note is not None
+    assert note.changed == end.changed
