@@ -14,7 +14,6 @@ import copyreg
 import enum
 import functools
 import hashlib
-import importlib.metadata
 import importlib.util
 import inspect
 import sys
@@ -25,14 +24,13 @@ from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from twice.engine import modules
 from twice.engine.asks import Reached, asked, reached
+from twice.engine.owners import is_of_project, version_of
 from twice.engine.syntax import meaning
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _MOST = 200_000
 """So many values are looked at; beyond that a comparison would cost more than it saves."""
-_STANDARD = frozenset(sys.stdlib_module_names) | {"builtins", "__main__"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class _Hasher:
             self._sequence("method", [value.__self__, value.__func__])
         elif isinstance(value, BuiltinFunctionType):
             owner = value.__self__
-            self._say(f"builtin {value.__qualname__} {_version(value.__module__)}")
+            self._say(f"builtin {value.__qualname__} {version_of(value.__module__)}")
             self.feed(owner.__name__ if isinstance(owner, ModuleType) else owner)
         elif isinstance(value, CodeType):
             self._code(value)
@@ -124,8 +122,8 @@ class _Hasher:
             self.feed(item)
 
     def _module(self, module: ModuleType) -> None:
-        self._say(f"module {module.__name__} {_version(module.__name__)}")
-        if _is_of_project(module.__name__, getattr(module, "__file__", None)):
+        self._say(f"module {module.__name__} {version_of(module.__name__)}")
+        if is_of_project(module.__name__, getattr(module, "__file__", None)):
             for name, value in sorted(vars(module).items()):
                 if not name.startswith("__") and not isinstance(value, ModuleType):
                     self._sequence(name, [value])
@@ -135,8 +133,8 @@ class _Hasher:
         inner = getattr(function, "__wrapped__", None)
         if inner is not None:
             self.feed(inner)
-        if not _is_of_project(function.__module__, function.__code__.co_filename):
-            self._say(f"{function.__module__} {_version(function.__module__)}")
+        if not is_of_project(function.__module__, function.__code__.co_filename):
+            self._say(f"{function.__module__} {version_of(function.__module__)}")
             return
         self._say(_text(function))
         self._sequence("defaults", [function.__defaults__, function.__kwdefaults__])
@@ -167,15 +165,15 @@ class _Hasher:
         except (ImportError, ValueError):
             spec = None
         origin = Path(spec.origin) if spec is not None and spec.origin else None
-        if origin is not None and origin.is_file() and _is_of_project(name, str(origin)):
+        if origin is not None and origin.is_file() and is_of_project(name, str(origin)):
             self._say(hashlib.sha256(origin.read_bytes()).hexdigest())
         else:
-            self._say(f"module {name} {_version(name)}")
+            self._say(f"module {name} {version_of(name)}")
 
     def _class(self, value: type) -> None:
         self._say(f"class {value.__module__}.{value.__qualname__}")
-        if not _is_of_project(value.__module__, getattr(sys.modules.get(value.__module__), "__file__", None)):
-            self._say(_version(value.__module__))
+        if not is_of_project(value.__module__, getattr(sys.modules.get(value.__module__), "__file__", None)):
+            self._say(version_of(value.__module__))
             return
         self._sequence("bases", value.__bases__)
         for name, part in _attributes(value):
@@ -184,7 +182,7 @@ class _Hasher:
 
     def _object(self, value: Any) -> None:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        self._say(f"{kind} {_version(type(value).__module__)}")
+        self._say(f"{kind} {version_of(type(value).__module__)}")
         if kind == "pyspark.core.broadcast.Broadcast":
             self.feed(value.value)
             return
@@ -257,35 +255,3 @@ def _written(code: CodeType) -> str:
 
 def _constant(value: Any) -> str:
     return str(sorted(map(ascii, value))) if isinstance(value, frozenset) else ascii(value)
-
-
-def _is_of_project(module: str | None, file: str | None) -> bool:
-    """As in modules.py; a function without a file is one of a notebook or a prompt."""
-    if (module or "").partition(".")[0] in modules.ENGINES:
-        return False
-    if file is None:
-        return (module or "").partition(".")[0] not in _STANDARD or module == "__main__"
-    path = Path(file)
-    return not path.is_file() or modules.is_project(path.resolve())
-
-
-@functools.lru_cache(maxsize=1000)
-def _version(module: str | None) -> str:
-    """Of the installed package that a module belongs to. Python's own go with Python."""
-    top = (module or "builtins").partition(".")[0]
-    if top in _STANDARD:
-        return ""
-    loaded = getattr(sys.modules.get(top), "__version__", None)
-    if isinstance(loaded, str):
-        return loaded
-    for distribution in (top, *_distributions().get(top, ())):
-        try:
-            return importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return ""
-
-
-@functools.lru_cache(maxsize=1)
-def _distributions() -> dict[str, list[str]]:
-    return dict(importlib.metadata.packages_distributions())

@@ -172,15 +172,15 @@ def test_values_closed_over_count_and_a_lock_among_them_is_never_the_same() -> N
 def test_another_version_of_a_package_that_it_calls_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     import sqlglot
 
-    from twice.engine import values
+    from twice.engine import owners
 
     def now(version: str) -> str | None:
-        values._version.cache_clear()
+        owners.version_of.cache_clear()
         monkeypatch.setattr(sqlglot, "__version__", version)
         return told("import sqlglot\ndef f(x): return sqlglot.parse_one(x).sql()").identity
 
     found = [now("1.0"), now("1.0"), now("1.1")]
-    values._version.cache_clear()
+    owners.version_of.cache_clear()
     assert found[0] == found[1] != found[2]
 
 
