@@ -12,14 +12,14 @@ from twice.engine import modules
 STANDARD = frozenset(sys.stdlib_module_names) | {"builtins", "__main__"}
 
 
-def is_of_project(module: str | None, file: str | None) -> bool:
+def is_of_project(module: str | None, file: str | None, home: Path | None = None) -> bool:
     """As in modules.py; a function without a file is one of a notebook or a prompt."""
     if (module or "").partition(".")[0] in modules.ENGINES:
         return False
     if file is None:
         return (module or "").partition(".")[0] not in STANDARD or module == "__main__"
     path = Path(file)
-    return not path.is_file() or modules.is_project(path.resolve())
+    return not path.is_file() or modules.is_project(path.resolve(), home)
 
 
 @functools.lru_cache(maxsize=1000)

@@ -46,9 +46,9 @@ class _Opaque(Exception):
     """Something that nobody can compare, in words."""
 
 
-def worked_out(name: str, function: Any) -> Worked:
-    """Runs nothing of the function."""
-    hasher = _Hasher()
+def worked_out(name: str, function: Any, home: Path | None = None) -> Worked:
+    """Runs nothing of the function. `home`: the task's own package, which counts like a project though installed."""
+    hasher = _Hasher(home)
     try:
         hasher.feed(function)
     except _Opaque as opaque:
@@ -61,7 +61,8 @@ def worked_out(name: str, function: Any) -> Worked:
 class _Hasher:
     """Feeds a value's content to a hash: never an address, never the order of a set."""
 
-    def __init__(self, budget: list[int] | None = None) -> None:
+    def __init__(self, home: Path | None, budget: list[int] | None = None) -> None:
+        self._home = home
         self._hash = hashlib.sha256()
         self._known: dict[int, int] = {}
         self._kept: list[Any] = []  # an id is only good while its object lives
@@ -112,7 +113,7 @@ class _Hasher:
 
     def _apart(self, value: Any) -> str:
         """An element of a set: its place among the others says nothing."""
-        inner = _Hasher(self._budget)
+        inner = _Hasher(self._home, self._budget)
         inner.feed(value)
         return inner.digest()
 
@@ -123,21 +124,26 @@ class _Hasher:
 
     def _module(self, module: ModuleType) -> None:
         self._say(f"module {module.__name__} {version_of(module.__name__)}")
-        if is_of_project(module.__name__, getattr(module, "__file__", None)):
+        if is_of_project(module.__name__, getattr(module, "__file__", None), self._home):
             for name, value in sorted(vars(module).items()):
                 if not name.startswith("__") and not isinstance(value, ModuleType):
                     self._sequence(name, [value])
 
     def _function(self, function: FunctionType) -> None:
+        """What it holds counts whoever owns it: a package's factory takes it from the project."""
         self._say(f"function {function.__qualname__}")
-        inner = getattr(function, "__wrapped__", None)
-        if inner is not None:
-            self.feed(inner)
-        if not is_of_project(function.__module__, function.__code__.co_filename):
-            self._say(f"{function.__module__} {version_of(function.__module__)}")
-            return
-        self._say(_text(function))
+        ours = is_of_project(function.__module__, function.__code__.co_filename, self._home)
+        self._say(_text(function) if ours else f"{function.__module__} {version_of(function.__module__)}")
+        self._held(function)
+        if ours:
+            for each in reached(function):
+                self._reached(each)
+
+    def _held(self, function: FunctionType) -> None:
         self._sequence("defaults", [function.__defaults__, function.__kwdefaults__])
+        for name, value in sorted(vars(function).items()):
+            self._say(f"keeps {name}")
+            self.feed(value)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self._say(f"closes over {name}")
             try:
@@ -145,8 +151,6 @@ class _Hasher:
             except ValueError:
                 continue  # not yet bound: the function is being defined
             self.feed(held)
-        for each in reached(function):
-            self._reached(each)
 
     def _reached(self, each: Reached) -> None:
         asks = asked(each)
@@ -165,14 +169,15 @@ class _Hasher:
         except (ImportError, ValueError):
             spec = None
         origin = Path(spec.origin) if spec is not None and spec.origin else None
-        if origin is not None and origin.is_file() and is_of_project(name, str(origin)):
+        if origin is not None and origin.is_file() and is_of_project(name, str(origin), self._home):
             self._say(hashlib.sha256(origin.read_bytes()).hexdigest())
         else:
             self._say(f"module {name} {version_of(name)}")
 
     def _class(self, value: type) -> None:
         self._say(f"class {value.__module__}.{value.__qualname__}")
-        if not is_of_project(value.__module__, getattr(sys.modules.get(value.__module__), "__file__", None)):
+        file = getattr(sys.modules.get(value.__module__), "__file__", None)
+        if not is_of_project(value.__module__, file, self._home):
             self._say(version_of(value.__module__))
             return
         self._sequence("bases", value.__bases__)

@@ -38,7 +38,7 @@ def told(session: Any, table: str, job: Job, first: str = "2026-02-26", last: st
     slices = list(SCOPE.through(SCOPE.slice_of(first), SCOPE.slice_of(last)))
     orders = session.read.format("delta").load(table)
     cut = frames.cut(orders, "order_date", SCOPE.widened(slices[0], days(2)), slices[-1].end, None)
-    return outside(job(cut, session), [cut])
+    return outside(job(cut, session), [cut], job)
 
 
 def plain(orders: Any, session: Any) -> Any:
