@@ -89,3 +89,70 @@ def test_a_function_that_calls_what_lies_beneath_another_udf_counts_that_one_by_
     first, again, changed = (worked_out("f", calling(factor)) for factor in (1, 1, 2))
     assert first.identity == again.identity != changed.identity
     assert first.identity is not None, first.why
+
+
+def installed(folder: Path, name: str, text: str) -> None:
+    path = folder / "site-packages" / name
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "__init__.py").write_text(text)
+
+
+ASKING = {
+    "from pandas_like import read_csv\ndef f(x): return read_csv(x)": "reads what is outside while it runs",
+    "def f(x):\n    import pandas_like as pd\n    return pd.read_csv(x)": "reads what is outside while it runs",
+    "import pandas_like as pd\ndef f(x): return pd.Stamp.now()": "asks the clock",
+    "import pandas_like as pd\ndef f(x):\n    stamp = pd.Stamp\n    return stamp.now()": "asks the clock",
+    "from requests import Session\nSESSION = Session()\ndef f(x): return SESSION.get(x)": "reads what is outside",
+    """from requests import Session
+SESSION = Session()
+def g(session, x): return session.get(x)
+def f(x): return g(SESSION, x)""": "reads what is outside",
+    "def f(x):\n    import requests\n    return requests.get(x)": "reads what is outside",
+    "import numpy\ndef f(x): return numpy.random.default_rng().normal()": "draws at random",
+    "import numpy\ndef f(x): return numpy.datetime64('now')": "asks the clock",
+    "import numpy\nfrom numpy.random import default_rng\ndef f(x): return default_rng()": "draws at random",
+}
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Stand-ins for what a project may have installed."""
+    installed(tmp_path, "pandas_like", "def read_csv(x): ...\nclass Stamp:\n    @classmethod\n    def now(cls): ...\n")
+    installed(tmp_path, "requests", "def get(x): ...\nclass Session:\n    def get(self, x): ...\n")
+    installed(tmp_path, "numpy", "from . import random\nclass datetime64: ...\ndef array(x): ...\n")
+    installed(tmp_path, "numpy/random", "from ._generator import default_rng\n")
+    (tmp_path / "site-packages" / "numpy" / "random" / "_generator.py").write_text("def default_rng(seed=None): ...\n")
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    yield
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def made(text: str) -> Callable[..., object]:
+    module = ModuleType("from_a_test")
+    exec(compile(text, "<test>", "exec", dont_inherit=True), module.__dict__)
+    found: Callable[..., object] = module.__dict__["f"]
+    return found
+
+
+@pytest.mark.usefixtures("packages")
+@pytest.mark.parametrize(("text", "why"), ASKING.items())
+def test_what_is_known_to_ask_in_an_installed_package_is_never_the_same(text: str, why: str) -> None:
+    found = worked_out("f", made(text))
+    assert found.identity is None
+    assert found.why.startswith(why)
+
+
+@pytest.mark.usefixtures("packages")
+def test_an_installed_package_counts_by_its_version_and_one_that_is_not_there_is_never_the_same() -> None:
+    sure = "import numpy\ndef f(x): return numpy.array(x), numpy.random.default_rng(7), x.open, x['now_at']"
+    assert worked_out("f", made(sure)).identity is not None
+    assert worked_out("f", made("from numpy.random import default_rng\ndef f(x): return default_rng(x)")).identity
+    missing = worked_out("f", made("def f(x):\n    import nowhere_to_be_found\n    return nowhere_to_be_found.of(x)"))
+    assert (missing.identity, missing.why) == (None, "imports nowhere_to_be_found, which is not found here")
+
+
+def test_a_function_of_the_project_may_be_called_read_or_now() -> None:
+    text = "def read_rates(x): return x\ndef now(x): return x\ndef f(x): return read_rates(now(x))"
+    assert worked_out("f", made(text)).identity is not None
