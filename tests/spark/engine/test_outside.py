@@ -15,7 +15,9 @@ from twice.core.lineage import inputs_hash
 from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.core.scope import Daily, days
 from twice.engine import frames
+from twice.engine.lineage import leaves
 from twice.engine.outside import outside
+from twice.engine.scans import FILES
 
 pytestmark = pytest.mark.timeout(180)
 SCOPE = Daily("order_date", start="2026-01-01")
@@ -146,6 +148,67 @@ def test_which_of_two_tables_stands_where_counts(session: Any, table: str, tmp_p
         return lambda _, __: load(one).select("id").exceptAll(load(two).select("id"))
 
     assert told(session, table, less(table, other)) != told(session, table, less(other, table))
+
+
+READERS: dict[str, tuple[Callable[[Any, str], Any], Callable[[Any, str], Any]]] = {
+    "the separator": (
+        lambda read, path: read.schema("a string, b string").csv(path),
+        lambda read, path: read.schema("a string, b string").option("sep", ";").csv(path),
+    ),
+    "what counts as null": (
+        lambda read, path: read.schema("a string, b string").csv(path),
+        lambda read, path: read.schema("a string, b string").option("nullValue", "x").csv(path),
+    ),
+    "the schema": (
+        lambda read, path: read.schema("a string, b string").csv(path),
+        lambda read, path: read.schema("b string, a string").csv(path),
+    ),
+    "the format": (
+        lambda read, path: read.schema("a string, b string").csv(path),
+        lambda read, path: read.schema("a string, b string").json(path),
+    ),
+    "one file, one row": (
+        lambda read, path: read.text(path),
+        lambda read, path: read.text(path, wholetext=True),
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), READERS.values(), ids=READERS.keys())
+def test_how_files_are_read_counts_in_the_plan_and_in_what_the_frame_reads(
+    session: Any, table: str, tmp_path: Path, one: Any, other: Any
+) -> None:
+    (tmp_path / "rates.csv").write_text("x;y,z\n")
+
+    def job(reads: Any) -> Job:
+        return lambda orders, _: orders.crossJoin(reads(session.read, str(tmp_path)))
+
+    def files(reads: Any) -> list[Leaf]:
+        return [leaf for leaf in leaves(reads(session.read, str(tmp_path))) if leaf.kind == FILES]
+
+    found = told(session, table, job(one))
+    assert told(session, table, job(one)) == found != told(session, table, job(other))
+    assert files(one) == files(one) != files(other)
+    assert files(one)[0].identity is not None
+
+
+def test_a_secret_in_the_options_of_a_reader_is_nowhere_to_be_read_and_a_new_one_reads_the_same_files(
+    session: Any, table: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rates.csv").write_text("x;y,z\n")
+
+    def job(secret: str) -> Job:
+        read = session.read.schema("a string").option("fs.s3a.secret.key", secret).option("password", "hunter2")
+        return lambda orders, _: orders.crossJoin(read.csv(str(tmp_path)))
+
+    def everything(secret: str) -> tuple[Leaf, ...]:
+        frame = job(secret)(session.read.format("delta").load(table), session)
+        return (*told(session, table, job(secret)), *leaves(frame))
+
+    found = everything("opensesame")
+    assert "opensesame" not in str(found)
+    assert "hunter2" not in str(found)
+    assert everything("another") == found
 
 
 def test_two_functions_of_one_name_that_change_places_count(session: Any, table: str) -> None:
