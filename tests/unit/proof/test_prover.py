@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -20,8 +22,11 @@ from twice.wiring.prover import Prover, ProveTask, RemoteError, pickled_job
 pytestmark = pytest.mark.timeout(300)
 
 SLEEPING = """
-import os, pathlib, tempfile, time
-pathlib.Path(tempfile.gettempdir(), "begun").write_text(str(os.getpid()))
+import fcntl, pathlib, tempfile, time
+begun = open(pathlib.Path(tempfile.gettempdir(), "begun"), "w")
+fcntl.flock(begun, fcntl.LOCK_EX)  # for as long as it lives: its number is another one in there
+begun.write("yes")
+begun.flush()
 time.sleep(600)
 """
 
@@ -80,19 +85,21 @@ def test_a_proof_whose_asker_was_killed_ends_and_leaves_an_empty_folder(tmp_path
         scratch = Path(asking.stdout.readline().strip())
         begun = scratch / "tmp" / "begun"
         until(lambda: begun.exists() and begun.read_text() != "")
-        proving = int(begun.read_text())
+        held = begun.open()
+        assert not locks(held)
         asking.kill()
-    until(lambda: not alive(proving))
-    assert not scratch.exists() or not any(scratch.iterdir())
+    with held:
+        until(lambda: locks(held))
+    until(lambda: not scratch.exists() or not any(scratch.iterdir()))
 
 
-def alive(process: int) -> bool:
+def locks(file: IO[str]) -> bool:
+    """Whether nobody holds it any more."""
     try:
-        state = Path(f"/proc/{process}/stat").read_text() if sys.platform == "linux" else ""
-        os.kill(process, 0)
-    except (ProcessLookupError, FileNotFoundError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
-    return ") Z " not in state  # nobody may be there to bury it
+    return True
 
 
 def until(happened: Callable[[], bool]) -> None:
