@@ -55,14 +55,18 @@ def version_of(module: str | None) -> str:
     loaded = getattr(sys.modules.get(top), "__version__", None)
     if isinstance(loaded, str):
         return loaded
-    for distribution in (top, *_distributions().get(top, ())):
-        try:
-            return importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return ""
+    # A folder that several distributions fill (google, azure): which of them the module is of is not known.
+    return " ".join(f"{name} {version}" for name in _distributions().get(top, (top,)) if (version := _version(name)))
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 @functools.lru_cache(maxsize=1)
 def _distributions() -> dict[str, list[str]]:
-    return dict(importlib.metadata.packages_distributions())
+    found = importlib.metadata.packages_distributions()
+    return {top: sorted(set(names)) for top, names in found.items()}

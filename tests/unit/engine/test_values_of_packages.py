@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from twice.engine import owners
 from twice.engine.modules import home_of
 from twice.engine.values import worked_out
 
@@ -156,3 +157,31 @@ def test_an_installed_package_counts_by_its_version_and_one_that_is_not_there_is
 def test_a_function_of_the_project_may_be_called_read_or_now() -> None:
     text = "def read_rates(x): return x\ndef now(x): return x\ndef f(x): return read_rates(now(x))"
     assert worked_out("f", made(text)).identity is not None
+
+
+def test_of_a_folder_that_several_distributions_fill_the_versions_of_all_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(storage: str) -> str:
+        for name, number in (("filled-core", "1.0"), ("filled-storage", storage)):
+            part = name.partition("-")[2]
+            (tmp_path / "filled" / part).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "filled" / part / "__init__.py").touch()
+            about = tmp_path / f"{name.replace('-', '_')}-0.dist-info"
+            about.mkdir(exist_ok=True)
+            (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
+            (about / "RECORD").write_text(f"filled/{part}/__init__.py,,\n")
+        forget()
+        return owners.version_of("filled.storage")
+
+    def forget() -> None:
+        owners.version_of.cache_clear()
+        owners._distributions.cache_clear()
+        importlib.invalidate_caches()
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert (version("1.0"), version("1.1")) == (
+        "filled-core 1.0 filled-storage 1.0",
+        "filled-core 1.0 filled-storage 1.1",
+    )
+    forget()
