@@ -57,6 +57,8 @@ def main(scratch: str, root: str, asker: str, command: list[str]) -> None:
     scratch = os.path.realpath(scratch)
     blocked = close_in(scratch, os.environ.get("TWICE_PROOF_WITHOUT", "").split(","))
     os.environ["TWICE_PROOF"] = json.dumps({"scratch": scratch, "root": root, **blocked})
+    with open(os.path.join(scratch, "enclosure.json"), "w", encoding="utf-8") as file:  # for ASKER, if COMMAND dies
+        file.write(os.environ["TWICE_PROOF"])
     if blocked["processes"]:
         _step_inside(scratch, int(asker))
     os.execv(command[0], command)

@@ -76,13 +76,25 @@ def unblocked(guard: hook.Guard) -> tuple[str, ...]:
             "this system gives no mount namespace; Python's own writes and Spark's writers were refused"
         )
     if not guard.sockets:
-        told.append("unix-domain sockets of the JVM and of libraries in C; those of Python code were refused")
+        told.append("unix-domain sockets of the JVM and of libraries in C: those of Python code were refused")
     if not guard.processes:
         told.append(
             "signals to your processes from the JVM, from libraries in C and from programs that the code starts: this "
             "system gives no process namespace; those of Python code (os.kill) were refused"
         )
     return tuple(told)
+
+
+def untouched(scratch: Path) -> str:
+    """What an error of the process that ran in this scratch folder can say of the user's tables, files and services."""
+    try:
+        guard = hook.Guard(**json.loads((scratch / hook.ENCLOSURE).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return "Nothing was run."  # it is written before the first line of anybody's code
+    left = [line.partition(":")[0] for line in unblocked(guard)]
+    if not left:
+        return "Nothing of yours was written."
+    return f"What this system could not block may have been done: {'; '.join(left)}."
 
 
 def here() -> Enclosure:

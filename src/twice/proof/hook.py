@@ -23,6 +23,8 @@ from typing import Any, Literal
 VARIABLE = "TWICE_PROOF"
 """The environment tells every process of a proof where it is: `Guard` as JSON."""
 JOURNAL = "refused.jsonl"
+ENCLOSURE = "enclosure.json"
+"""The same in a file of the scratch folder, for the process outside."""
 
 Whose = Literal["user", "library", "spark", "twice", "python", "nobody"]
 

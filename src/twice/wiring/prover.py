@@ -89,11 +89,13 @@ class Prover:
             process.stdin.flush()
             answer = pickle.load(answers)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
-            code = process.wait()
+            from twice.proof.enclosure import untouched
+
+            code, now = process.wait(), untouched(self.scratch)
             self.close()
             raise EnvironmentProblem(
                 f"the process of the proof ended with code {code}",
-                now="Nothing of yours was written.",
+                now=now,
                 fix="What it said stands above. A lack of memory is the usual reason: [spark] memory in twice.toml.",
             ) from error
         except BaseException:

@@ -20,7 +20,7 @@ import pytest
 from twice.core.proof import Beside, Trial, Verdict
 from twice.errors import UserCodeError
 from twice.proof import hook
-from twice.proof.enclosure import Enclosure, command, environment, only_findings, unblocked, with_findings
+from twice.proof.enclosure import Enclosure, command, environment, only_findings, unblocked, untouched, with_findings
 
 OPEN = {"network": False, "files": False, "sockets": False, "processes": False}
 SHUT = dict.fromkeys(OPEN, True)
@@ -375,6 +375,19 @@ def test_what_could_not_be_blocked_is_said_each_in_a_line() -> None:
     told = unblocked(hook.Guard("/x", "/y", **OPEN))
     assert [line.split()[0] for line in told] == ["connections", "files", "unix-domain", "signals"]
     assert unblocked(hook.Guard("/x", "/y", **{**SHUT, "network": False}))[0].startswith("connections of the JVM")
+
+
+def test_an_error_says_that_nothing_was_written_only_where_all_was_blocked(tmp_path: Path) -> None:
+    def said(blocked: dict[str, bool]) -> str:
+        (tmp_path / hook.ENCLOSURE).write_text(json.dumps({"scratch": str(tmp_path), "root": "/", **blocked}))
+        return untouched(tmp_path)
+
+    assert untouched(tmp_path) == "Nothing was run."
+    assert said(SHUT) == "Nothing of yours was written."
+    assert said({**SHUT, "sockets": False, "processes": False}) == (
+        "What this system could not block may have been done: unix-domain sockets of the JVM and of libraries in C; "
+        "signals to your processes from the JVM, from libraries in C and from programs that the code starts."
+    )
 
 
 CALL = Beside("call", "127.0.0.1:9", "a.py:3")

@@ -57,6 +57,18 @@ def test_errors_over_there_are_raised_here_as_themselves_and_a_dead_process_is_t
         assert not scratch.exists()
 
 
+def test_a_process_that_died_where_something_could_not_be_blocked_does_not_say_that_nothing_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWICE_PROOF_WITHOUT", "files,sockets")
+    asked = project(tmp_path, "import os\nos._exit(7)\n")
+    with closing(Prover(tmp_path)) as prover, pytest.raises(EnvironmentProblem) as met:
+        prover.ask(asked)
+    assert "Nothing of yours was written" not in met.value.now
+    assert met.value.now.startswith("What this system could not block may have been done: ")
+    assert "files written by libraries in C" in met.value.now
+
+
 def test_ctrl_c_ends_the_process_and_removes_its_scratch_folder(tmp_path: Path) -> None:
     asked = project(tmp_path, SLEEPING)
     with closing(Prover(tmp_path)) as prover:
