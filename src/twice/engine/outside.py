@@ -34,6 +34,7 @@ _OTHER_IDS = re.compile(r"(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+|(?<=Un
 _ADDRESS = re.compile(r"@[0-9a-f]{4,}\b|\$\$Lambda\S*")
 _LITERALS = ("LocalRelation", "Range", "OneRowRelation")
 _CUT_OFF = "more fields"
+_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,12 @@ def _called(root: JavaObject, pattern: JavaObject, home: Path | None) -> Iterato
 def _python(name: str, function: JavaObject, home: Path | None) -> Leaf:
     try:
         command = cloudpickle.loads(bytes(function.command().unsafeArray()))
-    except Exception:  # noqa: BLE001 - the user's own objects, on their way to a worker; a broadcast if they are large
-        return unversioned(
-            FUNCTION, f"{name} holds a broadcast, or more than is sent along with it, which cannot be compared"
-        )
+    except Exception as error:  # noqa: BLE001 - the user's own objects, on their way to a worker
+        if function.broadcastVars().size() > 0:  # more than 1 MB goes as one, too
+            why = "holds a broadcast, or more than is sent along with it, which cannot be compared"
+        else:
+            first = (str(error).splitlines() or [""])[0][:_LONGEST]
+            why = f"cannot be made again here ({type(error).__name__}: {first}), so nobody can compare it"
+        return unversioned(FUNCTION, f"{name} {why}")
     found = worked_out(name, command[0] if isinstance(command, tuple) else command, home)
     return Leaf(FUNCTION, f"{name} {found.why}".strip(), found.identity)

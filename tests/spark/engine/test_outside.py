@@ -241,6 +241,24 @@ def test_a_function_with_more_than_is_sent_along_is_named_and_never_the_same(ses
     assert inputs_hash(found) is None
 
 
+def fails_here() -> None:
+    raise ValueError("only a worker has it")
+
+
+class OnlyThere:
+    def __reduce__(self) -> Any:
+        return fails_here, ()
+
+
+def test_a_function_that_cannot_be_made_again_here_says_why_and_blames_no_broadcast(session: Any, table: str) -> None:
+    held = OnlyThere()
+    found = told(session, table, lambda orders, _: orders.select(sf.udf(lambda x: (held, x)[1], "long")("id")))
+    (unsure,) = [leaf for leaf in found if leaf.identity is None]
+    assert (
+        unsure.name == "<lambda> cannot be made again here (ValueError: only a worker has it), so nobody can compare it"
+    )
+
+
 def test_a_function_of_the_jvm_is_never_the_same(session: Any, table: str) -> None:
     def job(orders: Any, _: Any) -> Any:
         made = session._jvm.org.apache.spark.ml.functions.array_to_vector(sf.array(sf.lit(1.0))._jc)
