@@ -367,12 +367,12 @@ def test_a_job_posts_to_a_stand_in_and_what_it_writes_outside_of_its_copy_is_nam
 def test_without_namespaces_python_is_refused_all_the_same_and_the_proof_says_what_was_not_blocked(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TWICE_PROOF_WITHOUT", "network,files,sockets")
+    monkeypatch.setenv("TWICE_PROOF_WITHOUT", "network,files,sockets,processes")
     with open_project(home.opened.settings.root) as opened:
         loose = Home(opened, home.receiver)
         proof = loose.prove("sound")
         assert proof.holds, proof
-        assert [line.split()[0] for line in proof.not_blocked] == ["connections", "files", "unix-domain"]
+        assert [line.split()[0] for line in proof.not_blocked] == ["connections", "files", "unix-domain", "signals"]
         for task in CALLS:
             assert named(loose, task)[0] == "call"
         for task in ("writes_a_folder", "inserts", "saves_lines"):

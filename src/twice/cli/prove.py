@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from twice.core.proof import Proof, document
 from twice.errors import TwiceError, UsageError
 
 if TYPE_CHECKING:
-    from twice.wiring import OpenProject
+    from twice.core.project import Project
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="[TASK]", help="A task's name; with --script, its arguments after --.")
@@ -56,14 +57,14 @@ def prove(
     if script is not None:
         from twice.wiring.jobs import prove_file
 
-        proofs = [prove_file(script, words or (), table or (), warehouse)]
+        proof = prove_file(script, words or (), table or (), warehouse)
         if output is Format.text:
-            print_proof(proofs[0])
-        return _ended(proofs, (), report, output)
+            print_proof(proof)
+        return tell_ends(Ends((proof,)), report, output)
     if len(words or ()) != (0 if everything else 1):
         raise UsageError("prove takes a task, or --all", fix="twice prove revenue_daily --date 2026-06-09")
-    proofs, errors = _tasks(words or [], date, _asked(scenario, kill), output, (project, profile))
-    return _ended(proofs, errors, report, output)
+    ends = _tasks(words or [], date, _asked(scenario, kill), output, (project, profile))
+    return tell_ends(ends, report, output)
 
 
 def _asked(scenarios: list[str] | None, kill: bool) -> Sequence[str]:
@@ -75,9 +76,18 @@ def _asked(scenarios: list[str] | None, kill: bool) -> Sequence[str]:
     return [*(scenarios or (each.name for each in SCENARIOS if each.default)), "kill"]
 
 
+@dataclass(frozen=True)
+class Ends:
+    """How the command went: the proofs, what failed, and the tasks that have nothing to do with its date, with why."""
+
+    proofs: Sequence[Proof]
+    errors: Sequence[TwiceError] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
 def _tasks(
     names: list[str], date: str | None, scenarios: Sequence[str], output: Format, place: tuple[Path, str | None]
-) -> tuple[list[Proof], list[TwiceError]]:
+) -> Ends:
     """The one task, or all of them; each is told as soon as it is proved. Of all, one that fails does not stop the
     others."""
     from twice.wiring import open_project
@@ -85,9 +95,10 @@ def _tasks(
     proofs: list[Proof] = []
     errors: list[TwiceError] = []
     with open_project(*place) as opened:
-        for name in names or [each.name for each in opened.project.in_order()]:
+        dates, left_out = (dict.fromkeys(names, date), {}) if names else dates_of_all(opened.project, date)
+        for name in names or [each.name for each in opened.project.in_order() if each.name in dates]:
             try:
-                proofs.append(opened.prove(name, date if names else _date_of(opened, name, date), scenarios))
+                proofs.append(opened.prove(name, dates[name], scenarios))
             except TwiceError as error:
                 if names:
                     raise
@@ -97,24 +108,40 @@ def _tasks(
                 continue
             if output is Format.text:
                 print_proof(proofs[-1])
-    return proofs, errors
+    return Ends(proofs, errors, left_out)
 
 
-def _ended(proofs: Sequence[Proof], errors: Sequence[TwiceError], report: Path | None, output: Format) -> int:
+def dates_of_all(project: Project, date: str | None) -> tuple[Mapping[str, str | None], Mapping[str, str]]:
+    """With --all one date serves every scope, as for `run --all`: of the hours of a day, the first. A task that begins
+    later is left out, with the reason."""
+    from twice.core.time_scope import TimeScope
+    from twice.runtime.run_many import of_date
+
+    slices, left_out = of_date(project, date)
+    timed = {name for name in slices if isinstance(project.task(name).scope, TimeScope)}
+    return {name: each[0].label if name in timed else None for name, each in slices.items()}, left_out
+
+
+def tell_ends(ends: Ends, report: Path | None, output: Format) -> int:
     """Write the report, tell the end, give the exit code: 1 if something differs or failed, or nothing was shown."""
     if report is not None:
         from twice.proof.report import write_report
 
-        write_report(proofs, report)
-    holding = sum(proof.holds for proof in proofs)
-    changed = [proof for proof in proofs if proof.changed]
+        write_report(ends.proofs, report)
+    holding = sum(proof.holds for proof in ends.proofs)
+    changed = [proof for proof in ends.proofs if proof.changed]
     if output is Format.json:
-        print_json({"proofs": document(proofs)["proofs"], "errors": [error.details() for error in errors]})
-    elif changed or errors:
-        print("next: correct what is named above, then prove it again")
+        errors = [error.details() for error in ends.errors]
+        print_json({"proofs": document(ends.proofs)["proofs"], "errors": errors, "left_out": dict(ends.left_out)})
     else:
-        print(f"proved: {holding} of {len(proofs)}; next: twice status")
-    return 1 if changed or errors or not holding else 0
+        for name, why in ends.left_out.items():
+            print(f"{name}: left out, because {why}")
+        left = f", {len(ends.left_out)} left out" if ends.left_out else ""
+        if changed or ends.errors:
+            print("next: correct what is named above, then prove it again")
+        else:
+            print(f"proved: {holding} of {len(ends.proofs)}{left}; next: twice status")
+    return 1 if changed or ends.errors or not holding else 0
 
 
 def print_proof(proof: Proof) -> None:
@@ -129,12 +156,3 @@ def print_proof(proof: Proof) -> None:
         print(f"note: {note}")
     for one in proof.not_blocked:
         print(f"not blocked: {one}")
-
-
-def _date_of(opened: OpenProject, task: str, date: str | None) -> str | None:
-    """With --all one date serves every scope, as for `run --all`: of the hours of a day, the first."""
-    from twice.core.time_scope import TimeScope
-    from twice.runtime.run_many import slices_of_day
-
-    declared = opened.project.task(task)
-    return slices_of_day(declared, date)[0].label if isinstance(declared.scope, TimeScope) else None

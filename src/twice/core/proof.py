@@ -85,8 +85,8 @@ def played(scenario: str, reason: str, difference: Difference | None, seconds: f
 
 @dataclass(frozen=True)
 class Beside:
-    """What the code tried beside its result, and was refused. `kind`: call, file, table or process; `where`: its
-    file and line, if Python was asked."""
+    """What the code tried beside its result, and was refused. `kind`: call, file, table, process or
+    signal; `where`: its file and line, if Python was asked."""
 
     kind: str
     what: str

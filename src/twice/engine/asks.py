@@ -1,189 +1,225 @@
-"""What a Python function names, and whether one of these gives another answer tomorrow. Its code is read, never run."""
+"""Whether something that a function names may give another answer tomorrow: by the clock, by dice, from outside.
+
+Of Python's own library only what is listed as pure passes; all else is taken to ask, known or not. An installed package
+counts by its version, and cannot be listed whole: what is known there to ask is listed, by its package or by the last
+part of its name. The project's own code is not judged by names: it is read.
+"""
 
 from __future__ import annotations
 
-import builtins
-import dis
+import enum
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
+from twice.engine.names import Named, Reached, is_of_object, names_of
+
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(word for line in lines for word in line.split())
+
+
+_STANDARD = frozenset(sys.stdlib_module_names) | {"builtins"}
+_PURE = _words(
+    "abc array ast base64 binascii bisect blake2 builtins bz2 calendar cmath codecs collections collections_abc",
+    "colorsys contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib email encodings enum errno",
+    "fnmatch fractions functools graphlib gzip hashlib heapq hmac html http io ipaddress itertools json keyword",
+    "logging lzma math md5 numbers opcode operator pathlib pickle pprint quopri re reprlib sha1 sha2 sha256 sha3",
+    "sha512 shlex sre stat statistics string stringprep struct textwrap traceback types typing unicodedata urllib",
+    "warnings weakref xml zlib zoneinfo",
+)
+"""Modules of the standard library that compute with what they are given, but for what is named below."""
+_PURE_TOO = frozenset(
+    {f"os.{name}" for name in ("PathLike", "fsdecode", "fsencode", "fspath")}
+    | {f"os.path.{name}" for name in ("basename", "commonpath", "commonprefix", "dirname", "isabs", "join", "normcase")}
+    | {f"os.path.{name}" for name in ("normpath", "split", "splitdrive", "splitext")}
+    | {f"sys.{name}" for name in ("exc_info", "exit", "getsizeof", "intern", "stderr", "stdout")}
+    | {f"time.{name}" for name in ("mktime", "sleep", "strptime", "struct_time")}
+    | {f"uuid.NAMESPACE_{name}" for name in ("DNS", "OID", "URL", "X500")}
+    | {"secrets.compare_digest", "tomllib.loads", "uuid.UUID", "uuid.uuid3", "uuid.uuid5", "uuid.SafeUUID"}
+)
+
+_CLOCK_NAMES = frozenset({"now", "utcnow", "today"})
 _CLOCK = frozenset(
-    {f"time.{name}" for name in ("time", "time_ns", "localtime", "gmtime", "ctime", "asctime", "strftime")}
-    | {f"datetime.datetime.{name}" for name in ("now", "utcnow", "today")}
-    | {"datetime.date.today"}
-    | {f"pandas.Timestamp.{name}" for name in ("now", "utcnow", "today")}
+    {f"datetime.datetime.{name}" for name in _CLOCK_NAMES}
+    | {"datetime.date.today", "email.utils.formatdate", "email.utils.localtime", "gzip.compress"}
 )
-_DICE = frozenset({"uuid.uuid1", "uuid.uuid4", "os.urandom", "random.SystemRandom"})
-_DICE_OF = ("random.", "secrets.", "numpy.random.")
-_SEEDED = frozenset({"random.Random", "numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator"})
+_CLOCK_OF = ("time.", "timeit.", "sched.")
+_DICE = frozenset({"uuid.uuid1", "uuid.uuid4", "os.urandom", "os.getrandom", "builtins.id", "email.utils.make_msgid"})
+_DICE_OF = ("random.", "secrets.", "uuid.", "numpy.random.", "faker.", "ulid.", "shortuuid.", "nanoid.")
+_SEEDED = frozenset(
+    {"random.Random", "numpy.random.Generator", "numpy.random.default_rng", "numpy.random.RandomState"}
+    | {f"numpy.random.{name}" for name in ("MT19937", "PCG64", "Philox", "SFC64", "SeedSequence")}
+)
+"""Each gives the same numbers again if it is made with a seed."""
+_PATHS = _words(
+    "absolute cwd exists expanduser glob group home is_dir is_file iterdir lstat open owner read_bytes read_text",
+    "readlink resolve rglob samefile stat walk",
+)
 _OUTSIDE = frozenset(
-    {"builtins.open", "_io.open", "io.open", "os.environ", "os.environb", "os.getenv", "os.popen", "os.system"}
-    | {"os.listdir", "os.scandir", "os.walk", "os.stat", "builtins.input"}
+    {"builtins.input", "builtins.open", "bz2.BZ2File", "codecs.open", "gzip.GzipFile", "io.FileIO", "lzma.LZMAFile"}
+    | {f"{module}.open" for module in ("bz2", "gzip", "io", "lzma")}
+    | {f"xml.etree.ElementTree.{name}" for name in ("ElementTree", "iterparse", "parse")}
+    | {"xml.dom.minidom.parse", "xml.dom.pulldom.parse", "xml.sax.parse", "io.open_code", "json.tool.main"}
+    | {f"pathlib.Path.{name}" for name in _PATHS}
+    | {f"numpy.{name}" for name in ("fromfile", "genfromtxt", "load", "loadtxt", "memmap")}
+    | {"joblib.load", "torch.load", "datasets.load_dataset"}
 )
-_OUTSIDE_OF = ("urllib.request.", "http.client.", "socket.", "subprocess.", "requests.", "httpx.", "boto3.")
-_READING = frozenset({"read_text", "read_bytes"})
+_CLIENTS = _words(
+    "os glob shutil socket sqlite3 subprocess tempfile urllib.request urllib.robotparser",
+    "http.client http.cookiejar http.server pyspark.core.context pyspark.core.files pyspark.files pyspark.taskcontext",
+    "aiohttp anthropic azure boto3 botocore confluent_kafka decouple dotenv duckdb elasticsearch environs fsspec gcsfs",
+    "google.cloud grpc httpx kafka mlflow mysql openai paramiko psutil psycopg psycopg2 pymongo pymysql pyodbc redis",
+    "requests s3fs smart_open snowflake sqlalchemy urllib3 websocket websockets",
+)
+_OUTSIDE_OF = tuple(f"{name}." for name in sorted(_CLIENTS))
+_OUTSIDE_NAMES = frozenset({"connect", "create_engine", "from_pretrained", "getenv", "open", "urlopen"})
+_OUTSIDE_BEGINS = ("open_", "read_", "scan_")
+_ANYTHING = frozenset(
+    {
+        f"builtins.{name}"
+        for name in ("__import__", "breakpoint", "compile", "eval", "exec", "globals", "locals", "vars")
+    }
+)
+_ANYTHING_OF = ("importlib.", "inspect.", "ctypes.", "runpy.", "pkgutil.", "gc.")
+
+_BY_NAME = frozenset({"builtins.getattr", "operator.attrgetter", "operator.methodcaller"})
+_READING = frozenset({"read_text", "read_bytes", "iterdir", "rglob"})
 """Methods that are called on something the function has made; nobody else has such names."""
-_ANYTHING = frozenset({"builtins.eval", "builtins.exec", "builtins.__import__", "importlib.import_module"})
+_MOMENTS = frozenset({"now", "today"})
+_KNOW_MOMENTS = frozenset({"pandas", "numpy", "dateparser"})
+"""Packages that take the text `now` for the time."""
 
-_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
-_CELLS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
-_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
-_BETWEEN = frozenset({"PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG", "NOP", "RESUME", "COPY_FREE_VARS"})
+_ALIASES = {"posixpath": "os.path", "ntpath": "os.path", "genericpath": "os.path", "posix": "os", "nt": "os"}
 
-
-@dataclass(frozen=True)
-class Reached:
-    """Something a function names: `settings.RATE` as it is written, the value there, and by which names the world
-    knows it. `unloaded`: a module that only the function itself imports. Not `found`: an attribute of an object."""
-
-    dotted: str
-    value: Any = None
-    known_as: tuple[str, ...] = ()
-    unloaded: str | None = None
-    found: bool = True
+IsProject = Callable[[str], bool]
+"""Whether a top-level package or module is the project's own."""
 
 
-def asked(each: Reached) -> str | None:
-    """What it asks that may be answered otherwise next time; None if nothing is known of that kind."""
-    for name in each.known_as:
-        if name in _CLOCK:
-            return f"asks the clock ({name})"
-        if name in _DICE or (name.startswith(_DICE_OF) and name not in _SEEDED):
-            return f"draws at random ({name})"
-        if name in _OUTSIDE or name.startswith(_OUTSIDE_OF):
-            return f"reads what is outside while it runs ({name})"
-        if name in _ANYTHING:
-            return f"runs code that is not written in it ({name})"
-        if name.startswith("."):
-            return f"reads what is outside while it runs ({name})"
-    return None
+def asked(each: Reached, is_project: IsProject) -> str | None:
+    """What it asks that may be answered otherwise next time; None if it is known to ask nothing."""
+    names = tuple(_foreign(each.known_as, is_project))
+    if not names or _is_constant(each.value) or (each.given and not _SEEDED.isdisjoint(names)):
+        return None
+    known = next(filter(None, (_known(name, each.of_object) for name in names)), None)
+    if known is not None or each.of_object:
+        return known
+    if isinstance(each.value, ModuleType) and each.whole:
+        return _handed_on(each.value.__name__)
+    return _unknown(names)
 
 
-def reached(function: FunctionType) -> Iterator[Reached]:
-    """Every global, closed-over name and import of a function, with the attributes it takes of modules and classes, in
-    the order of its code; of the functions inside it too. Locals are not among them."""
-    cells = dict(_cells(function))
-    for code in _codes(function.__code__):
-        scan = _Scan(function.__globals__, cells)
-        yield from scan.all(code)
-
-
-def _cells(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:
-            continue
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _codes(each)
+def asked_as_value(value: Any, is_project: IsProject) -> str | None:
+    """The same for a function or a class that is held, not named: a default, an attribute, an argument of `partial`."""
+    return asked(Reached("", value, names_of(value), of_object=is_of_object(value)), is_project)
 
 
 @dataclass
-class _Scan:
-    """One pass over one code object: chains of names as they are loaded."""
+class Evidence:
+    """What is only seen together: a class that can tell the time, here, and the attribute by which it does, there."""
 
-    names: Mapping[str, Any]
-    cells: Mapping[str, Any]
-    imported: dict[str, str] = field(default_factory=dict)
-    chain: list[str] = field(default_factory=list)
-    base: Any = None
-    module: str | None = None
+    is_project: IsProject
+    attributes: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    owners: dict[str, None] = field(default_factory=dict)
+    packages: set[str] = field(default_factory=set)
+    by_name: bool = False
+    _kinds: set[type] = field(default_factory=set)
 
-    def all(self, code: CodeType) -> Iterator[Reached]:
-        importing: str | None = None
-        for step in dis.get_instructions(code):
-            name = step.opname
-            if name in _BETWEEN:
-                continue
-            if name in _ATTRIBUTES and self.chain:
-                self.chain.append(str(step.argval))
-                continue
-            yield from self._ended()
-            if name in _ATTRIBUTES and step.argval in _READING:
-                yield Reached(f".{step.argval}", None, (f".{step.argval}",), found=False)
-            elif name == "IMPORT_NAME":
-                importing = str(step.argval)
-                yield from self._import(importing)
-            elif name == "IMPORT_FROM" and importing is not None:
-                yield from self._import(importing, str(step.argval))
-            elif name in ("STORE_FAST", "STORE_DEREF", "STORE_NAME") and importing is not None:
-                self.imported[str(step.argval)] = importing
-                importing = None
-            else:
-                self._begin(step)
-        yield from self._ended()
+    def add(self, found: Named) -> None:
+        self.attributes |= found.attributes
+        self.texts |= found.texts
+        for each in found.reached:
+            names = list(_foreign(each.known_as, self.is_project))
+            self.packages.update(name.partition(".")[0] for name in names)
+            self.by_name = self.by_name or not _BY_NAME.isdisjoint(names)
+            if each.unloaded or (each.whole and isinstance(each.value, ModuleType)):
+                self.owners.update(dict.fromkeys(names))
 
-    def _begin(self, step: dis.Instruction) -> None:
-        name = step.argval
-        if step.opname in _GLOBALS:
-            if name in self.names:
-                self.chain, self.base = [name], self.names[name]
-            elif hasattr(builtins, str(name)):
-                self.chain, self.base = [f"builtins.{name}"], getattr(builtins, str(name))
-            else:
-                self.chain, self.base = [], None
-        elif step.opname in _CELLS and name in self.cells:
-            self.chain, self.base = [name], self.cells[name]
-        elif step.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) and name in self.imported:
-            self.chain, self.module = [name], self.imported[name]
+    def add_kind(self, kind: type) -> None:
+        """A class that the function names or holds, or that of a value: its methods may be called."""
+        if kind not in self._kinds and not _is_constant(kind):
+            self._kinds.add(kind)
+            names = (name for each in kind.__mro__ for name in names_of(each))
+            self.owners.update(dict.fromkeys(_foreign(names, self.is_project)))
 
-    def _import(self, module: str, attribute: str | None = None) -> Iterator[Reached]:
-        loaded = sys.modules.get(module)
-        dotted = f"{module}.{attribute}" if attribute else module
-        if loaded is None:
-            yield Reached(dotted, None, (dotted,), unloaded=module)
-        elif attribute is not None:
-            yield _followed(dotted, loaded, [attribute])
-
-    def _ended(self) -> Iterator[Reached]:
-        chain, base, module = self.chain, self.base, self.module
-        self.chain, self.base, self.module = [], None, None
-        if not chain:
-            return
-        dotted = ".".join(chain)
-        if module is not None:  # imported by the function itself
-            base = sys.modules.get(module)
-            if base is None:
-                named = ".".join([module, *chain[1:]])
-                yield Reached(dotted, None, (named,), unloaded=module)
-                return
-        yield _followed(dotted, base, chain[1:])
+    def asked(self) -> str | None:
+        client = next((name for name in self.owners if _is_client(name)), None)
+        if client is not None:
+            return f"reads what is outside while it runs ({client})"
+        used = sorted(self.attributes | (self.texts if self.by_name else set()))
+        for name, attribute in ((name, attribute) for name in self.owners for attribute in used):
+            if f"{name}.{attribute}" in _CLOCK or (attribute in _CLOCK_NAMES and _is_installed(name)):
+                return f"asks the clock ({name}.{attribute})"
+            if f"{name}.{attribute}" in _OUTSIDE:
+                return f"reads what is outside while it runs ({name}.{attribute})"
+        moment = next((text for text in sorted(self.texts) if text.lower() in _MOMENTS), None)
+        if moment is not None and not self.packages.isdisjoint(_KNOW_MOMENTS):
+            return f"asks the clock (the text {moment!r})"
+        if "utcnow" in self.attributes:
+            return "asks the clock (.utcnow)"
+        reading = next(iter(sorted(self.attributes & _READING)), None)
+        return f"reads what is outside while it runs (.{reading})" if reading is not None else None
 
 
-def _followed(dotted: str, base: Any, attributes: list[str]) -> Reached:
-    """Along the attributes of modules and classes to a value; an object is taken whole."""
-    value, left = base, list(attributes)
-    known = [_own_name(value)]
-    while left and isinstance(value, ModuleType):
-        if not hasattr(value, left[0]):
-            break
-        known.append(f"{value.__name__}.{'.'.join(left)}")
-        value = getattr(value, left.pop(0))
-        known.append(_own_name(value))
-    if left and isinstance(value, type):
-        known += [f"{owner.__module__}.{owner.__qualname__}.{left[0]}" for owner in value.__mro__]
-    elif left and _own_name(value):
-        known.append(f"{_own_name(value)}.{left[0]}")
-    names = tuple(dict.fromkeys(name for name in known if name))
-    return Reached(dotted, value, names)
+def _known(name: str, of_object: bool) -> str | None:
+    """`of_object`: a method of a value that counts by its content; a generator of numbers is its seed."""
+    if name in _PURE_TOO:
+        return None
+    last = name.rpartition(".")[2] if _is_installed(name) else ""
+    if name in _CLOCK or name.startswith(_CLOCK_OF) or last in _CLOCK_NAMES:
+        return f"asks the clock ({name})"
+    if (name in _DICE or name.startswith(_DICE_OF)) and not of_object:
+        return f"draws at random ({name})"
+    if name in _ANYTHING or name.startswith(_ANYTHING_OF):
+        return f"runs or reads code that is not written in it ({name})"
+    if name in _OUTSIDE or name.startswith(_OUTSIDE_OF) or last in _OUTSIDE_NAMES or last.startswith(_OUTSIDE_BEGINS):
+        return f"reads what is outside while it runs ({name})"
+    return None
 
 
-def _own_name(value: Any) -> str:
-    """By which name the world knows a function or a class; the methods of `random` belong to a hidden generator."""
-    owner = getattr(value, "__self__", None)
-    if type(owner).__module__ == "random" and not isinstance(owner, type):
-        return f"random.{getattr(value, '__name__', '')}"
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if type(value).__module__ == "os" and type(value).__name__ == "_Environ":
-        return "os.environ"
-    name, module = getattr(value, "__qualname__", None), getattr(value, "__module__", None)
-    return f"{module}.{name}" if isinstance(name, str) and isinstance(module, str) else ""
+def _unknown(names: tuple[str, ...]) -> str | None:
+    """Of Python's own library, what nobody has listed as pure."""
+    standard = [name for name in names if not _is_installed(name)]
+    if not standard or any(name in _PURE_TOO or name.partition(".")[0] in _PURE for name in names):
+        return None
+    return f"uses {standard[0]}, of which nothing shows that it gives the same each time"
+
+
+def _handed_on(module: str) -> str | None:
+    """A module that is itself taken as a value: anything of it may be called where nobody sees its name."""
+    name = _usual(module)
+    top = name.partition(".")[0]
+    listed = any(each.startswith(f"{name}.") for each in (*_CLOCK, *_DICE, *_OUTSIDE, *_ANYTHING))
+    if top in _STANDARD and (top not in _PURE or listed):
+        return f"hands on the module {name}, of which nothing shows what is called"
+    return None
+
+
+def _is_constant(value: Any) -> bool:
+    """It counts by its content, or does nothing when it is called: `os.sep`, an exception to be caught."""
+    plain = isinstance(value, str | bytes | int | float | complex | enum.Enum)
+    return plain or (isinstance(value, type) and issubclass(value, BaseException | enum.Enum))
+
+
+def _is_client(name: str) -> bool:
+    return name == "os._Environ" or (_is_installed(name) and name.startswith(_OUTSIDE_OF))
+
+
+def _is_installed(name: str) -> bool:
+    return name.partition(".")[0] not in _STANDARD
+
+
+def _foreign(names: Iterable[str], is_project: IsProject) -> Iterator[str]:
+    return (_usual(name) for name in names if not is_project(name.partition(".")[0]))
+
+
+def _usual(name: str) -> str:
+    """`os.listdir` for posix.listdir, `socket.socket` for _socket.socket, `pathlib.Path` for pathlib._local.Path."""
+    top, *rest = name.split(".")
+    if top in _STANDARD:
+        top = _ALIASES.get(top, top.removeprefix("_"))
+    middle = [part for part in rest[:-1] if not part.startswith("_")]
+    return ".".join([top, *middle, *rest[-1:]])

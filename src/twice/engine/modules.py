@@ -9,15 +9,17 @@ Installed packages do not count: their versions are recorded with the run.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
+import inspect
 import linecache
 import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 from twice.engine.syntax import (
     Import,
@@ -100,6 +102,15 @@ def is_project(path: Path, home: Path | None = None) -> bool:
     return (home is not None and path.is_relative_to(home)) or not (
         "site-packages" in path.parts or any(path.is_relative_to(place) for place in _foreign_places())
     )
+
+
+def home_of(function: Any) -> Path | None:
+    """The package that a task's function is in; None for one of a notebook or a prompt."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    path = Path(code.co_filename) if code is not None else None
+    return _home(path.resolve()) if path is not None and path.is_file() else None
 
 
 def _growing(number: dict[Found, int]) -> Iterator[Found]:
@@ -252,7 +263,7 @@ def _home(path: Path) -> Path:
     return home
 
 
-@lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=1)
 def _foreign_places() -> tuple[Path, ...]:
     kinds = ("stdlib", "platstdlib", "purelib", "platlib")
     places = {Path(sysconfig.get_paths()[kind]).resolve() for kind in kinds}

@@ -13,8 +13,9 @@ batch cuts more of it than a single run. A column that is added to a table count
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -22,6 +23,7 @@ from pyspark import cloudpickle
 
 from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.engine.lineage import literal_of
+from twice.engine.modules import home_of
 from twice.engine.plan import JavaObject, Jvm, class_name, items, parse
 from twice.engine.scans import digest, unversioned, which
 from twice.engine.values import worked_out
@@ -32,6 +34,7 @@ _OTHER_IDS = re.compile(r"(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+|(?<=Un
 _ADDRESS = re.compile(r"@[0-9a-f]{4,}\b|\$\$Lambda\S*")
 _LITERALS = ("LocalRelation", "Range", "OneRowRelation")
 _CUT_OFF = "more fields"
+_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,12 @@ class _Line:
         return _ID.sub("#", self.text), self.sql
 
 
-def outside(frame: Any, cuts: Sequence[Any]) -> tuple[Leaf, ...]:
+def outside(frame: Any, cuts: Sequence[Any], function: Callable[..., Any]) -> tuple[Leaf, ...]:
     """The plan as one leaf, and one for each Python function in it. `cuts`: the inputs as they were cut to the slice.
-    Runs no job; some 1 ms for each node of the plan."""
+    `function`: the task's own. Runs no job; some 1 ms for each node of the plan."""
     plan, jvm = frame._jdf.queryExecution().analyzed(), frame.sparkSession._jvm
     nodes = list(_nodes(plan))
-    functions = tuple(_functions(plan, nodes, jvm))
+    functions = tuple(_functions(plan, nodes, jvm, home_of(function)))
     try:
         lines = [_line(node, jvm) for node in nodes]
         known = [_written(each, jvm) for each in cuts]
@@ -118,7 +121,7 @@ def _is_cut(lines: Sequence[_Line], at: int, cut: Sequence[tuple[str, str]]) -> 
     return lines[at].text.startswith("Filter ") and [line.bare for line in lines[at : at + len(cut)]] == list(cut)
 
 
-def _functions(plan: JavaObject, nodes: Sequence[JavaObject], jvm: Jvm) -> Iterator[Leaf]:
+def _functions(plan: JavaObject, nodes: Sequence[JavaObject], jvm: Jvm, home: Path | None) -> Iterator[Leaf]:
     """One call says that there is none. A function of the JVM cannot be looked into."""
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     python, scala, table = patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.GENERATOR()
@@ -127,10 +130,10 @@ def _functions(plan: JavaObject, nodes: Sequence[JavaObject], jvm: Jvm) -> Itera
             continue
         for node in nodes:
             for expression in items(node.expressions()) if node.containsPattern(pattern) else ():
-                yield from _called(expression, pattern)
+                yield from _called(expression, pattern, home)
 
 
-def _called(root: JavaObject, pattern: JavaObject) -> Iterator[Leaf]:
+def _called(root: JavaObject, pattern: JavaObject, home: Path | None) -> Iterator[Leaf]:
     waiting = [root]
     while waiting:
         expression = waiting.pop()
@@ -138,18 +141,21 @@ def _called(root: JavaObject, pattern: JavaObject) -> Iterator[Leaf]:
             continue
         kind = class_name(expression).rpartition(".")[2]
         if kind in ("PythonUDF", "PythonUDAF", "PythonUDTF"):
-            yield _python(str(expression.name()), expression.func())
+            yield _python(str(expression.name()), expression.func(), home)
         elif kind in ("ScalaUDF", "ScalaUDAF", "ScalaAggregator"):
             yield unversioned(FUNCTION, "of the JVM, which cannot be compared")
         waiting.extend(items(expression.children()))
 
 
-def _python(name: str, function: JavaObject) -> Leaf:
+def _python(name: str, function: JavaObject, home: Path | None) -> Leaf:
     try:
         command = cloudpickle.loads(bytes(function.command().unsafeArray()))
-    except Exception:  # noqa: BLE001 - the user's own objects, on their way to a worker; a broadcast if they are large
-        return unversioned(
-            FUNCTION, f"{name} holds a broadcast, or more than is sent along with it, which cannot be compared"
-        )
-    found = worked_out(name, command[0] if isinstance(command, tuple) else command)
+    except Exception as error:  # noqa: BLE001 - the user's own objects, on their way to a worker
+        if function.broadcastVars().size() > 0:  # more than 1 MB goes as one, too
+            why = "holds a broadcast, or more than is sent along with it, which cannot be compared"
+        else:
+            first = (str(error).splitlines() or [""])[0][:_LONGEST]
+            why = f"cannot be made again here ({type(error).__name__}: {first}), so nobody can compare it"
+        return unversioned(FUNCTION, f"{name} {why}")
+    found = worked_out(name, command[0] if isinstance(command, tuple) else command, home)
     return Leaf(FUNCTION, f"{name} {found.why}".strip(), found.identity)

@@ -77,7 +77,12 @@ class PlainEngine:
     ) -> Mapping[str, tuple[Leaf, ...]]:
         return {slice_.label: self.leaves(_inside(frame, slice_)) for slice_ in slices}
 
-    def outside(self, frame: Frame, cuts: Sequence[Frame]) -> tuple[Leaf, ...]:  # noqa: ARG002 - all is in the rows
+    def outside(
+        self,
+        frame: Frame,  # noqa: ARG002 - all is in the rows
+        cuts: Sequence[Frame],  # noqa: ARG002
+        function: Callable[..., Any],  # noqa: ARG002
+    ) -> tuple[Leaf, ...]:
         return ()
 
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:

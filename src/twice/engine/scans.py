@@ -1,7 +1,8 @@
 """What one scan of files reads, as an identity that changes exactly when its rows may have.
 
 Delta: (path, deletion vector) of each file left after pruning and skipping, with the table's id and the columns
-read. Plain files: path, size and modification time of each file of the relation (partitions are not pruned).
+read. Plain files: path, size and modification time of each file of the relation (partitions are not pruned), and how
+they are read: the format, its options, the schema.
 Nothing here runs a job over data; Delta may run one over its own log to list files.
 """
 
@@ -25,6 +26,10 @@ _MOST_COMMITS = 1000
 """How far back the log is read to see whether files were only rearranged; beyond that, compute again."""
 
 _STATUS = re.compile(r"path=(.*?); isDirectory=\w+; length=(\d+);.*?modification_time=(\d+);")
+
+_BETWEEN = "\x00"
+_WHERE = frozenset({"path", "paths"})
+_ACCESS = "fs."
 
 File = tuple[str, str]
 """Path and deletion vector ("" for none)."""
@@ -67,7 +72,7 @@ def scan_of(relation: JavaObject, columns: Sequence[str], jvm: Jvm) -> DeltaScan
     if index == "CatalogFileIndex":
         location, index = location.filterPartitions(_nothing(jvm)), "InMemoryFileIndex"
     if index == "InMemoryFileIndex":
-        return _plain_files(location)
+        return _plain_files(location, how_read(relation))
     return unversioned(FILES, index)
 
 
@@ -85,13 +90,23 @@ def whole_table(relation: JavaObject) -> Leaf | None:
 
 
 def which(relation: JavaObject) -> str:
-    """Which table or files a relation is of, wherever they lie and whatever they hold now."""
+    """Which table or files a relation is of, wherever they lie and whatever they hold now; and how files are read."""
     if not _is_of_files(relation):
         return class_name(relation)
     location = relation.location()
     if class_name(location).endswith(".TahoeLogFileIndex"):
         return str(location.getSnapshot().metadata().id())
-    return str(location.rootPaths().mkString(", "))
+    return f"{location.rootPaths().mkString(', ')} {how_read(relation)}"
+
+
+def how_read(relation: JavaObject) -> str:
+    """The format, the options and the schema by which a relation's files become rows, as a hash: an option may hold a
+    secret. Left out is what only says where files lie and how to get at them, such as a key that is new every hour."""
+    pairs = str(relation.options().mkString(_BETWEEN)).split(_BETWEEN)
+    options = sorted((name.lower(), value) for name, _, value in (pair.partition(" -> ") for pair in pairs))
+    counting = [(name, value) for name, value in options if name not in _WHERE and not name.startswith(_ACCESS)]
+    schemas = [str(schema.json()) for schema in (relation.dataSchema(), relation.partitionSchema())]
+    return digest("read", class_name(relation.fileFormat()), counting, schemas)
 
 
 def only_rearranged(scan: DeltaScan, before: Leaf, session: JavaObject, jvm: Jvm) -> bool:
@@ -164,13 +179,13 @@ def _file(action: dict[str, Any]) -> File:
     return action["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
 
 
-def _plain_files(location: JavaObject) -> Leaf:
+def _plain_files(location: JavaObject, how: str) -> Leaf:
     files = location.allFiles()
     found = sorted(_STATUS.findall(files.mkString("\n")))
     name = str(location.rootPaths().mkString(", "))
     if len(found) != files.size():
         return unversioned(FILES, name)  # a file system whose status says it in another way
-    return Leaf(FILES, name, digest("files", found))
+    return Leaf(FILES, name, digest("files", found, how))
 
 
 def _nothing(jvm: Jvm) -> JavaObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,8 +54,8 @@ class SparkEngine:
     ) -> Mapping[str, tuple[Leaf, ...]]:
         return portions_.leaves_of_each(frame, slices, portions)
 
-    def outside(self, frame: Frame, cuts: Sequence[Frame]) -> tuple[Leaf, ...]:
-        return outside(frame, cuts)
+    def outside(self, frame: Frame, cuts: Sequence[Frame], function: Callable[..., Any]) -> tuple[Leaf, ...]:
+        return outside(frame, cuts, function)
 
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         return observe(frame, slices, measures)

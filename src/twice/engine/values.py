@@ -14,25 +14,23 @@ import copyreg
 import enum
 import functools
 import hashlib
-import importlib.metadata
-import importlib.util
 import inspect
-import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from twice.engine import modules
-from twice.engine.asks import Reached, asked, reached
+from twice.engine.asks import Evidence, asked, asked_as_value
+from twice.engine.names import Reached, named
+from twice.engine.owners import STANDARD, is_of_project, is_package_of_project, place_of, version_of
 from twice.engine.syntax import meaning
 
+_CALLABLE = (FunctionType, BuiltinFunctionType, MethodType, type)
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _MOST = 200_000
 """So many values are looked at; beyond that a comparison would cost more than it saves."""
-_STANDARD = frozenset(sys.stdlib_module_names) | {"builtins", "__main__"}
 
 
 @dataclass(frozen=True)
@@ -48,33 +46,55 @@ class _Opaque(Exception):
     """Something that nobody can compare, in words."""
 
 
-def worked_out(name: str, function: Any) -> Worked:
-    """Runs nothing of the function."""
-    hasher = _Hasher()
+def worked_out(name: str, function: Any, home: Path | None = None) -> Worked:
+    """Runs nothing of the function. `home`: the task's own package, which counts like a project though installed."""
+    look = _Look(home)
+    hasher = _Hasher(look)
     try:
         hasher.feed(function)
     except _Opaque as opaque:
         return Worked(name, None, str(opaque))
     except RecursionError:
         return Worked(name, None, "holds values that are nested too deep to compare")
-    return Worked(name, hasher.digest())
+    asks = look.evidence.asked()
+    return Worked(name, hasher.digest()) if asks is None else Worked(name, None, asks)
+
+
+class _Look:
+    """One look at one function: how many values are left to look at, and what was met on the way."""
+
+    def __init__(self, home: Path | None) -> None:
+        self.home = home
+        self.left = _MOST
+        self.evidence = Evidence(self.is_project)
+        self._packages: dict[str, bool] = {}
+
+    def is_project(self, top: str) -> bool:
+        if top not in self._packages:
+            self._packages[top] = is_package_of_project(top, self.home)
+        return self._packages[top]
+
+    def refuse(self, asks: str | None) -> None:
+        if asks is not None:
+            raise _Opaque(asks)
 
 
 class _Hasher:
     """Feeds a value's content to a hash: never an address, never the order of a set."""
 
-    def __init__(self, budget: list[int] | None = None) -> None:
+    def __init__(self, look: _Look) -> None:
+        self._look = look
         self._hash = hashlib.sha256()
         self._known: dict[int, int] = {}
         self._kept: list[Any] = []  # an id is only good while its object lives
-        self._budget = budget if budget is not None else [_MOST]
 
     def digest(self) -> str:
         return self._hash.hexdigest()[:32]
 
-    def feed(self, value: Any) -> None:
-        self._budget[0] -= 1
-        if self._budget[0] < 0:
+    def feed(self, value: Any, *, judged: bool = False) -> None:
+        """`judged`: what the function does with it is known to ask nothing."""
+        self._look.left -= 1
+        if self._look.left < 0:
             raise _Opaque(f"holds more than {_MOST:,} values, too many to compare")
         if type(value) in _PLAIN:
             self._say(f"{type(value).__name__} {value!a}")
@@ -83,6 +103,8 @@ class _Hasher:
         else:
             self._known[id(value)] = len(self._known)
             self._kept.append(value)
+            if not judged and isinstance(value, _CALLABLE):
+                self._look.refuse(asked_as_value(value, self._look.is_project))
             self._feed(value)
 
     def _say(self, text: str) -> None:
@@ -102,11 +124,13 @@ class _Hasher:
         elif isinstance(value, type):
             self._class(value)
         elif isinstance(value, MethodType):
-            self._sequence("method", [value.__self__, value.__func__])
+            self._say("method")
+            self.feed(value.__self__, judged=True)
+            self.feed(value.__func__, judged=True)
         elif isinstance(value, BuiltinFunctionType):
             owner = value.__self__
-            self._say(f"builtin {value.__qualname__} {_version(value.__module__)}")
-            self.feed(owner.__name__ if isinstance(owner, ModuleType) else owner)
+            self._say(f"builtin {value.__qualname__} {version_of(value.__module__)}")
+            self.feed(owner.__name__ if isinstance(owner, ModuleType) else owner, judged=True)
         elif isinstance(value, CodeType):
             self._code(value)
         else:
@@ -114,7 +138,7 @@ class _Hasher:
 
     def _apart(self, value: Any) -> str:
         """An element of a set: its place among the others says nothing."""
-        inner = _Hasher(self._budget)
+        inner = _Hasher(self._look)
         inner.feed(value)
         return inner.digest()
 
@@ -124,22 +148,34 @@ class _Hasher:
             self.feed(item)
 
     def _module(self, module: ModuleType) -> None:
-        self._say(f"module {module.__name__} {_version(module.__name__)}")
-        if _is_of_project(module.__name__, getattr(module, "__file__", None)):
+        self._say(f"module {module.__name__} {version_of(module.__name__)}")
+        if is_of_project(
+            module.__name__, place_of(module.__name__) or getattr(module, "__file__", None), self._look.home
+        ):
             for name, value in sorted(vars(module).items()):
                 if not name.startswith("__") and not isinstance(value, ModuleType):
                     self._sequence(name, [value])
 
     def _function(self, function: FunctionType) -> None:
+        """What it holds counts whoever owns it: a package's factory takes it from the project."""
         self._say(f"function {function.__qualname__}")
-        inner = getattr(function, "__wrapped__", None)
-        if inner is not None:
-            self.feed(inner)
-        if not _is_of_project(function.__module__, function.__code__.co_filename):
-            self._say(f"{function.__module__} {_version(function.__module__)}")
-            return
-        self._say(_text(function))
+        ours = is_of_project(function.__module__, function.__code__.co_filename, self._look.home)
+        self._say(_text(function) if ours else f"{function.__module__} {version_of(function.__module__)}")
+        self._held(function)
+        if ours:
+            found = named(function)
+            self._look.evidence.add(found)
+            for each in found.reached:
+                self._reached(each)
+
+    def _held(self, function: FunctionType) -> None:
         self._sequence("defaults", [function.__defaults__, function.__kwdefaults__])
+        if isinstance(vars(function).get("registry"), MappingProxyType):  # functools.singledispatch, less its cache
+            self._sequence("dispatches", [vars(function).get("__wrapped__"), dict(vars(function)["registry"])])
+            return
+        for name, value in sorted(vars(function).items()):
+            self._say(f"keeps {name}")
+            self.feed(value)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self._say(f"closes over {name}")
             try:
@@ -147,35 +183,29 @@ class _Hasher:
             except ValueError:
                 continue  # not yet bound: the function is being defined
             self.feed(held)
-        for each in reached(function):
-            self._reached(each)
 
     def _reached(self, each: Reached) -> None:
-        asks = asked(each)
-        if asks is not None:
-            raise _Opaque(asks)
+        self._look.refuse(asked(each, self._look.is_project))
         self._say(each.dotted)
         if each.unloaded is not None:
             self._unloaded(each.unloaded)
-        elif each.found:
-            self.feed(each.value)
+        else:
+            self.feed(each.value, judged=True)
 
     def _unloaded(self, name: str) -> None:
         """A module that only the function itself imports: it is not loaded here to find out."""
-        try:
-            spec = importlib.util.find_spec(name)
-        except (ImportError, ValueError):
-            spec = None
-        origin = Path(spec.origin) if spec is not None and spec.origin else None
-        if origin is not None and origin.is_file() and _is_of_project(name, str(origin)):
-            self._say(hashlib.sha256(origin.read_bytes()).hexdigest())
-        else:
-            self._say(f"module {name} {_version(name)}")
+        top = name.partition(".")[0]
+        if top not in STANDARD and place_of(top) is None:
+            raise _Opaque(f"imports {name}, which is not found here")
+        if self._look.is_project(top):
+            raise _Opaque(f"imports {name} only while it runs: what that holds then is not known before")
+        self._say(f"module {name} {version_of(name)}")
 
     def _class(self, value: type) -> None:
         self._say(f"class {value.__module__}.{value.__qualname__}")
-        if not _is_of_project(value.__module__, getattr(sys.modules.get(value.__module__), "__file__", None)):
-            self._say(_version(value.__module__))
+        if not is_of_project(value.__module__, place_of(value.__module__), self._look.home):
+            self._look.evidence.add_kind(value)
+            self._say(version_of(value.__module__))
             return
         self._sequence("bases", value.__bases__)
         for name, part in _attributes(value):
@@ -184,7 +214,8 @@ class _Hasher:
 
     def _object(self, value: Any) -> None:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        self._say(f"{kind} {_version(type(value).__module__)}")
+        self._say(f"{kind} {version_of(type(value).__module__)}")
+        self._look.evidence.add_kind(type(value))
         if kind == "pyspark.core.broadcast.Broadcast":
             self.feed(value.value)
             return
@@ -201,7 +232,9 @@ class _Hasher:
             self._say(reduced)
             return
         made, arguments, *rest = reduced
-        self._sequence("made", [made, arguments])
+        self.feed(type(value), judged=True)
+        self.feed(made, judged=True)
+        self.feed(arguments)
         for part in rest[:3]:
             self.feed(list(part) if isinstance(part, Iterator) else part)
 
@@ -257,35 +290,3 @@ def _written(code: CodeType) -> str:
 
 def _constant(value: Any) -> str:
     return str(sorted(map(ascii, value))) if isinstance(value, frozenset) else ascii(value)
-
-
-def _is_of_project(module: str | None, file: str | None) -> bool:
-    """As in modules.py; a function without a file is one of a notebook or a prompt."""
-    if (module or "").partition(".")[0] in modules.ENGINES:
-        return False
-    if file is None:
-        return (module or "").partition(".")[0] not in _STANDARD or module == "__main__"
-    path = Path(file)
-    return not path.is_file() or modules.is_project(path.resolve())
-
-
-@functools.lru_cache(maxsize=1000)
-def _version(module: str | None) -> str:
-    """Of the installed package that a module belongs to. Python's own go with Python."""
-    top = (module or "builtins").partition(".")[0]
-    if top in _STANDARD:
-        return ""
-    loaded = getattr(sys.modules.get(top), "__version__", None)
-    if isinstance(loaded, str):
-        return loaded
-    for distribution in (top, *_distributions().get(top, ())):
-        try:
-            return importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return ""
-
-
-@functools.lru_cache(maxsize=1)
-def _distributions() -> dict[str, list[str]]:
-    return dict(importlib.metadata.packages_distributions())

@@ -1,12 +1,16 @@
 """Close a process in before it does anything, then become the command that is given.
 
-    python -S enclose.py SCRATCH ROOT -- COMMAND…
+    python -S enclose.py SCRATCH ROOT ASKER -- COMMAND…
 
 On Linux, where the system permits it: a network of its own (nothing but a loopback of its own), every file system
-read-only but SCRATCH, no unix-domain sockets. All of it holds for every process that comes from this one: the JVM, the
-workers of UDFs, programs that user code starts. What is not permitted is left out, and told to the command in the
-environment; TWICE_PROOF_WITHOUT=network,files,sockets leaves out what makes trouble. Only the standard library is
-imported here: this runs before twice, in a process with one thread.
+read-only but SCRATCH, no unix-domain sockets, no sight of other processes. All of it holds for every process that comes
+from this one: the JVM, the workers of UDFs, programs that user code starts. What is not permitted is left out, and told
+to the command in the environment; TWICE_PROOF_WITHOUT=network,files,sockets,processes leaves out what makes trouble.
+Only the standard library is imported here: this runs before twice, in a process with one thread.
+
+With processes of its own the command is a grandchild: this process stays outside, passes signals on, ends as the
+command ends, and ends it when ASKER, the process that started all this, is gone. Between them the first process of the
+namespace buries the dead; with it all the others end.
 """
 
 from __future__ import annotations
@@ -15,11 +19,17 @@ import ctypes
 import json
 import os
 import platform
+import shutil
+import signal
 import struct
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 NEW_MOUNTS, NEW_USER, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
+NEW_PROCESSES, NEW_IPC = 0x20000000, 0x08000000
+PROC_FLAGS = 1 | 2 | 4 | 8  # MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
+DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 PRIVATE, BIND = 0x4000 | 0x40000, 0x1000  # MS_REC | MS_PRIVATE; MS_BIND
 RECURSIVE, READ_ONLY = 0x8000, 1  # AT_RECURSIVE, MOUNT_ATTR_RDONLY
 MOUNT_SETATTR, HERE = 442, -100
@@ -39,16 +49,25 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
 
-def main(scratch: str, root: str, command: list[str]) -> None:
-    blocked = close_in(os.path.realpath(scratch), os.environ.get("TWICE_PROOF_WITHOUT", "").split(","))
-    told = {"scratch": os.path.realpath(scratch), "root": root, **blocked}
-    os.environ["TWICE_PROOF"] = json.dumps(told)
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+LOOKS_EVERY_S = 1.0
+
+
+def main(scratch: str, root: str, asker: str, command: list[str]) -> None:
+    scratch = os.path.realpath(scratch)
+    blocked = close_in(scratch, os.environ.get("TWICE_PROOF_WITHOUT", "").split(","))
+    os.environ["TWICE_PROOF"] = json.dumps({"scratch": scratch, "root": root, **blocked})
+    with open(os.path.join(scratch, "enclosure.json"), "w", encoding="utf-8") as file:  # for ASKER, if COMMAND dies
+        file.write(os.environ["TWICE_PROOF"])
+    if blocked["processes"]:
+        _step_inside(scratch, int(asker))
     os.execv(command[0], command)
 
 
 def close_in(scratch: str, without: Sequence[str] = ()) -> dict[str, bool]:
-    """What the system keeps in from now on. Each way is tried in a child first: half of one cannot be undone."""
-    blocked = dict.fromkeys(("network", "files", "sockets"), False)
+    """What the system keeps in from now on; processes, from the next fork on. Each way is tried in a child first: half
+    of one cannot be undone."""
+    blocked = dict.fromkeys(("network", "files", "sockets", "processes"), False)
     if sys.platform != "linux":
         return blocked
     blocked |= dict.fromkeys(_separated(scratch, without), True)
@@ -57,14 +76,22 @@ def close_in(scratch: str, without: Sequence[str] = ()) -> dict[str, bool]:
 
 def _separated(scratch: str, without: Sequence[str]) -> tuple[str, ...]:
     # With the privilege of root a namespace of users is not needed, and would hide files that others own.
+    # Processes of its own need a /proc of their own, and so mounts: much that runs looks itself up there.
+    wholes = (("network", "files", "processes"), ("network", "files"), ("network",), ("files", "processes"), ("files",))
     for user in (False, True) if os.geteuid() == 0 else (True,):
-        for parts in (("network", "files"), ("network",), ("files",)):
+        for parts in wholes:
             if set(parts) & set(without):
                 continue
-            if _done_by_a_child(lambda: _separate(scratch, user, parts)):  # noqa: B023 - called at once
+            if _done_by_a_child(lambda: _try(scratch, user, parts)):  # noqa: B023 - called at once
                 _separate(scratch, user, parts)
                 return parts
     return ()
+
+
+def _try(scratch: str, user: bool, parts: Sequence[str]) -> None:
+    _separate(scratch, user, parts)
+    if "processes" in parts and not _done_by_a_child(_own_proc):
+        raise OSError("no /proc of its own")
 
 
 def _done(step: Callable[[], None]) -> bool:
@@ -88,6 +115,7 @@ def _done_by_a_child(step: Callable[[], None]) -> bool:
 
 def _separate(scratch: str, user: bool, parts: Sequence[str]) -> None:
     flags = (NEW_NETWORK if "network" in parts else 0) | (NEW_MOUNTS if "files" in parts else 0)
+    flags |= NEW_PROCESSES | NEW_IPC if "processes" in parts else 0
     uid, gid = os.getuid(), os.getgid()
     _call("unshare", flags | (NEW_USER if user else 0))
     if user:
@@ -116,6 +144,63 @@ def _all_read_only_but(scratch: str) -> None:
     _attributes(place, 0, clear=READ_ONLY)
     if os.path.isdir("/dev/shm"):  # memory that processes share: one of its own
         _call("mount", b"tmpfs", b"/dev/shm", b"tmpfs", 0, None)
+
+
+def _own_proc() -> None:
+    _call("mount", b"proc", b"/proc", b"proc", PROC_FLAGS, None)
+
+
+def _step_inside(scratch: str, asker: int) -> None:
+    """Returns in the process that becomes the command, and in no other. A signal that comes meanwhile waits."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *PASSED_ON})
+    reading, writing = os.pipe()
+    first = os.fork()
+    if first != 0:
+        os.close(writing)
+        _stay_outside(first, reading, scratch, asker)
+    _call("prctl", DIE_WITH_PARENT, int(signal.SIGKILL), 0, 0, 0)
+    _own_proc()
+    own = os.fork()
+    if own != 0:
+        _bury(own, writing)
+    os.close(writing)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, *PASSED_ON})
+
+
+def _bury(own: int, writing: int) -> NoReturn:
+    """The first process of the namespace: whoever has lost its parent is its child now."""
+    while True:
+        number = signal.sigwait({signal.SIGCHLD, *PASSED_ON})
+        if number != signal.SIGCHLD:
+            os.kill(own, number)
+            continue
+        while (dead := os.waitpid(-1, os.WNOHANG))[0] != 0:
+            if dead[0] == own:
+                os.write(writing, str(dead[1]).encode())
+                os._exit(0)
+
+
+def _stay_outside(first: int, reading: int, scratch: str, asker: int) -> NoReturn:
+    while os.waitpid(first, os.WNOHANG)[0] == 0:
+        came = signal.sigtimedwait({signal.SIGCHLD, *PASSED_ON}, LOOKS_EVERY_S)
+        if came is not None and came.si_signo in PASSED_ON:
+            os.kill(first, came.si_signo)
+        if os.getppid() != asker:
+            os.kill(first, signal.SIGKILL)
+            os.waitpid(first, 0)
+            shutil.rmtree(scratch, ignore_errors=True)  # but for itself, which is mounted here
+            os._exit(1)
+    _end_like(int(os.read(reading, 32) or b"9"))  # nothing was written: killed itself
+
+
+def _end_like(status: int) -> NoReturn:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status))
 
 
 def _attributes(path: bytes, flags: int, set_: int = 0, clear: int = 0) -> None:
@@ -156,4 +241,4 @@ def _call(name: str, *arguments: object) -> None:
 
 if __name__ == "__main__":
     cut = sys.argv.index("--")
-    main(sys.argv[1], sys.argv[2], sys.argv[cut + 1 :])
+    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[cut + 1 :])

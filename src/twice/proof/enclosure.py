@@ -76,8 +76,25 @@ def unblocked(guard: hook.Guard) -> tuple[str, ...]:
             "this system gives no mount namespace; Python's own writes and Spark's writers were refused"
         )
     if not guard.sockets:
-        told.append("unix-domain sockets of the JVM and of libraries in C; those of Python code were refused")
+        told.append("unix-domain sockets of the JVM and of libraries in C: those of Python code were refused")
+    if not guard.processes:
+        told.append(
+            "signals to your processes from the JVM, from libraries in C and from programs that the code starts: this "
+            "system gives no process namespace; those of Python code (os.kill) were refused"
+        )
     return tuple(told)
+
+
+def untouched(scratch: Path) -> str:
+    """What an error of the process that ran in this scratch folder can say of the user's tables, files and services."""
+    try:
+        guard = hook.Guard(**json.loads((scratch / hook.ENCLOSURE).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return "Nothing was run."  # it is written before the first line of anybody's code
+    left = [line.partition(":")[0] for line in unblocked(guard)]
+    if not left:
+        return "Nothing of yours was written."
+    return f"What this system could not block may have been done: {'; '.join(left)}."
 
 
 def here() -> Enclosure:
@@ -86,8 +103,9 @@ def here() -> Enclosure:
 
 
 def command(scratch: Path, root: Path, words: Sequence[str]) -> list[str]:
-    """The command line that closes itself in and then becomes `words`."""
-    return [sys.executable, "-S", str(_HERE / "enclose.py"), str(scratch), str(root.resolve()), "--", *words]
+    """The command line that closes itself in and then becomes `words`. It ends with the process that calls this."""
+    places = [str(scratch), str(root.resolve()), str(os.getpid())]
+    return [sys.executable, "-S", str(_HERE / "enclose.py"), *places, "--", *words]
 
 
 def environment(scratch: Path, outer: Mapping[str, str]) -> dict[str, str]:
@@ -138,6 +156,9 @@ def _cause(one: Beside) -> Cause:
     if one.kind == "process":
         why = f"the code itself starts a program{at}: {one.what}; here it could not be kept in, so it was refused"
         return Cause("program in the code", (), why, "Do it after the publish: effects=[call(…)].")
+    if one.kind == "signal":
+        why = f"the code itself sends {one.what}{at} each time it runs, so a rerun sends it again"
+        return Cause("signal in the code", (), why, "Do it after the publish: effects=[call(…)].")
     return Cause(
         "write beside the result",
         (),
@@ -147,7 +168,7 @@ def _cause(one: Beside) -> Cause:
 
 
 def _told(one: Beside) -> str:
-    return {"call": "calls", "process": "starts"}.get(one.kind, "writes") + f" {one.what}"
+    return {"call": "calls", "process": "starts", "signal": "sends"}.get(one.kind, "writes") + f" {one.what}"
 
 
 def _told_by(error: BaseException) -> Iterator[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from typing import Any, Literal
 VARIABLE = "TWICE_PROOF"
 """The environment tells every process of a proof where it is: `Guard` as JSON."""
 JOURNAL = "refused.jsonl"
+ENCLOSURE = "enclosure.json"
+"""The same in a file of the scratch folder, for the process outside."""
 
 Whose = Literal["user", "library", "spark", "twice", "python", "nobody"]
 
@@ -43,16 +46,21 @@ class RefusedWrite(PermissionError):
     """The same for a write."""
 
 
+class RefusedSignal(PermissionError):
+    """The same for a signal to a process that is not the proof's."""
+
+
 @dataclass(frozen=True)
 class Guard:
-    """`scratch` may be written, nothing else. `network`, `files`, `sockets`: whether the system itself keeps
-    connections, writes and unix-domain sockets in. `root`: paths are told from there."""
+    """`scratch` may be written, nothing else. `network`, `files`, `sockets`, `processes`: whether the system itself
+    keeps connections, writes, unix-domain sockets and signals in. `root`: paths are told from there."""
 
     scratch: str
     root: str
     network: bool = False
     files: bool = False
     sockets: bool = False
+    processes: bool = False
 
     def refuse(self, kind: str, what: str, frame: FrameType) -> None:
         """Write down what was tried, and where. Raises, always."""
@@ -66,6 +74,8 @@ class Guard:
         told = f"{what}, at {where}" if where else what
         if kind == "call":
             raise RefusedCall(f"a proof lets nothing out: {told} was not called")
+        if kind == "signal":
+            raise RefusedSignal(f"a proof signals no process of yours: refused {told}")
         raise RefusedWrite(f"a proof writes nothing beside the task's result: refused {told}")
 
     def holds(self, path: str) -> bool:
@@ -83,12 +93,14 @@ def from_environment() -> Guard | None:
 def install(guard: Guard) -> None:
     """From now on, for as long as this process lives, in all its threads and in what it forks."""
 
-    def hear(event: str, args: tuple[Any, ...]) -> None:
-        listener = _LISTENERS.get(event)
-        if listener is not None:
-            listener(guard, event, args)
+    sys.addaudithook(lambda event, args: heard(guard, event, args))
 
-    sys.addaudithook(hear)
+
+def heard(guard: Guard, event: str, args: tuple[Any, ...]) -> None:
+    """Raises if what is about to happen is refused."""
+    listener = _LISTENERS.get(event)
+    if listener is not None:
+        listener(guard, event, args)
 
 
 def caller(frame: FrameType | None, *, through_spark: bool = False) -> tuple[Whose, FrameType | None]:
@@ -219,6 +231,40 @@ def _started(guard: Guard, event: str, args: tuple[Any, ...]) -> None:
         guard.refuse("process", told, frame)
 
 
+def _signalled(guard: Guard, event: str, args: tuple[Any, ...]) -> None:
+    target, number = int(args[0]), int(args[1])
+    group = event == "os.killpg" or target < 0
+    process = abs(target)
+    everyone = event == "os.kill" and target == -1
+    if number == 0 or target == 0 or (not everyone and _is_of_proof(guard, process)):
+        return  # asks whether it is there; or is for the sender's own group
+    frame = sys._getframe(1)
+    if caller(frame)[0] not in ("spark", "twice"):
+        to = f"the processes of group {process}" if group else f"process {process}"
+        guard.refuse("signal", f"{_signal(number)} to {'every process' if everyone else to}", frame)
+
+
+def _is_of_proof(guard: Guard, process: int) -> bool:
+    """In a namespace whoever is there is; else whoever is in the session that the proof was started in, or comes from
+    there."""
+    while process > 1:
+        try:
+            if os.getsid(process) == os.getsid(0) or guard.processes:
+                return True
+            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+                process = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return False
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 _LISTENERS: dict[str, Callable[[Guard, str, tuple[Any, ...]], None]] = {
     "socket.connect": _connected,
     "socket.sendto": _connected,
@@ -229,6 +275,7 @@ _LISTENERS: dict[str, Callable[[Guard, str, tuple[Any, ...]], None]] = {
     **dict.fromkeys(("os.rename", "os.link", "os.symlink", "os.mkdir", "os.remove", "os.rmdir"), _changed),
     **dict.fromkeys(("os.truncate", "os.chmod", "os.chown", "os.utime"), _changed),
     **dict.fromkeys(_STARTS, _started),
+    **dict.fromkeys(("os.kill", "os.killpg"), _signalled),
 }
 
 _KNOWN: dict[str, Whose] = {}

@@ -74,7 +74,6 @@ def check_written(session: SparkSession, clean: Path, tables: Sequence[str], who
             raise UsageError(
                 f"the {who} wrote no table {table}",
                 where=where,
-                now="Nothing of yours was written.",
                 fix="Name the folder it writes below the warehouse, and check that it uses the one it is given.",
             )
 

@@ -131,7 +131,7 @@ def _leaves(
 def _outside(shop: Workshop, task: Task, pins: Pins, result: Frame) -> tuple[Leaf, ...]:
     """A query's text is all that a SQL task is made of, and is part of its code; a function may take more from
     anywhere."""
-    return () if task.sql is not None else shop.engine.outside(result, pins.cuts)
+    return () if task.sql is not None else shop.engine.outside(result, pins.cuts, task.function)
 
 
 def allowed(task: Task, suspicions: Sequence[Suspicion]) -> tuple[Leaf, ...]:

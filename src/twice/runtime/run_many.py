@@ -105,7 +105,7 @@ def run_all(shop: Workshop, date_: str | None, wait: timedelta | None) -> tuple[
 
     What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
     """
-    slices, left_out = _of_date(shop.project, date_)
+    slices, left_out = of_date(shop.project, date_)
     done: dict[str, set[str]] = {}
 
     def run(task: Task) -> tuple[RunResult, ...]:
@@ -118,7 +118,7 @@ def run_all(shop: Workshop, date_: str | None, wait: timedelta | None) -> tuple[
     return tuple(replace(end, left_out=_nothing_of(end, left_out), stale=_left(shop, end)) for end in ends)
 
 
-def _of_date(project: Project, date_: str | None) -> tuple[dict[str, tuple[Slice, ...]], dict[str, str]]:
+def of_date(project: Project, date_: str | None) -> tuple[dict[str, tuple[Slice, ...]], dict[str, str]]:
     """What each task does for the date, and the tasks that begin later, with the reason."""
     slices: dict[str, tuple[Slice, ...]] = {}
     later: dict[str, BeforeStart] = {}

@@ -89,11 +89,13 @@ class Prover:
             process.stdin.flush()
             answer = pickle.load(answers)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
-            code = process.wait()
+            from twice.proof.enclosure import untouched
+
+            code, now = process.wait(), untouched(self.scratch)
             self.close()
             raise EnvironmentProblem(
                 f"the process of the proof ended with code {code}",
-                now="Nothing of yours was written.",
+                now=now,
                 fix="What it said stands above. A lack of memory is the usual reason: [spark] memory in twice.toml.",
             ) from error
         except BaseException:
@@ -170,7 +172,9 @@ def pickled_job(job: Callable[..., object]) -> bytes:
 
 def main(answers: str, asking: str, *paths: str) -> None:
     """Over there: serve until nothing more is asked, or nobody is left to ask."""
-    threading.Thread(target=_end_after, args=(int(asking),), daemon=True).start()
+    guard = from_environment()
+    if guard is None or not guard.processes:  # else its keeper outside looks, and ends the namespace
+        threading.Thread(target=_end_after, args=(int(asking),), daemon=True).start()
     sys.path[:] = [*paths]
     requests = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # user code that reads its input must not read our requests

@@ -15,7 +15,9 @@ from twice.core.lineage import inputs_hash
 from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.core.scope import Daily, days
 from twice.engine import frames
+from twice.engine.lineage import leaves
 from twice.engine.outside import outside
+from twice.engine.scans import FILES
 
 pytestmark = pytest.mark.timeout(180)
 SCOPE = Daily("order_date", start="2026-01-01")
@@ -38,7 +40,7 @@ def told(session: Any, table: str, job: Job, first: str = "2026-02-26", last: st
     slices = list(SCOPE.through(SCOPE.slice_of(first), SCOPE.slice_of(last)))
     orders = session.read.format("delta").load(table)
     cut = frames.cut(orders, "order_date", SCOPE.widened(slices[0], days(2)), slices[-1].end, None)
-    return outside(job(cut, session), [cut])
+    return outside(job(cut, session), [cut], job)
 
 
 def plain(orders: Any, session: Any) -> Any:
@@ -148,6 +150,67 @@ def test_which_of_two_tables_stands_where_counts(session: Any, table: str, tmp_p
     assert told(session, table, less(table, other)) != told(session, table, less(other, table))
 
 
+READERS: dict[str, tuple[Callable[[Any, str], Any], Callable[[Any, str], Any]]] = {
+    "the separator": (
+        lambda read, path: read.schema("a string, b string").csv(path),
+        lambda read, path: read.schema("a string, b string").option("sep", ";").csv(path),
+    ),
+    "what counts as null": (
+        lambda read, path: read.schema("a string, b string").csv(path),
+        lambda read, path: read.schema("a string, b string").option("nullValue", "x").csv(path),
+    ),
+    "the schema": (
+        lambda read, path: read.schema("a string, b string").csv(path),
+        lambda read, path: read.schema("b string, a string").csv(path),
+    ),
+    "the format": (
+        lambda read, path: read.schema("a string, b string").csv(path),
+        lambda read, path: read.schema("a string, b string").json(path),
+    ),
+    "one file, one row": (
+        lambda read, path: read.text(path),
+        lambda read, path: read.text(path, wholetext=True),
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), READERS.values(), ids=READERS.keys())
+def test_how_files_are_read_counts_in_the_plan_and_in_what_the_frame_reads(
+    session: Any, table: str, tmp_path: Path, one: Any, other: Any
+) -> None:
+    (tmp_path / "rates.csv").write_text("x;y,z\n")
+
+    def job(reads: Any) -> Job:
+        return lambda orders, _: orders.crossJoin(reads(session.read, str(tmp_path)))
+
+    def files(reads: Any) -> list[Leaf]:
+        return [leaf for leaf in leaves(reads(session.read, str(tmp_path))) if leaf.kind == FILES]
+
+    found = told(session, table, job(one))
+    assert told(session, table, job(one)) == found != told(session, table, job(other))
+    assert files(one) == files(one) != files(other)
+    assert files(one)[0].identity is not None
+
+
+def test_a_secret_in_the_options_of_a_reader_is_nowhere_to_be_read_and_a_new_one_reads_the_same_files(
+    session: Any, table: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rates.csv").write_text("x;y,z\n")
+
+    def job(secret: str) -> Job:
+        read = session.read.schema("a string").option("fs.s3a.secret.key", secret).option("password", "hunter2")
+        return lambda orders, _: orders.crossJoin(read.csv(str(tmp_path)))
+
+    def everything(secret: str) -> tuple[Leaf, ...]:
+        frame = job(secret)(session.read.format("delta").load(table), session)
+        return (*told(session, table, job(secret)), *leaves(frame))
+
+    found = everything("opensesame")
+    assert "opensesame" not in str(found)
+    assert "hunter2" not in str(found)
+    assert everything("another") == found
+
+
 def test_two_functions_of_one_name_that_change_places_count(session: Any, table: str) -> None:
     def times(factor: int) -> Any:
         return sf.udf(lambda x: x * factor, "long")
@@ -176,6 +239,24 @@ def test_a_function_with_more_than_is_sent_along_is_named_and_never_the_same(ses
         "<lambda> holds a broadcast, or more than is sent along with it, which cannot be compared",
     )
     assert inputs_hash(found) is None
+
+
+def fails_here() -> None:
+    raise ValueError("only a worker has it")
+
+
+class OnlyThere:
+    def __reduce__(self) -> Any:
+        return fails_here, ()
+
+
+def test_a_function_that_cannot_be_made_again_here_says_why_and_blames_no_broadcast(session: Any, table: str) -> None:
+    held = OnlyThere()
+    found = told(session, table, lambda orders, _: orders.select(sf.udf(lambda x: (held, x)[1], "long")("id")))
+    (unsure,) = [leaf for leaf in found if leaf.identity is None]
+    assert (
+        unsure.name == "<lambda> cannot be made again here (ValueError: only a worker has it), so nobody can compare it"
+    )
 
 
 def test_a_function_of_the_jvm_is_never_the_same(session: Any, table: str) -> None:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from twice.core.proof import Beside, Trial, Verdict
 from twice.errors import UserCodeError
 from twice.proof import hook
-from twice.proof.enclosure import Enclosure, command, environment, only_findings, unblocked, with_findings
+from twice.proof.enclosure import Enclosure, command, environment, only_findings, unblocked, untouched, with_findings
 
-OPEN = {"network": False, "files": False, "sockets": False}
-SHUT = {"network": True, "files": True, "sockets": True}
+OPEN = {"network": False, "files": False, "sockets": False, "processes": False}
+SHUT = dict.fromkeys(OPEN, True)
 
 
 class Yard:
@@ -31,8 +35,9 @@ class Yard:
         self.scratch.mkdir()
         (self.home / "mine.txt").write_text("mine")
 
-    def run(self, text: str, *, enclosed: bool = False) -> str:
-        """What a program says that is a proof's process: enclosed as the system lets it, or only watched."""
+    def run(self, text: str, *, enclosed: bool = False, ends: int = 0) -> str:
+        """What a program says that is a proof's process: enclosed as the system lets it, or only watched. `ends`: how
+        it ends."""
         program = self.home / "program.py"
         program.write_text(textwrap.dedent(text))
         told = {hook.VARIABLE: json.dumps({"scratch": str(self.scratch), "root": str(self.home), **OPEN})}
@@ -44,8 +49,9 @@ class Yard:
             text=True,
             timeout=60,
             check=False,
+            start_new_session=True,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == ends, done.stderr
         return done.stdout
 
     def found(self) -> list[tuple[str, str, str]]:
@@ -95,19 +101,28 @@ def pair():
     import ctypes
     if ctypes.CDLL(None).socket(1, 1, 0) < 0:
         raise OSError
+def signal():
+    import ctypes
+    if ctypes.CDLL(None).kill({pid}, 0) != 0:
+        raise OSError
 works(lambda: open(scratch + "/mine", "w").close()) or sys.exit("the scratch folder must be writable")
 with socket.create_server(("127.0.0.1", 0)) as own:
     pass
 told = json.loads(os.environ["TWICE_PROOF"])
-print(json.dumps([told, {"files": not works(write), "network": not works(dial), "sockets": not works(pair)}]))
+true = {"files": not works(write), "network": not works(dial), "sockets": not works(pair)}
+print(json.dumps([told, {**true, "processes": not works(signal)}]))
 """
+
+
+def tries(port: int) -> str:
+    return TRIES.replace("{port}", str(port)).replace("{pid}", str(os.getpid()))
 
 
 def test_what_the_enclosure_says_it_blocks_is_blocked_for_code_that_python_does_not_hear(
     yard: Yard, receiver: socket.socket
 ) -> None:
     port = receiver.getsockname()[1]
-    told, true = json.loads(yard.run(TRIES.replace("{port}", str(port)), enclosed=True))
+    told, true = json.loads(yard.run(tries(port), enclosed=True))
     assert {name: told[name] for name in OPEN} == true
     if true["files"]:
         assert "theirs" not in yard.left()
@@ -118,7 +133,7 @@ def test_what_the_enclosure_says_it_blocks_is_blocked_for_code_that_python_does_
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may surely do it")
 def test_root_on_linux_gets_the_whole_enclosure_and_nothing_is_left_unblocked(yard: Yard) -> None:
-    told, _ = json.loads(yard.run(TRIES.replace("{port}", "9"), enclosed=True))
+    told, _ = json.loads(yard.run(tries(9), enclosed=True))
     assert {name: told[name] for name in SHUT} == SHUT
     assert unblocked(hook.Guard("/x", "/y", **SHUT)) == ()
 
@@ -230,6 +245,110 @@ def test_without_an_enclosure_another_program_is_not_started_since_nobody_would_
     assert yard.left() == {"mine.txt": "mine"}
 
 
+SIGNALS = """
+    import os, signal, subprocess, sys
+    own = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    os.kill(own.pid, 0)
+    own.terminate()
+    assert own.wait() == -signal.SIGTERM
+    os.kill({pid}, 0) if {seen} else None
+    for step in (
+        lambda: os.kill({pid}, signal.SIGTERM),
+        lambda: os.killpg({pid}, signal.SIGTERM),
+    ):
+        try:
+            step()
+        except PermissionError as error:
+            assert "a proof signals no process of yours" in str(error), error
+        else:
+            sys.exit("not refused")
+"""
+
+
+@pytest.mark.parametrize("enclosed", [False, True])
+def test_a_signal_to_a_process_of_the_users_is_refused_and_named_and_one_of_its_own_is_not(
+    yard: Yard, enclosed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # what is only watched starts no other program, unless it is twice or Spark that does: here it must
+    monkeypatch.setattr(sys.modules[__name__], "OPEN", {**SHUT, "processes": False})
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as theirs:
+        yard.run(SIGNALS.replace("{pid}", str(theirs.pid)).replace("{seen}", str(not enclosed)), enclosed=enclosed)
+        assert theirs.poll() is None
+        theirs.kill()
+    assert yard.found() == [
+        ("signal", f"SIGTERM to process {theirs.pid}", "program.py:9"),
+        ("signal", f"SIGTERM to the processes of group {theirs.pid}", "program.py:10"),
+    ]
+
+
+def test_a_signal_to_every_process_is_refused_whatever_the_system_keeps_in(tmp_path: Path) -> None:
+    """Asked of the hook itself: a process that really sends it must not be started by a test."""
+    for each in (OPEN, SHUT):
+        with pytest.raises(hook.RefusedSignal, match="SIGTERM to every process"):
+            hook.heard(hook.Guard(str(tmp_path), "/y", **each), "os.kill", (-1, signal.SIGTERM))
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("import sys; sys.exit(7)", 7),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -9),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -15),
+        ("import os; os.abort()", -6),
+    ],
+)
+def test_an_enclosed_process_ends_for_whoever_waits_as_it_ended_inside(yard: Yard, text: str, ends: int) -> None:
+    yard.run(text, enclosed=True, ends=ends)
+
+
+@pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, 3), (signal.SIGTERM, -15), (signal.SIGKILL, -9)])
+def test_a_signal_to_an_enclosed_process_reaches_it_and_nothing_of_it_is_left(
+    yard: Yard, number: signal.Signals, ends: int
+) -> None:
+    """Not even a child that went off into a session of its own; where the system gives processes a namespace."""
+    program = yard.home / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import fcntl, json, os, subprocess, sys, time
+            held = open(sys.argv[1] + "/held", "w")
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if json.loads(os.environ["TWICE_PROOF"])["processes"]:
+                wait = [sys.executable, "-c", "import time; time.sleep(600)"]
+                subprocess.Popen(wait, start_new_session=True, pass_fds=[held.fileno()])
+            print("begun", flush=True)
+            try:
+                time.sleep(600)
+            except KeyboardInterrupt:
+                sys.exit(3)
+            """
+        )
+    )
+    words = command(yard.scratch, yard.home, [sys.executable, str(program), str(yard.scratch)])
+    env = environment(yard.scratch, os.environ)
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        try:
+            process.send_signal(number)
+            assert process.wait(20) == ends
+        finally:
+            process.kill()
+    with (yard.scratch / "held").open() as held:
+        deadline = time.monotonic() + 30
+        while not locks(held):
+            assert time.monotonic() < deadline, "somebody is left"
+            time.sleep(0.05)
+
+
+def locks(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def test_code_in_a_folder_that_is_called_pyspark_is_the_users_all_the_same(yard: Yard, receiver: socket.socket) -> None:
     (yard.home / "pyspark").mkdir()
     (yard.home / "pyspark" / "mine.py").write_text(
@@ -254,8 +373,21 @@ def test_a_sitecustomize_of_the_users_own_is_run_as_well(yard: Yard, monkeypatch
 
 def test_what_could_not_be_blocked_is_said_each_in_a_line() -> None:
     told = unblocked(hook.Guard("/x", "/y", **OPEN))
-    assert [line.split()[0] for line in told] == ["connections", "files", "unix-domain"]
+    assert [line.split()[0] for line in told] == ["connections", "files", "unix-domain", "signals"]
     assert unblocked(hook.Guard("/x", "/y", **{**SHUT, "network": False}))[0].startswith("connections of the JVM")
+
+
+def test_an_error_says_that_nothing_was_written_only_where_all_was_blocked(tmp_path: Path) -> None:
+    def said(blocked: dict[str, bool]) -> str:
+        (tmp_path / hook.ENCLOSURE).write_text(json.dumps({"scratch": str(tmp_path), "root": "/", **blocked}))
+        return untouched(tmp_path)
+
+    assert untouched(tmp_path) == "Nothing was run."
+    assert said(SHUT) == "Nothing of yours was written."
+    assert said({**SHUT, "sockets": False, "processes": False}) == (
+        "What this system could not block may have been done: unix-domain sockets of the JVM and of libraries in C; "
+        "signals to your processes from the JVM, from libraries in C and from programs that the code starts."
+    )
 
 
 CALL = Beside("call", "127.0.0.1:9", "a.py:3")

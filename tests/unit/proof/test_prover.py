@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -20,8 +22,11 @@ from twice.wiring.prover import Prover, ProveTask, RemoteError, pickled_job
 pytestmark = pytest.mark.timeout(300)
 
 SLEEPING = """
-import os, pathlib, tempfile, time
-pathlib.Path(tempfile.gettempdir(), "begun").write_text(str(os.getpid()))
+import fcntl, pathlib, tempfile, time
+begun = open(pathlib.Path(tempfile.gettempdir(), "begun"), "w")
+fcntl.flock(begun, fcntl.LOCK_EX)  # for as long as it lives: its number is another one in there
+begun.write("yes")
+begun.flush()
 time.sleep(600)
 """
 
@@ -52,6 +57,18 @@ def test_errors_over_there_are_raised_here_as_themselves_and_a_dead_process_is_t
         assert not scratch.exists()
 
 
+def test_a_process_that_died_where_something_could_not_be_blocked_does_not_say_that_nothing_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWICE_PROOF_WITHOUT", "files,sockets")
+    asked = project(tmp_path, "import os\nos._exit(7)\n")
+    with closing(Prover(tmp_path)) as prover, pytest.raises(EnvironmentProblem) as met:
+        prover.ask(asked)
+    assert "Nothing of yours was written" not in met.value.now
+    assert met.value.now.startswith("What this system could not block may have been done: ")
+    assert "files written by libraries in C" in met.value.now
+
+
 def test_ctrl_c_ends_the_process_and_removes_its_scratch_folder(tmp_path: Path) -> None:
     asked = project(tmp_path, SLEEPING)
     with closing(Prover(tmp_path)) as prover:
@@ -80,19 +97,21 @@ def test_a_proof_whose_asker_was_killed_ends_and_leaves_an_empty_folder(tmp_path
         scratch = Path(asking.stdout.readline().strip())
         begun = scratch / "tmp" / "begun"
         until(lambda: begun.exists() and begun.read_text() != "")
-        proving = int(begun.read_text())
+        held = begun.open()
+        assert not locks(held)
         asking.kill()
-    until(lambda: not alive(proving))
-    assert not scratch.exists() or not any(scratch.iterdir())
+    with held:
+        until(lambda: locks(held))
+    until(lambda: not scratch.exists() or not any(scratch.iterdir()))
 
 
-def alive(process: int) -> bool:
+def locks(file: IO[str]) -> bool:
+    """Whether nobody holds it any more."""
     try:
-        state = Path(f"/proc/{process}/stat").read_text() if sys.platform == "linux" else ""
-        os.kill(process, 0)
-    except (ProcessLookupError, FileNotFoundError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
-    return ") Z " not in state  # nobody may be there to bury it
+    return True
 
 
 def until(happened: Callable[[], bool]) -> None:

@@ -233,7 +233,7 @@ class PlannedEngine(PlainEngine):
     held: list[str | None] = field(default_factory=lambda: ["constants"])
     asked: list[int] = field(default_factory=list)
 
-    def outside(self, frame: Any, cuts: Any) -> tuple[Leaf, ...]:
+    def outside(self, frame: Any, cuts: Any, function: Any) -> tuple[Leaf, ...]:
         self.asked.append(1)
         return (Leaf(PLAN, "expressions and constants", self.held[0]),)
 
@@ -302,7 +302,7 @@ class OlderEngine(PlainEngine):
 
 @dataclass(frozen=True)
 class NewerEngine(OlderEngine):
-    def outside(self, frame: Any, cuts: Any) -> tuple[Leaf, ...]:
+    def outside(self, frame: Any, cuts: Any, function: Any) -> tuple[Leaf, ...]:
         return (Leaf(PLAN, "expressions and constants", "1"),)
 
 
