@@ -20,7 +20,8 @@ from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
 from twice.runtime.forecast import forecast
 from twice.runtime.run_task import run_task
-from twice.runtime.standing import _instants, standings
+from twice.runtime.standing import standings
+from twice.runtime.touched import _instants
 from twice.targets.memory import Rows
 
 from .conftest import Bench, revenue_task, summed
