@@ -96,7 +96,9 @@ def twice_is_killed(scene: Scene, truth: tuple[int, Decimal]) -> None:
     act(scene, 2, "The same job with twice, killed with all its rows written and COMMIT not yet sent")
     words = f"run daily_customer_summary --date {DAY}"
     must(twice(scene, words, environment={"TWICE_FAILPOINT": "before_commit"}) == KILLED, "the job was not killed")
-    made = scene.ask("SELECT count(*), 0 FROM pg_tables WHERE schemaname = 'shop' AND tablename = 'daily_customer_summary'")
+    made = scene.ask(
+        "SELECT count(*), 0 FROM pg_tables WHERE schemaname = 'shop' AND tablename = 'daily_customer_summary'"
+    )
     must(made[0] == 0, "a run that was killed has left a table")
     say(scene.console, "There is no table yet: the first publish makes it, with its rows.")
     must(twice(scene, words) == 0, "the retry failed")
