@@ -1,4 +1,7 @@
-"""A long proof that can be stopped and started again: what it has counted so far lies in its folder."""
+"""A long proof that can be stopped and started again: what it has counted so far lies in its folder.
+
+On another machine, `--resume` goes on from the result file that was kept under docs/proof, with tables of its own.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from result_file import ROOT, keep, of_this_source
+from result_file import ROOT, keep, kept, of_this_source
 
 
 class LongRun:
     """`state` holds what else the next call must know. The result names every commit that it was made of."""
 
-    def __init__(self, folder: Path, seed: int, minutes: float) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, file: str, seed: int, minutes: float, resume: bool) -> None:
+        self.folder, self.file = folder, file
         self.until = time.monotonic() + 60 * minutes
         self._saved = time.monotonic()
-        held = self._held(seed)
+        held = self._held(seed, resume)
         self.seed: int = held["seed"]
         self.minutes: float = held["minutes"]
         self.sources: list[dict[str, Any]] = held["sources"]
@@ -35,8 +38,9 @@ class LongRun:
         parser.add_argument("--seed", type=int, default=1)
         parser.add_argument("--minutes", type=float, default=24 * 60, help="stop then; a later call goes on")
         parser.add_argument("--folder", type=Path, default=ROOT / ".soak" / name)
+        parser.add_argument("--resume", action="store_true", help="go on from the result under docs/proof")
         options = parser.parse_args()
-        return cls(options.folder, options.seed, options.minutes), options
+        return cls(options.folder, f"{name}.json", options.seed, options.minutes, options.resume), options
 
     @property
     def goes_on(self) -> bool:
@@ -49,10 +53,10 @@ class LongRun:
         held = {**self._result(), "state": self.state, "minutes": self.minutes}
         self._file.write_text(json.dumps(held, indent=2))
 
-    def end(self, file: str, what: str) -> int:
+    def end(self, what: str) -> int:
         """Write the result; the exit code."""
         self.save()
-        keep(file, {"what": what, **self._result()})
+        keep(self.file, {"what": what, **self._result()})
         return 1 if self.violations else 0
 
     def _result(self) -> dict[str, Any]:
@@ -68,10 +72,12 @@ class LongRun:
     def _file(self) -> Path:
         return self.folder / "state.json"
 
-    def _held(self, seed: int) -> dict[str, Any]:
+    def _held(self, seed: int, resume: bool) -> dict[str, Any]:
         if self._file.exists():
             held: dict[str, Any] = json.loads(self._file.read_text())
             return held
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
+        if resume:
+            return {**kept(self.file), "state": {}}
         return {"seed": seed, "minutes": 0.0, "sources": [], "counts": {}, "violations": [], "state": {}}

@@ -28,5 +28,11 @@ def keep(name: str, result: Mapping[str, Any]) -> None:
     print(text)
 
 
+def kept(name: str) -> dict[str, Any]:
+    """The result as it was kept last."""
+    result: dict[str, Any] = json.loads((ROOT / "docs" / "proof" / name).read_text())
+    return result
+
+
 def _git(*args: str) -> str:
     return subprocess.run(["git", *args], capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()

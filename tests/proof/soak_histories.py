@@ -113,7 +113,6 @@ def main() -> int:
     with TARGETS[options.target]() as open_world:
         soak(run, options.rounds, open_world)
     return run.end(
-        f"{name}.json",
         f"random histories on {options.target} against a model: two warehouses on one ledger, runs that end in four "
         "ways, late rows, ties, restatements, foreign deletes, a moved initial, columns behind a failing audit",
     )

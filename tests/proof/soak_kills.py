@@ -1,6 +1,6 @@
 """Kills in earnest: real Spark runs on Delta, all strategies, several writers, killed at random moments.
 
-    python tests/proof/soak_kills.py --kills 400 --seed 1 [--minutes 30]
+    python tests/proof/soak_kills.py --kills 400 --seed 1 [--minutes 30] [--resume]
 
 Two processes with their own JVMs publish slices of the same tables (busy_writer.py). At a random moment one of them
 gets SIGKILL: half of the time with its JVM, half of the time alone, so that an orphaned JVM may still commit. Now and
@@ -197,7 +197,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=400)
     run, options = LongRun.from_arguments(parser, "kills")
     Soak(run).carry_out(options.kills)
-    return run.end("kills.json", "real Spark runs of every strategy on Delta, two writers, SIGKILL at random moments")
+    return run.end("real Spark runs of every strategy on Delta, two writers, SIGKILL at random moments")
 
 
 if __name__ == "__main__":
