@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twice import Whole, replace, task
-from twice.config import load
+from twice.config import explain, load
 from twice.core.home import Home
 from twice.core.project import assemble
 from twice.core.task import Task
@@ -33,6 +33,15 @@ def test_a_profile_that_changes_only_the_warehouse_is_another_environment(tmp_pa
     dev, prod = (home(tmp_path, toml=toml, profile=profile) for profile in (None, "prod"))
     assert (dev.environment, prod.environment) == ("./warehouse", "/data/prod")
     assert dev.key("t0") != prod.key("t0")
+
+
+@pytest.mark.parametrize(
+    "toml", ["", 'warehouse = "/data/prod"', 'environment = "prod"', 'ledger = "postgresql://h/l"']
+)
+def test_what_config_show_calls_the_environment_is_what_the_ledger_is_opened_for(tmp_path: Path, toml: str) -> None:
+    opened = home(tmp_path, toml=toml)
+    shown = {setting.name: setting.value for setting in explain(load(tmp_path))}
+    assert shown["environment"] == opened.environment
 
 
 def test_a_project_that_moves_with_its_ledger_and_its_tables_stays_the_same_and_is_known_elsewhere_by_its_path(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ import typer
 from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
 from twice.core.mark import shown
 from twice.core.record import TABLE
+from twice.core.slice import WHOLE
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -147,10 +148,14 @@ def _print_overview(
 def stale_line(task: str, whys: Mapping[str, str]) -> str:
     first, *others = whys
     told = f"{task}[{first}]" if not others else f"{len(whys)} slices of {task}, the first {first},"
-    last = others[-1] if others else first
-    fix = f"twice backfill {task} --from {first} --to {last} --only stale --with-downstream"
-    fix = fix if first != "all" else f"twice run {task}"
-    return f"stale: {told} because {whys[first]}; next: {fix}"
+    return f"stale: {told} because {whys[first]}; next: {make_right(task, tuple(whys))}"
+
+
+def make_right(task: str, labels: Sequence[str]) -> str:
+    """The command that computes these stale slices again, and what reads them."""
+    if labels[0] == WHOLE.label:
+        return f"twice run {task}"
+    return f"twice backfill {task} --from {labels[0]} --to {labels[-1]} --only stale --with-downstream"
 
 
 def _print_attempt(attempt: AttemptRecord) -> None:

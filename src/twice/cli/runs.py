@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, Wait, boundary, print_json, tell
+from twice.cli.records import make_right
 from twice.core.mark import shown
 from twice.core.run import EffectEnd, Outcome, RunResult
 from twice.errors import UsageError
@@ -198,11 +199,9 @@ def _summary(ends: tuple[TaskEnd, ...], failed: int) -> str:
 
 def _left_stale(end: TaskEnd) -> str:
     """The slices that are stale for reasons of their own, with what makes them right."""
-    first, last = end.stale[0].slice.label, end.stale[-1].slice.label
-    if first == last:
-        return f"  {end.task}[{first}] is stale: {end.stale[0].why}; next: twice run {end.task} --date {first}"
-    fix = f"twice backfill {end.task} --from {first} --to {last} --only stale --with-downstream"
-    return f"  {end.task}: {len(end.stale)} slices are stale, the first: {end.stale[0].why}; next: {fix}"
+    labels = [each.slice.label for each in end.stale]
+    count = f"[{labels[0]}] is stale" if len(labels) == 1 else f": {len(labels)} slices are stale, the first"
+    return f"  {end.task}{count}: {end.stale[0].why}; next: {make_right(end.task, labels)}"
 
 
 def _end_data(end: TaskEnd) -> dict[str, Any]:

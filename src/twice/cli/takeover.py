@@ -48,7 +48,7 @@ def takeover(
     else:
         for owner, count in taken.items():
             print(f"{task}: took its table over from {owner} ({count:,} slices)")
-        print(f"next: twice run {task}")
+        print(f"next: twice status {task}, then twice run or twice backfill for what it shall publish")
     return 0
 
 

@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pydantic import ValidationError
 
@@ -117,6 +117,19 @@ class Settings:
         """With its secrets: hand it to the ledger and to nothing else."""
         return _url(self.ledger.reveal(), self.root)
 
+    @property
+    def warehouse_name(self) -> str:
+        """The environment of the warehouse's tables, unless it is given a name: the folder, relative to the project
+        where the ledger lies in the project too, so that both move together and their history with them."""
+        place, root = Path(os.path.realpath(self.warehouse)), Path(os.path.realpath(self.root))
+        inside = place.is_relative_to(root) and self._ledger_is_inside(root)
+        return f"./{place.relative_to(root).as_posix()}" if inside else str(place)
+
+    def _ledger_is_inside(self, root: Path) -> bool:
+        scheme, _, rest = self.ledger_url.partition(":///")
+        file = unquote(rest.partition("?")[0])
+        return scheme.startswith("sqlite") and Path(os.path.realpath(file)).is_relative_to(root)
+
 
 @dataclass(frozen=True)
 class Explained:
@@ -156,7 +169,7 @@ def explain(settings: Settings) -> tuple[Explained, ...]:
         "pipelines": ", ".join(str(folder) for folder in settings.pipelines),
         "warehouse": str(settings.warehouse),
         "ledger": settings.ledger.shown(),
-        "environment": settings.environment or str(settings.warehouse),
+        "environment": settings.environment or _warehouse_name(settings),
         "format": settings.format,
         "lease_seconds": str(settings.lease_seconds),
         "internal": str(settings.internal).lower(),
@@ -179,6 +192,14 @@ def explain(settings: Settings) -> tuple[Explained, ...]:
             for value in [getattr(connection, field.name)]
         }
     return tuple(Explained(name, value, settings.origins.get(name, "default")) for name, value in values.items())
+
+
+def _warehouse_name(settings: Settings) -> str:
+    """Where the ledger lies is not known while a variable that names it is not set: then it is taken to lie elsewhere."""
+    try:
+        return settings.warehouse_name
+    except DeclarationError:
+        return os.path.realpath(settings.warehouse)
 
 
 def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:

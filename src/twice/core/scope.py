@@ -7,6 +7,7 @@ or 25 hours. Without a zone the scope column of a day or a month is a DATE. Hour
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -171,6 +172,17 @@ def slice_named(scope: Scope, text: str | None) -> Slice:
             fix=f"Give the logical date: --date {scope._example}.",
         )
     return scope.slice_of(text)
+
+
+def slices_named(scope: Scope, labels: Iterable[str]) -> tuple[Slice, ...]:
+    """The slices with these labels, without those that the scope no longer has."""
+    found = []
+    for label in labels:
+        try:
+            found.append(slice_named(scope, label))
+        except UsageError:
+            continue
+    return tuple(found)
 
 
 def days(count: int) -> timedelta:

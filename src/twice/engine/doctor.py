@@ -42,9 +42,12 @@ Probe = Callable[["SparkSession", Path], Check]
 """A further check on a running session, with a folder to write to."""
 
 
-def checks(cache: Path | None = None, probes: Mapping[str, Probe] | None = None) -> tuple[Check, ...]:
+def checks(
+    cache: Path | None = None, probes: Mapping[str, Probe] | None = None, internal: bool = True
+) -> tuple[Check, ...]:
     """Every check, in the order in which they depend on each other. Starts (and ends) a session of its own,
-    unless one is running; nothing outside a temporary folder and the user's cache is written."""
+    unless one is running; nothing outside a temporary folder and the user's cache is written. `internal`: whether
+    Delta's own classes are to be used."""
     cache = cache or jars.cache_folder()
     first = (
         _python(),
@@ -55,7 +58,7 @@ def checks(cache: Path | None = None, probes: Mapping[str, Probe] | None = None)
     )
     if not all(check.ok for check in first if check.name != "disk"):
         return (*first, Check("spark", False, "not tried", "Mend the above first."))
-    return (*first, _guarded("archive", lambda: _archive(cache)), *_session_checks(cache, probes or {}))
+    return (*first, _guarded("archive", lambda: _archive(cache)), *_session_checks(cache, probes or {}, internal))
 
 
 def _python() -> Check:
@@ -101,12 +104,12 @@ def _disk(cache: Path) -> Check:
     return Check("disk", ok, f"{least / (1 << 30):.1f} GB free at {place}", "" if ok else "Free some space there.")
 
 
-def _session_checks(cache: Path, probes: Mapping[str, Probe]) -> Iterator[Check]:
+def _session_checks(cache: Path, probes: Mapping[str, Probe], internal: bool) -> Iterator[Check]:
     with tempfile.TemporaryDirectory(prefix="twice-doctor-") as folder:
         try:
             with _session(Path(folder), cache) as session:
                 yield Check("spark", True, f"Spark {session.version}, {session.sparkContext.master}")
-                yield _guarded("delta", lambda: _delta(session, str(Path(folder) / "table")))
+                yield _guarded("delta", lambda: _delta(session, str(Path(folder) / "table"), internal))
                 yield _guarded("zones", lambda: _zones(session))
                 for name, probe in probes.items():
                     yield _guarded(name, partial(probe, session, Path(folder) / name))
@@ -129,7 +132,7 @@ def _session(folder: Path, cache: Path) -> Iterator[SparkSession]:
         close(spark)
 
 
-def _delta(session: SparkSession, table: str) -> Check:
+def _delta(session: SparkSession, table: str, internal: bool) -> Check:
     """Create, replace one day, read back: the least that every run does."""
     rows = session.range(4).selectExpr("id", "date_add(DATE '2026-01-01', cast(id % 2 AS int)) AS day")
     rows.write.format("delta").partitionBy("day").save(table)
@@ -142,7 +145,10 @@ def _delta(session: SparkSession, table: str) -> Check:
 
     found = delta_version(session)
     if not is_tested(session.version, found):
-        return Check("delta", False, f"Delta {found}, tested is {TESTED_DELTA}", "Set internal = false in twice.toml.")
+        detail = f"Delta {found}, tested is {TESTED_DELTA}"
+        if not internal:
+            return Check("delta", True, f"{detail}: internal = false is set")
+        return Check("delta", False, detail, "Set internal = false in twice.toml.")
     return Check("delta", True, f"Delta {found}: write, replace and read work")
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from twice.core.mark import shown
 from twice.core.ports import Held
 from twice.core.record import AttemptRecord, RunRecord
+from twice.core.scope import slices_named
 from twice.core.since import Since
 from twice.core.time_scope import TimeScope
 from twice.runtime.attempt import place
-from twice.runtime.collect import named
 from twice.runtime.old_tables import left_open
 from twice.runtime.rebuild import tokens_of
 from twice.runtime.settle import lease_ran_out, never_looked, passed_at
@@ -87,7 +87,11 @@ def _of_attempts(shop: Workshop, held: Mapping[str, Mapping[str, Held]]) -> Iter
 def _collectable(shop: Workshop, attempt: AttemptRecord, held: Mapping[str, Mapping[str, Held]]) -> bool:
     """Whether `gc` can take it: what it cannot is not sent there for ever."""
     task = shop.project.tasks.get(attempt.task)
-    if task is None or never_looked(attempt) or not named(task, [slice_.label for slice_ in attempt.slices]):
+    if (
+        task is None
+        or never_looked(attempt)
+        or not slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
+    ):
         return True
     tokens = held[attempt.task]
     generations = {
@@ -99,7 +103,7 @@ def _collectable(shop: Workshop, attempt: AttemptRecord, held: Mapping[str, Mapp
 def _until_passed(shop: Workshop, attempt: AttemptRecord, tokens: Mapping[str, Held]) -> str:
     """What publishes one of its slices. A run may find a published one right, and then publishes nothing."""
     task = shop.project.tasks[attempt.task]
-    labels = [slice_.label for slice_ in named(task, [each.label for each in attempt.slices])]
+    labels = [slice_.label for slice_ in slices_named(task.scope, [each.label for each in attempt.slices])]
     missing = [label for label in labels if label not in tokens]
     again = not missing and not isinstance(task.scope, Since) and task.write.restatable
     label = (missing or labels)[0]

@@ -8,11 +8,11 @@ from typing import Any
 from twice.core.interruption import behind
 from twice.core.ports import Target
 from twice.core.record import AttemptRecord
-from twice.core.scope import slice_named
+from twice.core.scope import slices_named
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import Task
 from twice.core.write import Plan
-from twice.errors import UsageError, in_one_line
+from twice.errors import in_one_line
 from twice.runtime.old_tables import left_open
 from twice.runtime.plan import make_plan
 from twice.runtime.settle import never_looked, passed_at, settle_passed
@@ -79,7 +79,7 @@ def collect_all(shop: Workshop, session: Any) -> tuple[Collected, ...]:
 
 def _collect(shop: Workshop, task: Task, labels: set[str], session: Any) -> list[Collected]:
     found = _without_a_slice(shop, task, session)
-    slices = named(task, sorted(labels))
+    slices = slices_named(task.scope, sorted(labels))
     if slices:
         plan = make_plan(shop.project.id, task, slices)
         found.append(collect_passed(shop, task, shop.target_of(task.target, session), plan))
@@ -100,7 +100,7 @@ def _without_a_slice(shop: Workshop, task: Task, session: Any) -> list[Collected
     lost = [
         attempt
         for attempt in shop.ledger.undiscarded(task.name)
-        if not named(task, [slice_.label for slice_ in attempt.slices])
+        if not slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
     ]
     target = shop.target_of(task.target, session)
     files = 0
@@ -119,16 +119,5 @@ def _left_behind(shop: Workshop, task: str | None = None) -> dict[str, set[str]]
 
 def _reach(shop: Workshop, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
     """Where in the table its files may lie."""
-    slices = named(task, [slice_.label for slice_ in attempt.slices])
+    slices = slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
     return make_plan(shop.project.id, task, slices).reach
-
-
-def named(task: Task, labels: list[str]) -> tuple[Slice, ...]:
-    """The slices with these labels, without those the task's scope no longer has."""
-    found = []
-    for label in labels:
-        try:
-            found.append(slice_named(task.scope, label))
-        except UsageError:
-            continue
-    return tuple(found)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from twice.core.scope import slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
 from twice.runtime.decide import rerun_of
-from twice.runtime.stale import reads_of, reads_unknown, slices_named, stale_slices
+from twice.runtime.stale import reads_of, reads_unknown, stale_slices
 from twice.runtime.touched import newest_touch
 from twice.runtime.workshop import Workshop
 
@@ -42,7 +43,7 @@ def _touched_since(shop: Workshop, task: Task, up: Task, source: Read, due: set[
     now = shop.target_of(up.target, shop.engine.fresh()).touched(up.target, min(later or made) - 1, source.by)
     if now is None:
         return
-    slices = slices_named(task, pins)
+    slices = slices_named(task.scope, pins)
     theirs = None if now.spans is None else tuple(span for span in now.spans if span.version in later)
     newest = dict.fromkeys(pins, max(later, default=-1))
     if theirs is not None:

@@ -91,7 +91,9 @@ class Landing:
                 now=self.wording.holds,
                 fix=f"{LOOKS_FIRST} {self.wording.next_look}",
             )
-        if self.known is Known.UNKNOWN and not isinstance(error, OutcomeUnknown):
+        if self.known is Known.UNKNOWN and isinstance(error, OutcomeUnknown):
+            error.now = self.wording.may_hold
+        elif self.known is Known.UNKNOWN:
             return OutcomeUnknown(
                 f"{error.what}, while {self.wording.doing}",
                 where=self.where,

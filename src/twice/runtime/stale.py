@@ -6,18 +6,17 @@ days' rows a merge changed beside those of its own slice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from twice.core.project import Project
 from twice.core.reach import readers, values_of
 from twice.core.record import Pinned
-from twice.core.scope import Whole, slice_named
+from twice.core.scope import Whole, slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
 from twice.core.write import ReplaceRows
-from twice.errors import UsageError
 from twice.ledgers.store import Ledger
 from twice.runtime.decide import rerun_of
 
@@ -55,7 +54,7 @@ def stale_slices(
             for label, why in _since(project, ledger, task, up, wanted):
                 if label in published:
                     found.setdefault(label, why)
-    return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task, found)))
+    return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
 
 
 def reads_of(project: Project, below: Task, up: Task) -> tuple[Read, ...]:
@@ -73,7 +72,7 @@ def readers_of(ledger: Ledger, below: Task, up: Task, source: Read, slice_: Slic
     exact = _exact(up, source)
     found = set(exact(below.scope, slice_)) if exact is not None else set()
     if exact is None or not _owns_rows(up):
-        found.update(slices_named(below, [run.label for run in ledger.runs(below.name) if run.generation]))
+        found.update(slices_named(below.scope, [run.label for run in ledger.runs(below.name) if run.generation]))
     return tuple(sorted(found))
 
 
@@ -85,7 +84,7 @@ def reached(project: Project, ledger: Ledger, task: Task, due: Mapping[str, set[
     published = {run.label for run in ledger.runs(task.name) if run.generation}
     found: set[str] = set()
     for up in project.upstream(task):
-        above = slices_named(up, sorted(due.get(up.name, set())))
+        above = slices_named(up.scope, sorted(due.get(up.name, set())))
         for source in reads_of(project, task, up) if above else ():
             exact = _exact(up, source) if _owns_rows(up) else None
             if exact is None or not isinstance(task.scope, TimeScope):
@@ -175,18 +174,7 @@ def _newest(
     oldest = Pinned(min(pin.version for pin in pins.values()), min(pin.fence for pin in pins.values()))
     found: dict[str, _Publish] = {}
     for each in ordered:
-        for slice_ in slices_named(up, [each.label]) if each.is_after(oldest) else ():
+        for slice_ in slices_named(up.scope, [each.label]) if each.is_after(oldest) else ():
             read = [reader.label for reader in exact(task.scope, slice_)]
             found.update({label: each for label in read if label in pins and each.is_after(pins[label])})
-    return found
-
-
-def slices_named(task: Task, labels: Iterable[str]) -> list[Slice]:
-    """Those that the task's scope still has."""
-    found = []
-    for label in labels:
-        try:
-            found.append(slice_named(task.scope, label))
-        except UsageError:
-            continue
     return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from twice.core.owner import Owner, owner_of, takeover_token
-from twice.core.ports import Lost, Target
+from twice.core.ports import Landed, Lost, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.task import Task
@@ -83,19 +83,20 @@ def _commit(shop: Workshop, task: Task, target: Target, other: Owner, attempt: s
     landing = Landing(task.name, lambda *_: shop.ledger.record_takeover(task.name, attempt, shop.holder, why), _WORDING)
     try:
         end = commit(landing, target, staged, before.generations, Note(attempt, "takeover", moved, why=why))
+        if isinstance(end, Landed):
+            landing.record()
     except (Exception, KeyboardInterrupt) as error:
         landing.settle()
         if isinstance(error, TwiceError):
-            error.at(task.name)
+            raise landing.judged(error.at(task.name)) from error
         raise
     if isinstance(end, Lost):
         raise Superseded(
             "the table's slices were published meanwhile",
             where=task.name,
-            now="Nothing was taken over.",
+            now=f"It was not taken over from {told(shop.project.id, other)}.",
             fix="Let the runs on it end, then take it over again.",
         )
-    landing.record()
 
 
 def _mine(target: Target, task: Task, me: Owner) -> tuple[str, ...]:

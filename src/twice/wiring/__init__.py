@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
-from twice.errors import DeclarationError, UsageError
+from twice.errors import DeclarationError, TwiceError, UsageError
 from twice.ledgers.store import Ledger
 from twice.runtime.kept_mark import kept_mark
 from twice.wiring.backfills import ProjectBackfills
@@ -402,7 +402,16 @@ def check_machine() -> tuple[Check, ...]:
     from twice.engine.doctor import checks
     from twice.wiring.probe import publish_a_day
 
-    return checks(probes={"publish": publish_a_day})
+    internal = _internal_here()
+    return checks(probes={"publish": partial(publish_a_day, internal=internal)}, internal=internal)
+
+
+def _internal_here() -> bool:
+    """What the project of this folder says of Delta's own classes; what it would by default, where there is none."""
+    try:
+        return load(Path()).internal
+    except TwiceError:
+        return True
 
 
 def _session_settings(settings: Settings) -> SessionSettings:

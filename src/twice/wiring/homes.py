@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from twice.config import Settings
 from twice.core.home import Home, Place
@@ -16,8 +15,7 @@ DELTA = "delta"
 
 def home_of(settings: Settings, project: Project) -> Home:
     """With a name of the user's, one environment for all tables; without one, each table belongs to the place where
-    its table system lies. A place inside the project is told relative to it where the ledger is inside too: both move
-    together, and their history with them."""
+    its table system lies (`Settings.warehouse_name`)."""
     places = {name: _place(settings, project, task.target) for name, task in project.tasks.items()}
     return Home(settings.project, settings.environment or _warehouse(settings)[0], places)
 
@@ -33,15 +31,7 @@ def _place(settings: Settings, project: Project, target: TableName) -> Place:
 
 def _warehouse(settings: Settings) -> tuple[str, str]:
     """As this ledger calls it, and as anybody would."""
-    place, root = Path(os.path.realpath(settings.warehouse)), Path(os.path.realpath(settings.root))
-    inside = place.is_relative_to(root) and _ledger_is_inside(settings, root)
-    return (f"./{place.relative_to(root).as_posix()}" if inside else str(place)), str(place)
-
-
-def _ledger_is_inside(settings: Settings, root: Path) -> bool:
-    scheme, _, rest = settings.ledger_url.partition(":///")
-    file = unquote(rest.partition("?")[0])
-    return scheme.startswith("sqlite") and Path(os.path.realpath(file)).is_relative_to(root)
+    return settings.warehouse_name, os.path.realpath(settings.warehouse)
 
 
 def _server(settings: Settings, name: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from twice.cli.options import Format
 from twice.cli.records import stale_line
 from twice.cli.runs import tell_ends
 from twice.core.scope import Daily
+from twice.core.slice import WHOLE
 from twice.runtime.run_many import TaskEnd
 from twice.runtime.stale import Stale
 
@@ -32,11 +33,14 @@ def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(
     ]
 
 
-def test_one_stale_slice_is_named_with_its_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_stale_slice_is_named_with_the_command_that_makes_it_right(capsys: pytest.CaptureFixture[str]) -> None:
     tell_ends((TaskEnd("below", stale=stale("08")),), Format.text)
     assert capsys.readouterr().out.splitlines()[-1] == (
-        f"  below[2026-06-08] is stale: {WHY}; next: twice run below --date 2026-06-08"
+        f"  below[2026-06-08] is stale: {WHY}; "
+        "next: twice backfill below --from 2026-06-08 --to 2026-06-08 --only stale --with-downstream"
     )
+    tell_ends((TaskEnd("total", stale=(Stale("total", WHOLE, WHY),)),), Format.text)
+    assert capsys.readouterr().out.splitlines()[-1] == f"  total[all] is stale: {WHY}; next: twice run total"
 
 
 def test_a_failed_task_still_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,7 +147,9 @@ def test_a_lost_reply_is_settled_by_asking_the_target(bench: Bench, monkeypatch:
         raise OutcomeUnknown("the commit's reply was lost", now="The table may hold the rows.")
 
     monkeypatch.setattr(bench.target, "commit", lands_then_breaks)
-    with pytest.raises(OutcomeUnknown, match=r"revenue\[2026-06-09\]: the commit's reply was lost. The table may hold"):
+    with pytest.raises(
+        OutcomeUnknown, match=r"revenue\[2026-06-09\]: the commit's reply was lost. The table may already hold"
+    ):
         bench.run(declared)
     assert bench.ledger.attempts("revenue")[0].state is AttemptState.PUBLISHING
     monkeypatch.undo()

@@ -15,7 +15,15 @@ from twice.core.project import assemble
 from twice.core.run import AttemptState, Outcome
 from twice.core.slice import Slice
 from twice.core.task import Strategy, TableName, Task
-from twice.errors import DeclarationError, OutcomeUnknown, Superseded, TableTaken, UsageError
+from twice.errors import (
+    DeclarationError,
+    LedgerOutOfReach,
+    NotRecorded,
+    OutcomeUnknown,
+    Superseded,
+    TableTaken,
+    UsageError,
+)
 from twice.runtime.forecast import forecast
 from twice.runtime.mark import Reset, reset_mark
 from twice.runtime.run_task import run_task
@@ -226,6 +234,28 @@ def test_a_run_that_loses_to_a_takeover_is_superseded_since_nobody_published_its
         "None of this run's rows are in the table. Run it again: it looks first whose the table is."
     )
     assert run(bench, new) is Outcome.PUBLISHED
+
+
+def test_a_ledger_that_cannot_be_told_of_a_takeover_leaves_it_to_the_table(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = copying("old", append_once()), copying("new", append_once())
+    run(bench, old)
+
+    def away(*_: Any, **__: Any) -> None:
+        raise LedgerOutOfReach("the ledger's server is away")
+
+    monkeypatch.setattr(bench.ledger, "record_takeover", away)
+    with pytest.raises(NotRecorded) as failed:
+        take_over(bench.shop, bench.declare(new), WHO)
+    assert str(failed.value) == (
+        "new: the table is taken over, but the ledger could not be told: the ledger's server is away. The table is "
+        "this task's. Run it again: it will look first. The table says whose it is."
+    )
+    monkeypatch.undo()
+    assert take_over(bench.shop, new, WHO) == {}
+    with pytest.raises(TableTaken):
+        run(bench, old)
 
 
 def test_who_lost_a_table_is_refused_before_its_taker_has_published_anything(bench: Bench) -> None:
