@@ -160,6 +160,68 @@ READS: dict[str, Callable[[Ledger], Any]] = {
     "batches": lambda ledger: ledger.backfills.batches("june"),
     "held batches": lambda ledger: ledger.backfills.held("june"),
 }
+# Every public method of the ledger is here, or among the READS above, or in one of the two tests below.
+ORDERS = [
+    "abandon_unlooked",
+    "adopt",
+    "adopt_all",
+    "advance",
+    "claim",
+    "close_attempt",
+    "discarded",
+    "fix",
+    "forget",
+    "lift",
+    "postpone",
+    "prune",
+    "publish",
+    "quarantine",
+    "record_proof",
+    "record_takeover",
+    "release",
+    "rename",
+    "renew",
+]
+OF_THE_LEDGER_ITSELF = [
+    "backfills",
+    "close",
+    "export",
+    "home",
+    "left_open",
+    "migrate",
+    "now",
+    "open",
+    "outbox",
+    "unassigned",
+]
+ASKED = [
+    "attempt",
+    "attempts",
+    "frozen_aim",
+    "furthest_aim",
+    "inputs",
+    "last_version",
+    "open_attempts",
+    "overview",
+    "pins",
+    "proofs",
+    "published_versions",
+    "publishers",
+    "quarantined",
+    "run",
+    "runs",
+    "runs_of",
+    "undiscarded",
+    "why_published",
+]
+
+
+def test_every_method_of_the_ledger_is_asked_or_ordered_here() -> None:
+    """A new one must be added, with a question or an order that shows whose records it reaches."""
+    public = {name for name in dir(Ledger) if not name.startswith("_")}
+    assert public == {*ORDERS, *OF_THE_LEDGER_ITSELF, *ASKED}
+
+
 EFFECT_READS: dict[str, Callable[[Ledger, int], Any]] = {
     "find": lambda ledger, id_: ledger.outbox.find(id_),
     "events": lambda ledger, id_: ledger.outbox.events(id_),
@@ -206,6 +268,7 @@ def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
     busy_side(one)
     before = [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"]
     ledger = other.ledger
+    ledger.prune(ledger.now() + 1000 * MINUTE)
     ledger.lift("revenue", ["x"])
     ledger.forget("revenue", DAY)
     ledger.release("a")

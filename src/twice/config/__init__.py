@@ -195,7 +195,7 @@ def explain(settings: Settings) -> tuple[Explained, ...]:
 
 
 def _warehouse_name(settings: Settings) -> str:
-    """Where the ledger lies is not known while a variable that names it is not set: then it is taken to lie elsewhere."""
+    """While a variable that names the ledger is not set, the ledger is taken to lie elsewhere."""
     try:
         return settings.warehouse_name
     except DeclarationError:
