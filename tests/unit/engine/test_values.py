@@ -163,6 +163,8 @@ def test_it_says_what_the_function_asks() -> None:
     assert told(UNSURE["the clock"]).why == "asks the clock (datetime.datetime.now)"
     assert told(UNSURE["dice by its bare name"]).why == "draws at random (random.choice)"
     assert told(UNSURE["a file"]).why == "reads what is outside while it runs (io.open)"
+    unlisted = told("import platform\ndef f(x): return platform.node()").why
+    assert unlisted == "uses platform.node, which is not on twice's list of pure functions"
     assert told(UNSURE["a lock"]).why == "holds a _thread.lock, which cannot be compared"
 
 
