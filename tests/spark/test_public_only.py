@@ -1,4 +1,4 @@
-"""`internal = false`: a whole project on Delta's public API alone, from its settings to its tables."""
+"""`internal = false`: a whole project whose rows are written by Delta's public calls, from settings to tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def kept(rows):
 """
 
 
-def test_replace_and_merge_publish_without_deltas_private_classes(spark: Any, tmp_path: Path) -> None:
+def test_with_internal_off_replace_and_merge_publish_skip_what_is_published_and_add_columns(
+    spark: Any, tmp_path: Path
+) -> None:
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines" / "jobs.py").write_text(TASKS)
     (tmp_path / "twice.toml").write_text(SETTINGS)

@@ -54,7 +54,10 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
         if one.unasked:
             print(f"  the table it wrote before could not be asked ({one.unasked}): what is open there stays open")
         if one.given_up:
-            print(f"  {len(one.given_up)} attempts of a task that is no longer declared: VACUUM has what they left")
+            print(
+                f"  {len(one.given_up)} attempts may have left files. The task is no longer declared, so gc does not "
+                "know its table. Run VACUUM on that table to delete their files."
+            )
     print(f"{sum(one.files for one in collected)} files deleted")
     return 0
 

@@ -1,4 +1,4 @@
-"""ledger migrate, check, rebuild, export and unassigned: looking after the ledger itself."""
+"""ledger migrate, check, rebuild, export, unassigned and prune: looking after the ledger itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ OlderThan = Annotated[str, typer.Option("--older-than", help="What ended longer 
 File = Annotated[Path | None, typer.Option("--to", help="A file instead of standard output.", dir_okay=False)]
 
 Take = Annotated[
-    str | None, typer.Option("--take", metavar="TASK", help="Give what is left of this task to this environment.")
+    str | None,
+    typer.Option(
+        "--take", metavar="TASK", help="Give what is left of this task to this environment. Cannot be undone."
+    ),
 ]
 
 
@@ -51,7 +54,8 @@ def migrate(
 def check(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
     """Compare the ledger with the tables. Exit 1 if they differ.
 
-    It changes neither. What differs endangers no table: every run looks first.
+    It changes neither, but for a ledger from an earlier version, which is brought up to date first. What differs
+    endangers no table: every run looks first.
     """
     from twice.wiring import open_project
 
@@ -113,7 +117,8 @@ def unassigned(
 ) -> int:
     """List records from before the ledger knew environments whose owner no table has shown.
 
-    Nothing of them is ever sent. With --take, a task's are given to this environment.
+    Nothing of them is ever sent. With --take, all of a task's are given to this environment, for good: another
+    environment that wrote some of them has no record of those any more.
     """
     from twice.wiring import open_project
 
@@ -144,7 +149,8 @@ def prune(
 ) -> int:
     """Let go of what is old and decides nothing any more.
 
-    Runs, plans, marks, what waits for a person and that effects were said stay, however old.
+    What a later run, plan, status or effect is decided by stays, however old. History goes: old attempts, the texts of
+    sent effects, older proofs, and backfills that are over and restated nothing: they cannot be shown or resumed then.
     """
     from twice.wiring import open_project
 
@@ -157,7 +163,8 @@ def prune(
     gone = tidied.ledger
     print(
         f"{gone.attempts:,} attempts, {gone.effects:,} effects that were never to be sent, the texts of {gone.texts:,} "
-        f"sent ones, {gone.backfills:,} backfills, {gone.proofs:,} proofs and {tidied.commits:,} commits let go"
+        f"sent ones, {gone.backfills:,} backfills, {gone.proofs:,} proofs and "
+        f"the authors of {tidied.commits:,} old PostgreSQL commits deleted from the records. No table was changed."
     )
     return 0
 

@@ -38,7 +38,8 @@ def takeover(
             listed = ", ".join(f"{count:,} slices of {owner}" for owner, count in others.items())
             _ask(
                 f"{task}: its table holds {listed}. Their rows stay, and count as never published by {task}: what it "
-                "publishes comes beside them unless its strategy replaces or merges them. Take the table over?"
+                "publishes comes beside them unless its strategy replaces or merges them. Let the old task's runs end "
+                "first: one that has begun may still publish. Take the table over?"
             )
         taken = opened.take_over(task, getpass.getuser(), reason) if others else {}
     if output is Format.json:

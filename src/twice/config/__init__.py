@@ -3,11 +3,11 @@
     project = "myshop"                       # fixed: it is part of every token
     pipelines = ["pipelines"]
     warehouse = "warehouse"
-    environment = "dev"                      # whose records; by default the place of the tables
+    environment = "dev"                      # keeps runs and effects apart in a shared ledger
     ledger = ".twice/ledger.db"              # or postgresql+psycopg://team:${env:LEDGER_PASSWORD}@host/ledger
     format = "delta"
     lease_seconds = 300
-    internal = true                          # false: Delta's public API alone
+    internal = true                          # false: rows by Delta's public calls alone
 
     [spark]
     master = "local[*]"

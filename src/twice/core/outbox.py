@@ -37,7 +37,7 @@ class EffectState(str, Enum):
     IN_DOUBT = "in_doubt"  # may have arrived
     DEAD = "dead"  # will not be sent by itself
     ABANDONED = "abandoned"  # a person gave it up
-    UNKNOWN = "unknown"  # published before this ledger was made: nobody remembers
+    UNKNOWN = "unknown"  # may have been said, by whom nobody here knows: a lost ledger, a copied table, old records
 
     @property
     def counts(self) -> bool:

@@ -185,7 +185,7 @@ def _unknown(names: tuple[str, ...]) -> str | None:
     standard = [name for name in names if not _is_installed(name)]
     if not standard or any(name in _PURE_TOO or name.partition(".")[0] in _PURE for name in names):
         return None
-    return f"uses {standard[0]}, of which nothing shows that it gives the same each time"
+    return f"uses {standard[0]}, which is not on twice's list of pure functions"
 
 
 def _handed_on(module: str) -> str | None:

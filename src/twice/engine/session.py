@@ -169,7 +169,7 @@ def check_tested(session: SparkSession) -> None:
         raise EnvironmentProblem(
             f"this is Delta {found[1]} on Spark {found[0]}, and twice was tested with Delta {TESTED_DELTA} on Spark "
             f"{TESTED_SPARK}.x",
-            fix="Set internal = false in twice.toml to publish by Delta's public API alone, or use those versions.",
+            fix="Set internal = false in twice.toml to write rows by Delta's public calls, or use those versions.",
         )
 
 

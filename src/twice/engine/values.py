@@ -217,8 +217,7 @@ class _Hasher:
         self._say(f"{kind} {version_of(type(value).__module__)}")
         self._look.evidence.add_kind(type(value))
         if kind == "pyspark.core.broadcast.Broadcast":
-            self.feed(value.value)
-            return
+            raise _Opaque("holds a broadcast variable, which cannot be compared")  # it would reduce to a running number
         if type(value).__module__.startswith("pyspark.") and hasattr(value, "returnType"):
             self._sequence("udf", [value.func, str(value.returnType), value.evalType])
             return

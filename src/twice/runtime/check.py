@@ -1,4 +1,8 @@
-"""check: does the ledger say what the targets say? It reads both and changes neither."""
+"""check: does the ledger say what the targets say? It reads both and changes neither.
+
+Opening a project may have changed the ledger before: one from an earlier version is migrated, and the tables are asked
+which of its old records are their own (assign.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""plan: what a run would do, and why. It reads; it writes nothing, not even to the ledger."""
+"""plan: what a run would do, and why. It reads; it writes nothing, not even to the ledger.
+
+Opening a project may have changed the ledger before: one from an earlier version is migrated, and the tables are asked
+which of its old records are their own (assign.py).
+"""
 
 from __future__ import annotations
 

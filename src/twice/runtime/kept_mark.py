@@ -47,7 +47,8 @@ def _counted(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorVa
         return mark
     at = told(counted_from(scope.start, version))
     raise DeclarationError(
-        "the table's mark counts from the initial= of the time it was written, and nobody remembers which that was",
+        "the table's mark was written by an older twice as a distance from initial=, and the ledger no longer has that "
+        "value",
         where=task.name,
         now=UNCHANGED,
         fix=f"Say where it is: twice mark reset {task.name} --to {at} --reason …, if initial={scope.initial} was never "

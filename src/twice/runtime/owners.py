@@ -27,8 +27,8 @@ def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
     raise TableTaken(
         f"{task.target} {_listed(project, strangers)}",
         now=UNCHANGED,
-        fix=f"{_renamed(project, task, other)} If it is another task and shall have the table, with the rows that are "
-        f"in it: {_takeover(task)}",
+        fix=f"{_renamed(project, task, other)} If this is a different task that should own the table from now on "
+        f"(existing rows stay): {_takeover(task)}",
     )
 
 

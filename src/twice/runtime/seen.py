@@ -47,8 +47,10 @@ def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -
     """
     if not moved or (kind == "run" and not all(state.label in moved and not _differs(state) for state in states)):
         return None
-    at = ", ".join(f"{state.label} is at {shown(state.generation)}" for state in states if state.label in moved)
-    return f"published since this was decided: {at}"
+    at = ", ".join(
+        f"{state.label} was published ({shown(state.generation)})" for state in states if state.label in moved
+    )
+    return f"nothing done: {at} after this run was planned"
 
 
 def _differs(state: SliceState) -> bool:

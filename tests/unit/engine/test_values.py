@@ -15,10 +15,11 @@ from decimal import Decimal
 from enum import Enum
 from functools import lru_cache, partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.core.broadcast import Broadcast
 
 from twice.engine.values import Worked, worked_out
 
@@ -163,7 +164,17 @@ def test_it_says_what_the_function_asks() -> None:
     assert told(UNSURE["the clock"]).why == "asks the clock (datetime.datetime.now)"
     assert told(UNSURE["dice by its bare name"]).why == "draws at random (random.choice)"
     assert told(UNSURE["a file"]).why == "reads what is outside while it runs (io.open)"
+    unlisted = told("import platform\ndef f(x): return platform.node()").why
+    assert unlisted == "uses platform.node, which is not on twice's list of pure functions"
     assert told(UNSURE["a lock"]).why == "holds a _thread.lock, which cannot be compared"
+
+
+def test_a_broadcast_that_a_function_names_is_never_the_same_since_only_its_number_is_pickled() -> None:
+    held: Any = Broadcast(path="nowhere")
+    held._jbroadcast, held._pickle_registry = SimpleNamespace(id=lambda: 0), set()
+    assert told("def f(x): return VALUE.value + x", VALUE=held) == Worked(
+        "f", None, "holds a broadcast variable, which cannot be compared"
+    )
 
 
 SURE = {

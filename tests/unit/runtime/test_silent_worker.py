@@ -17,11 +17,13 @@ from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Leaf, Lost, Staged
 from twice.core.run import Outcome
 from twice.core.task import Task
-from twice.core.token import Note
+from twice.core.token import Intention, Note
 from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown
 from twice.runtime.backfill import start
+from twice.runtime.decide import SliceState
 from twice.runtime.run_task import run_task
+from twice.runtime.seen import made_since
 from twice.runtime.worker import Event, Stop, work
 from twice.targets.memory import Rows
 
@@ -123,6 +125,13 @@ def test_of_a_batch_that_lost_the_race_for_one_slice_the_others_are_restated_all
         done, _ = carry_out(filled, record.name)
     assert done.complete
     assert generations(filled) == {"01": 2, "02": 2, "03": 2}
+
+
+def test_a_restatement_that_somebody_was_faster_with_says_what_was_published_and_that_nothing_was_done() -> None:
+    state = SliceState("2026-06-09", 4, None, Intention("code", None))
+    assert made_since("restate", ["2026-06-09"], [state]) == (
+        "nothing done: 2026-06-09 was published (generation 4) after this run was planned"
+    )
 
 
 class Unversioned(PlainEngine):

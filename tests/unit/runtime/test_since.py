@@ -480,7 +480,9 @@ def test_a_counted_mark_of_which_nobody_remembers_the_initial_is_refused(bench: 
     bench.shop = replace(bench.shop, ledger=fresh)
     rebuild(bench.shop, None)
     assert fresh.runs("copy")[0].generation == version
-    with pytest.raises(DeclarationError, match=r"nobody remembers.*mark reset copy --to 2026-06-09T00:02:00Z"):
+    with pytest.raises(
+        DeclarationError, match=r"the ledger no longer has that value.*mark reset copy --to 2026-06-09T00:02:00Z"
+    ):
         run(bench, declared)
     reset_mark(bench.shop, declared, Reset("2026-06-09T00:02:00Z", "ada", "as the last run said"))
     source.add((3, at(3), 30))

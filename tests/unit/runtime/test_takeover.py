@@ -86,8 +86,8 @@ def test_a_renamed_task_is_refused_and_formerly_lets_it_go_on(bench: Bench, writ
     assert str(refused.value) == (
         "ingest_trips[2026-06-09]: shop.copy holds 1 slice that was published by the task trips_raw. "
         "The table is unchanged. "
-        'If ingest_trips is its new name, write formerly=("trips_raw",) on the task. If it is another task and shall '
-        'have the table, with the rows that are in it: twice takeover ingest_trips --reason "…".'
+        'If ingest_trips is its new name, write formerly=("trips_raw",) on the task. If this is a different '
+        'task that should own the table from now on (existing rows stay): twice takeover ingest_trips --reason "…".'
     )
     assert refused.value.exit_code == 2
     assert bench.target.published(COPY, ()) == before

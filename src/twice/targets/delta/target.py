@@ -198,6 +198,12 @@ class DeltaTarget:
             stage = merge.stage if why else upsert.stage
         elif why is None:
             stage = append.stage
+        elif not self._internal:
+            raise DeclarationError(
+                "append_once() needs internal = true in twice.toml (it is false)",
+                now="The table is unchanged.",
+                fix="Set it, or use insert_new(key).",
+            )
         else:
             raise DeclarationError(
                 f"rows without a key cannot be appended once to {site.name.name}: {why}",
