@@ -122,7 +122,7 @@ def plan(
     profile: Profile = None,
     debug: Debug = False,
 ) -> int:
-    """Say what a run would do, and why. Changes nothing."""
+    """Say what a run would do, and why. Writes to no table."""
     from twice.wiring import open_project
 
     with open_project(project, profile) as opened:

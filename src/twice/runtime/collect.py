@@ -23,7 +23,7 @@ from twice.runtime.workshop import Workshop
 class Collected:
     """`kept` are attempts whose generation is not passed: a process behind one may still publish its files; `slices`
     are theirs: once they are published again, nobody can. `given_up`: of a task that is no longer declared, nobody
-    knows where they staged; VACUUM has it. `unasked`: the table that the task wrote before, and why it could not be
+    knows where they staged. `unasked`: the table that the task wrote before, and why it could not be
     asked: what is open there stays open."""
 
     task: str

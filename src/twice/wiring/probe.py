@@ -39,7 +39,7 @@ def publish_a_day(session: SparkSession, folder: Path, internal: bool = True) ->
         fix = "Set internal = false in twice.toml." if internal else "Report this with the versions above."
         return Check("publish", False, "a swap that must lose was not refused", fix)
     if slow is not None:
-        return Check("publish", True, f"works, by Delta's public API alone ({slow}): rows are written twice")
+        return Check("publish", True, f"works, rows by Delta's public calls ({slow}): they are written twice")
     return Check(
         "publish", True, "stage, commit with token and read back work, without a second copy; a late swap loses"
     )
