@@ -162,7 +162,7 @@ class Soak:
                     self.opened.run(task, self.opened.slices(task, day), "run", timedelta(seconds=60))
                 except TwiceError as error:
                     self.violations.append(f"{task} {day} does not converge: {error}")
-        self.opened.gc()
+        self._let_go_of_dead_restatements()
         when = f"after {self.counts['kills']} kills"
         wrong = kill_project.wrong_tables(self.opened.spark, self.root, self.state["days"])
         self.violations += [f"{when}: {one}" for one in wrong]
@@ -170,6 +170,14 @@ class Soak:
         if self.opened.ledger.open_attempts():
             self.violations.append(f"{when}: attempts stay open")
         self.counts["checks of every table"] += 1
+
+    def _let_go_of_dead_restatements(self) -> None:
+        """What a killed restatement has staged is kept until its slice is published again: its process might live."""
+        for kept in self.opened.gc():
+            for label in kept.slices if kept.task in RESTATED else ():
+                self.opened.run(kept.task, self.opened.slices(kept.task, label), "restate", timedelta(seconds=60))
+                self.counts["slices restated for what a killed restatement had staged"] += 1
+        self.opened.gc()
 
     def _wrong_logs(self) -> list[str]:
         found = []
