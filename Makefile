@@ -43,7 +43,7 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 OTHERS := $(BIN)/python -m pytest -q -n 2 --ignore=tests/unit --durations=20
 
 test: check ## check, then every other test in two processes: contracts, Spark, crashes, double fires
-	@echo "all other tests" && $(OTHERS) --dist loadscope -m "not long" --session-timeout=3600 tests
+	@echo "all other tests" && $(OTHERS) --dist loadscope -m "not long" --session-timeout=4700 tests
 
 test-long: $(READY) ## what `make test` only samples: every failpoint on Delta, every naive job, the whole shop
 	@$(OTHERS) --dist loadscope -m long --ignore=tests/proof/test_mutants.py tests
