@@ -611,7 +611,7 @@ class TargetSuite:
         assert isinstance(target.commit(staged, {token: 0}, Note("c", "takeover", {token: 3}, why="so")), Landed)
         owners = house.target().published(REVENUE, other).owners
         assert owners == Ownership({old: 2}, {(new, old): 3})
-        assert (owners.strangers(new), owners.strangers(Owner("p", "reven"))) == ({}, {old: 2})
+        assert (owners.strangers(new), owners.strangers(Owner("p", "reven"))) == ({}, {old: 2, new: 0})
         note = house.target().provenance(REVENUE, token, 3)
         assert note is not None and (note.kind, note.why) == ("takeover", "so")
         assert len(table(house, target)) == 2

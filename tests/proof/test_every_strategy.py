@@ -119,10 +119,12 @@ def test_an_incremental_load_that_dies_anywhere_loses_no_row_and_doubles_none(
 ) -> None:
     """New rows arrive before each failpoint; what came with the mark's own stamp, later, is there too."""
     with delta_world(spark) as world:
-        source: list[Row] = []
-        for at, point in enumerate(points):
-            source += rows_of(at) if at == 0 else [*rows_of(at), (200 + at, *rows_of(at - 1)[0][1:])]
-            world.arrive(0, source[-4:] if at else source)
+        source = rows_of(0)
+        world.arrive(0, source)
+        for at, point in enumerate(points, start=1):
+            new = [*rows_of(at), (200 + at, *rows_of(at - 1)[0][1:])]
+            world.arrive(0, new)
+            source += new
             crash(world, task, None, point)
             run(world, task, None)
         mark = max(row[2] for row in source)
