@@ -302,7 +302,7 @@ def test_an_outcome_that_stays_unknown_is_left_to_a_later_look_which_settles_it(
 
     monkeypatch.setattr(bench.target, "commit", breaks)
     with pytest.raises(
-        OutcomeUnknown, match=r"the target cannot be read. The table may hold the rows. .It was tried 3"
+        OutcomeUnknown, match=r"the target cannot be read. The table may already hold these rows. .It was tried 3"
     ):
         bench.run(task)
     assert [a.state for a in bench.ledger.attempts("revenue")] == [AttemptState.PUBLISHING] * 3
