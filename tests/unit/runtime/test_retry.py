@@ -348,14 +348,14 @@ def test_a_trouble_that_no_ledger_can_record_stays_what_it_is(bench: Bench, monk
 
 
 def test_a_quarantine_does_not_hit_a_slice_that_another_attempt_has_taken_up(bench: Bench) -> None:
-    task = declared(bench, Failing(cut()), Retry(attempts=2, first=timedelta(0)))
+    task = declared(bench, Failing(lost()), Retry(attempts=2, first=timedelta(0)))
 
     def lose_to_another(point: Point) -> None:
         if point is Point.AFTER_LOOK and len(bench.ledger.attempts("revenue")) == 2:
             mine = bench.ledger.attempts("revenue")[0].id
             bench.ledger.release(mine)
             bench.ledger.claim("revenue", [SLICE], attempt="other", kind="run", holder="far", lease=timedelta(hours=1))
-            raise cut()
+            raise lost()
 
     with armed(lose_to_another), pytest.raises(RunError) as told:
         bench.run(task)
