@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import getpass
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
-from twice.errors import UsageError
+from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, Yes, ask, boundary, print_json
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the ledger.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @boundary
@@ -66,7 +63,8 @@ def reset(
         before = opened.mark(task)
         if not yes:
             twice = "" if before.keyed else " Its rows have no key: those that are read again come twice."
-            _ask(f"{task}: move the mark from {before.at or 'where nobody can say'} to {to or before.initial}?{twice}")
+            question = f"move the mark from {before.at or 'where nobody can say'} to {to or before.initial}?{twice}"
+            ask(f"{task}: {question}", "a mark is not moved", "The mark is where it was.")
         before, after = opened.reset_mark(task, to, getpass.getuser(), reason)
     if output is Format.json:
         print_json({"before": asdict(before), "after": asdict(after)})
@@ -75,10 +73,3 @@ def reset(
     else:
         print(f"{task}: the mark was {before.at or 'unclear'} and is now {after.at}\nnext: twice run {task}")
     return 0
-
-
-def _ask(question: str) -> None:
-    if not sys.stdin.isatty():
-        raise UsageError("a mark is not moved without a person's word", fix="Say it with --yes.")
-    if not typer.confirm(question, err=True):
-        raise UsageError("not confirmed", now="The mark is where it was.")

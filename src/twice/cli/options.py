@@ -32,6 +32,7 @@ class Format(str, Enum):
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="text for people, json for programs.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Folder = Annotated[Path, typer.Option("--project", "-C", help="The project's folder, or one below it.")]
 Profile = Annotated[str | None, typer.Option("--profile", help="A profile of twice.toml.", envvar="TWICE_PROFILE")]
 Date = Annotated[str | None, typer.Option("--date", "-d", help="The logical date, e.g. 2026-06-09.")]
@@ -116,3 +117,11 @@ def _failpoint() -> Action:
     if name not in known:
         raise UsageError(f"TWICE_FAILPOINT={name!r} is no failpoint", fix=f"Known: {', '.join(known)}.")
     return kill_at(known[name])
+
+
+def ask(question: str, alone: str, kept: str) -> None:
+    """A person must say yes. `alone` is what is not done without one, `kept` what stays true if they do not."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"{alone} without a person's word", fix="Say it with --yes.")
+    if not typer.confirm(question, err=True):
+        raise UsageError("not confirmed", now=kept)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import getpass
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
-from twice.errors import UsageError
+from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, Yes, ask, boundary, print_json
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the table and in the ledger.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @boundary
@@ -36,10 +33,12 @@ def takeover(
         others = opened.strangers(task)
         if others and not yes:
             listed = ", ".join(f"{count:,} slices of {owner}" for owner, count in others.items())
-            _ask(
+            ask(
                 f"{task}: its table holds {listed}. Their rows stay, and count as never published by {task}: what it "
                 "publishes comes beside them unless its strategy replaces or merges them. Let the old task's runs end "
-                "first: one that has begun may still publish. Take the table over?"
+                "first: one that has begun may still publish. Take the table over?",
+                "a table is not taken over",
+                "The table is whose it was.",
             )
         taken = opened.take_over(task, getpass.getuser(), reason) if others else {}
     if output is Format.json:
@@ -51,10 +50,3 @@ def takeover(
             print(f"{task}: took its table over from {owner} ({count:,} slices)")
         print(f"next: twice status {task}, then twice run or twice backfill for what it shall publish")
     return 0
-
-
-def _ask(question: str) -> None:
-    if not sys.stdin.isatty():
-        raise UsageError("a table is not taken over without a person's word", fix="Say it with --yes.")
-    if not typer.confirm(question, err=True):
-        raise UsageError("not confirmed", now="The table is whose it was.")
