@@ -25,6 +25,6 @@ def test_append_once_without_the_internal_path_says_which_setting_it_needs() -> 
     with pytest.raises(DeclarationError) as refused:
         target._stage(site, into, frame, plan, "a")
     assert str(refused.value) == (
-        "append_once() needs internal = true in twice.toml (it is false). The table is unchanged. "
-        "Set it, or use insert_new(key)."
+        "rows without a key cannot be appended once to shop.clicks: append_once() needs internal = true "
+        "in twice.toml (it is false). The table is unchanged. Set it, or use insert_new(key)."
     )

@@ -200,7 +200,8 @@ class DeltaTarget:
             stage = append.stage
         elif not self._internal:
             raise DeclarationError(
-                "append_once() needs internal = true in twice.toml (it is false)",
+                f"rows without a key cannot be appended once to {site.name.name}: append_once() needs "
+                "internal = true in twice.toml (it is false)",
                 now="The table is unchanged.",
                 fix="Set it, or use insert_new(key).",
             )
