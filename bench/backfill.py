@@ -17,7 +17,7 @@ from typing import Any
 from measuring import Row, arguments, report
 from twice.config import load
 from twice.core.backfill import Request
-from twice.runtime.worker import Stop
+from twice.runtime.backfill.worker import Stop
 from twice.wiring import OpenProject
 
 FIRST, DAYS, ORDERS, LOOP = date(2026, 1, 1), 365, 2000, 60

@@ -26,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.postgres_server import PostgresServer
 
 from twice.core.record import Claim
-from twice.ledgers.connect import for_writing
-from twice.ledgers.schema import attempts, runs, slices
-from twice.ledgers.store import Ledger
+from twice.ledgers.database.connect import for_writing
+from twice.ledgers.database.schema import attempts, runs, slices
+from twice.ledgers.ledger import Ledger
 
 WORKERS = 4
 SECONDS = 5.0

@@ -21,10 +21,10 @@ from twice.core.slice import WHOLE
 from twice.core.task import TableName
 from twice.core.token import Note, app_id
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
-from twice.engine.session import SessionSettings, close, embedded, run_session
-from twice.targets.acting import acting
-from twice.targets.delta import DeltaTarget
-from twice.targets.delta.internal import Log
+from twice.engine.session.session import SessionSettings, close, embedded, run_session
+from twice.targets.active_session import acting
+from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.target import DeltaTarget
 from twice.wiring.delta import delta_target
 
 COUNTS = (100, 3_650, 87_600)

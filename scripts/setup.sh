@@ -72,7 +72,7 @@ unset VIRTUAL_ENV # another project's environment must not be filled by accident
 UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=.venv .tools/bin/uv sync --quiet --frozen --all-extras --python "$python"
 
 say "jars of Delta, checked against their sha256"
-.venv/bin/python -m twice.engine.jars >/dev/null
+.venv/bin/python -m twice.engine.session.jars >/dev/null
 
 say "class-data archive, for a quick start of Spark"
-.venv/bin/python -m twice.engine.archive >/dev/null
+.venv/bin/python -m twice.engine.session.archive >/dev/null

@@ -38,7 +38,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Iterator[Any]:
     """The embedded session, started once. Use `session` unless the test is about the base session itself."""
     # Imported here: unit tests must not load pyspark.
-    from twice.engine.session import SessionSettings, close, embedded
+    from twice.engine.session.session import SessionSettings, close, embedded
 
     folder = tmp_path_factory.mktemp("spark")
     base = embedded(SessionSettings(folder, warehouse, short_jobs=True, archive="use"))
@@ -49,7 +49,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Iterator
 @pytest.fixture
 def session(spark: Any) -> Any:
     """A fresh session for one test, as each run has its own."""
-    from twice.engine.session import run_session
+    from twice.engine.session.session import run_session
 
     return run_session(spark)
 

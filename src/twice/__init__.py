@@ -14,7 +14,7 @@ from twice.core.run import Outcome, RunResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
 from twice.core.since import Since
 from twice.core.task import Policy, read
-from twice.engine.keys import stable_row_hash, surrogate_key
+from twice.engine.frames.keys import stable_row_hash, surrogate_key
 from twice.errors import EffectRefused, TwiceError
 from twice.identical import assert_identical
 from twice.strategies.append_once import append_once
@@ -23,8 +23,8 @@ from twice.strategies.merge import merge
 from twice.strategies.replace import replace
 
 if TYPE_CHECKING:
-    from twice.runtime.inbox import Inbox
-    from twice.runtime.queue import WorkQueue
+    from twice.runtime.queue.inbox import Inbox
+    from twice.runtime.queue.queue import WorkQueue
 
 __version__ = "0.1.0"
 
@@ -71,11 +71,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """A queue or an inbox needs a database library; a pipeline that has none need not load it."""
     if name == "WorkQueue":
-        from twice.runtime.queue import WorkQueue
+        from twice.runtime.queue.queue import WorkQueue
 
         return WorkQueue
     if name == "Inbox":
-        from twice.runtime.inbox import Inbox
+        from twice.runtime.queue.inbox import Inbox
 
         return Inbox
     raise AttributeError(f"module 'twice' has no attribute {name!r}")

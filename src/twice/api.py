@@ -81,7 +81,7 @@ def sql_task(
     The query names the tables that `inputs` declares; `:start`, `:end` and `:ds` are bound as values, never
     pasted into the text. The path is looked for beside the declaring file, then in the folders above it.
     """
-    from twice.engine.sql import bind, parameters_in  # here: sqlglot is slow to import, and rarely needed
+    from twice.engine.code.sql import bind, parameters_in  # here: sqlglot is slow to import, and rarely needed
 
     declared_in = Path(inspect.stack()[1].filename)
     file = _find(Path(path), declared_in)
@@ -139,7 +139,7 @@ def backfill(
 ) -> BackfillResult:
     """Make the slices from `start` to `end` (both included) right, by a plan that is made once and stored. A second
     call of the same backfill resumes it, and tries again what failed. Failures are in the result, not raised."""
-    from twice.runtime.worker import Stop  # here, as below: importing twice starts no engine
+    from twice.runtime.backfill.worker import Stop  # here, as below: importing twice starts no engine
     from twice.wiring import open_project
 
     chosen = parse_only(",".join(only or (CHOICES if restate else DEFAULT)))

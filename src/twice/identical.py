@@ -15,7 +15,7 @@ def assert_identical(left: DataFrame, right: DataFrame, *, ignore: Sequence[str]
     Every column must be there on both sides with the same type, except those in `ignore`. Maps and NULLs are compared
     by their content. The message names the columns that differ and shows up to three rows side by side.
     """
-    from twice.engine.compare import compare  # here: importing twice starts no engine
+    from twice.engine.frames.compare import compare  # here: importing twice starts no engine
     from twice.proof.report import side_by_side, summary
 
     found = compare(left, right, ignore)

@@ -184,7 +184,7 @@ STOPS_ITSELF = """
 import os, pathlib, signal, sys
 from twice.cli.progress import told
 from twice.core.failpoints import Point, armed
-from twice.runtime.worker import Stop
+from twice.runtime.backfill.worker import Stop
 from twice.wiring import open_project
 def stop(point):
     if point is Point.AFTER_PLAN:

@@ -15,8 +15,8 @@ from tests.receivers import HttpReceiver, MailReceiver
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.engine.plain import PlainEngine
-from twice.runtime.run_task import run_task
-from twice.runtime.workshop import Workshop
+from twice.runtime.context import Workshop
+from twice.runtime.run.run_task import run_task
 from twice.targets.memory import MemoryTarget
 from twice.wiring import open_project
 

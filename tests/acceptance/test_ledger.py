@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
 
-from twice.ledgers.schema import HEAD
+from twice.ledgers.database.schema import HEAD
 
 from .conftest import TOML, Shop
 

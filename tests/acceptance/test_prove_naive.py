@@ -16,7 +16,7 @@ from tests.sample import sample
 
 from twice.core.proof import Proof, Verdict
 from twice.errors import UsageError
-from twice.proof.job import prove_job
+from twice.proof.jobs.job import prove_job
 
 pytestmark = pytest.mark.timeout(600)
 

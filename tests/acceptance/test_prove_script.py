@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from twice.core.proof import Verdict
-from twice.proof.script import Script, prove_script
+from twice.proof.jobs.script import Script, prove_script
 
 from .conftest import Shop
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.postgres_server import PostgresServer
 
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 
 @pytest.fixture(scope="module")

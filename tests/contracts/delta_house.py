@@ -30,7 +30,7 @@ class DeltaHouse:
         self.appends = internal
 
     def target(self) -> Target:
-        from twice.engine.session import run_session
+        from twice.engine.session.session import run_session
         from twice.wiring.delta import delta_target
 
         return delta_target(run_session(self._spark), self.locate, internal=self._internal)

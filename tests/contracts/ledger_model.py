@@ -15,7 +15,7 @@ from tests.contracts.ledger_suite import CLOSINGS, HandClock
 from twice.core.record import Busy, Claim, Facts, SliceRecord
 from twice.core.run import AttemptState
 from twice.errors import LeaseLost, RunError
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 OPEN = [state for state in AttemptState if state.open]
 TASKS = st.sampled_from(["t", "u"])

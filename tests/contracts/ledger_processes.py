@@ -22,9 +22,9 @@ from twice.core.audit import AuditResult
 from twice.core.record import Claim, Facts, InputRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
-from twice.ledgers.connect import connect, for_writing, parse_url
-from twice.ledgers.migrate import upgrade
-from twice.ledgers.store import Ledger
+from twice.ledgers.database.connect import connect, for_writing, parse_url
+from twice.ledgers.database.migrate import upgrade
+from twice.ledgers.ledger import Ledger
 
 MINUTE = timedelta(minutes=1)
 FACTS = Facts(

@@ -23,7 +23,7 @@ from twice.core.record import Adopted, Busy, Claim, Facts, InputRecord, Overview
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.errors import EnvironmentProblem, LeaseLost, RunError
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 S = AttemptState
 SCRIPT = Path(__file__).with_name("ledger_processes.py")

@@ -27,7 +27,7 @@ from twice.core.outbox import (
 )
 from twice.core.record import Facts
 from twice.core.run import AttemptState
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 S = EffectState
 A = AttemptState

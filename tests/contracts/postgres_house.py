@@ -11,9 +11,9 @@ from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, Row, ordered, pl
 from twice.core.ports import Column, Staged, Target
 from twice.core.task import TableName
 from twice.targets.memory import Rows
-from twice.targets.postgres.frames import PlainFrames
-from twice.targets.postgres.names import stage_of
-from twice.targets.postgres.server import Limits, Server
+from twice.targets.postgres.frames.plain import PlainFrames
+from twice.targets.postgres.server.names import stage_of
+from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
 
 ROWS = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")]

@@ -18,8 +18,8 @@ from twice.core.outbox import Change, EffectState, Prepared
 from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
-from twice.ledgers.prune import Pruned
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
+from twice.ledgers.runs.prune import Pruned
 
 S = AttemptState
 TASKS, LABELS = ("revenue", "clicks"), ("2026-06-09", "2026-06-10", "all")

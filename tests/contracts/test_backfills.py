@@ -11,7 +11,7 @@ from tests.contracts.ledger_processes import MINUTE
 
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
 from twice.core.backfill_result import BackfillState, BatchClaim, BatchState, Comparison, SliceEnd
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 REQUEST = Request("revenue", "2026-01-01", "2026-01-06", batch=3)
 

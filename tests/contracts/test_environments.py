@@ -23,16 +23,16 @@ from twice.core.proof import Proof
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome
 from twice.core.task import TableName, Task
-from twice.ledgers.owners import tasks
-from twice.ledgers.store import Ledger
-from twice.runtime.backfill import start
-from twice.runtime.check import check
-from twice.runtime.collect import collect_all
-from twice.runtime.effects import post_of, resolve
-from twice.runtime.post import drain, render_released
-from twice.runtime.rebuild import rebuild
-from twice.runtime.recover import recover
-from twice.runtime.worker import Stop, work
+from twice.ledgers.database.owners import tasks
+from twice.ledgers.ledger import Ledger
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Stop, work
+from twice.runtime.effects.delivery import drain, render_released
+from twice.runtime.effects.send import post_of, resolve
+from twice.runtime.table.garbage import collect_all
+from twice.runtime.upkeep.check import check
+from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
 S = EffectState

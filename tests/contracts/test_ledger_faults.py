@@ -18,7 +18,7 @@ from twice.core.failpoints import Point, armed
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome
 from twice.errors import EnvironmentProblem, LedgerOutOfReach
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 MINUTE = timedelta(minutes=1)
 

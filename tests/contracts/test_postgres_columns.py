@@ -17,7 +17,7 @@ from twice.core.task import TableName
 from twice.core.write import Changes, Layout, UpsertRows
 from twice.errors import DeclarationError, ResultRefused
 from twice.targets.memory import Rows
-from twice.targets.postgres.verbs import _differs
+from twice.targets.postgres.write.verbs import _differs
 
 DOCUMENTS = (Column("order_date", "date"), Column("id", "string"), Column("body", "string"), Column("mood", "string"))
 DOCUMENT = (date(2026, 6, 9), "0e37df36-f698-11e6-8dd4-cb9ced3df976", '{"n": [1, null]}', "sunny")

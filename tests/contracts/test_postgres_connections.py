@@ -6,7 +6,7 @@ import threading
 
 from psycopg.conninfo import conninfo_to_dict
 
-from twice.targets.postgres.server import Limits, Server
+from twice.targets.postgres.server.server import Limits, Server
 
 
 def test_a_process_has_no_more_connections_than_its_limit(database: str) -> None:

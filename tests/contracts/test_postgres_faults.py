@@ -47,8 +47,8 @@ from twice.errors import (
     StageMismatch,
 )
 from twice.targets.memory import Rows
-from twice.targets.postgres import publish as publishing
-from twice.targets.postgres.server import Limits, Server
+from twice.targets.postgres.server.server import Limits, Server
+from twice.targets.postgres.write import publish as publishing
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from tests.contracts import prune_suite
 from tests.postgres_server import PostgresServer
 
 from twice.core.clock import SystemClock
-from twice.ledgers.connect import connect, parse_url
-from twice.ledgers.schema import VERSION_TABLE, metadata
-from twice.ledgers.store import Ledger
+from twice.ledgers.database.connect import connect, parse_url
+from twice.ledgers.database.schema import VERSION_TABLE, metadata
+from twice.ledgers.ledger import Ledger
 
 
 @pytest.fixture(scope="module")

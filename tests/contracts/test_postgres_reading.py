@@ -15,11 +15,11 @@ from twice.core.ports import Column, Shape
 from twice.core.task import TableName
 from twice.core.write import Layout
 from twice.errors import ResultRefused, RunError, StageMismatch
-from twice.targets.postgres.frames import PlainFrames, begin_reading
-from twice.targets.postgres.query import Query
-from twice.targets.postgres.server import Limits, Server
-from twice.targets.postgres.snapshot import Snapshots
-from twice.targets.postgres.split import ranges
+from twice.targets.postgres.frames.plain import PlainFrames, begin_reading
+from twice.targets.postgres.read.query import Query
+from twice.targets.postgres.read.snapshot import Snapshots
+from twice.targets.postgres.read.split import ranges
+from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
 
 ORDERS = TableName("shop.orders")

@@ -21,9 +21,9 @@ from twice.core.run import RunResult
 from twice.core.task import Task
 from twice.core.token import Note
 from twice.core.write import Layout, Plan
-from twice.ledgers.store import Ledger
-from twice.runtime.backfill import start
-from twice.runtime.worker import Event, Stop, work
+from twice.ledgers.ledger import Ledger
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Event, Stop, work
 from twice.targets.memory import Rows
 
 EVERYTHING = ("missing", "failed", "stale", "published")

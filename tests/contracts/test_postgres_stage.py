@@ -17,11 +17,11 @@ from tests.postgres_server import PostgresServer
 
 from twice.core.write import Layout
 from twice.errors import DeclarationError, StageLost, StageMismatch
-from twice.targets.postgres.arrow import arrow_type
-from twice.targets.postgres.names import relation_of
-from twice.targets.postgres.server import Server
-from twice.targets.postgres.stage import Taken, copy_part, loading_of, open_stage, seal
+from twice.targets.postgres.frames.arrow import arrow_type
+from twice.targets.postgres.server.names import relation_of
+from twice.targets.postgres.server.server import Server
 from twice.targets.postgres.table import Intent, find
+from twice.targets.postgres.write.stage import Taken, copy_part, loading_of, open_stage, seal
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from tests.contracts import ledger_model as model
 from tests.contracts import ledger_suite as suite
 from tests.contracts import prune_suite
 
-from twice.ledgers.schema import metadata
-from twice.ledgers.store import Ledger
+from twice.ledgers.database.schema import metadata
+from twice.ledgers.ledger import Ledger
 
 
 @pytest.fixture

@@ -34,13 +34,13 @@ from twice.core.task import Task
 from twice.core.token import Note
 from twice.core.write import AppendRows, Plan
 from twice.errors import EnvironmentProblem
-from twice.ledgers.connect import connect, for_writing, parse_url
-from twice.ledgers.migrate import upgrade
-from twice.ledgers.store import Ledger
-from twice.runtime.assign import assign_all
-from twice.runtime.mark import Reset, reset_mark
-from twice.runtime.recover import recover
-from twice.runtime.run_many import run_slices
+from twice.ledgers.database.connect import connect, for_writing, parse_url
+from twice.ledgers.database.migrate import upgrade
+from twice.ledgers.ledger import Ledger
+from twice.runtime.run.run_many import run_slices
+from twice.runtime.table.assign import assign_all
+from twice.runtime.upkeep.mark import Reset, reset_mark
+from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
 S = EffectState

@@ -14,7 +14,7 @@ from typing import Any
 from tests.receivers import HttpReceiver
 
 from twice.core.outbox import EffectState
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 SCRIPT = Path(__file__).with_name("effect_processes.py")
 

@@ -24,9 +24,9 @@ from twice.core.outbox import prepare
 from twice.core.project import Project, assemble
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
+from twice.runtime.effects.delivery import Post, drain, render_released
 from twice.runtime.holder import this_process
-from twice.runtime.post import Post, drain, render_released
 from twice.senders.address import Allowed
 from twice.senders.http import Http
 from twice.senders.webhook import WebhookSender

@@ -20,9 +20,9 @@ from twice.core.project import assemble
 from twice.core.run import RunResult
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
-from twice.ledgers.store import Ledger
-from twice.runtime.run_task import run_task
-from twice.runtime.workshop import Workshop
+from twice.ledgers.ledger import Ledger
+from twice.runtime.context import Workshop
+from twice.runtime.run.run_task import run_task
 from twice.targets.memory import MemoryTarget, Rows
 
 SCOPE = Daily("day", start="2026-01-01")

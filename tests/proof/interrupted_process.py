@@ -14,9 +14,9 @@ from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Column
 from twice.core.project import assemble
 from twice.engine.plain import PlainEngine
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
+from twice.runtime.context import Workshop
 from twice.runtime.holder import this_process
-from twice.runtime.workshop import Workshop
 from twice.targets.memory import MemoryTarget, Rows
 from twice.wiring.backfills import ProjectBackfills
 

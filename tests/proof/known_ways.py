@@ -16,7 +16,7 @@ from typing import Any
 from tests.proof.pipelines import jobs
 
 from twice.core.proof import Proof
-from twice.proof.job import prove_job
+from twice.proof.jobs.job import prove_job
 from twice.wiring import OpenProject, open_project
 
 PIPELINES = Path(__file__).with_name("pipelines")

@@ -19,13 +19,13 @@ from twice.core.ports import Column
 from twice.core.project import assemble
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
+from twice.runtime.context import Workshop
 from twice.runtime.holder import this_process
-from twice.runtime.run_task import run_task
-from twice.runtime.workshop import Workshop
+from twice.runtime.run.run_task import run_task
 from twice.targets.memory import Rows
-from twice.targets.postgres.frames import PlainFrames
-from twice.targets.postgres.server import Server
+from twice.targets.postgres.frames.plain import PlainFrames
+from twice.targets.postgres.server.server import Server
 from twice.targets.postgres.target import PostgresTarget
 
 COLUMNS = (Column("day", "date"), Column("code", "string"))

@@ -19,13 +19,13 @@ from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.plain import PlainEngine
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
+from twice.runtime.context import Workshop
 from twice.runtime.holder import this_process
-from twice.runtime.run_task import run_task
-from twice.runtime.workshop import Workshop
+from twice.runtime.run.run_task import run_task
 from twice.targets.memory import MemoryTarget, Rows
-from twice.targets.postgres.frames import PlainFrames
-from twice.targets.postgres.server import Limits, Server
+from twice.targets.postgres.frames.plain import PlainFrames
+from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
 
 COLUMNS = (Column("order_id", "bigint"), Column("order_date", "date"), Column("amount", "bigint"))

@@ -27,7 +27,7 @@ from tests.proof.histories.play import World, play
 from tests.proof.histories.postgres_world import PostgresWorld
 from tests.proof.histories.steps import AtCall, AtPoint, Run, Step, steps
 
-from twice.engine.session import SessionSettings, close, embedded
+from twice.engine.session.session import SessionSettings, close, embedded
 
 AT_ONCE = 10
 """So many histories are drawn from one seed; then the state is kept."""

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from tests.proof.known_ways import WAYS, Ground, Way, ground, wrong
 from tests.proof.result_file import keep, of_this_source
 
-from twice.engine.session import SessionSettings, close, embedded
+from twice.engine.session.session import SessionSettings, close, embedded
 
 
 def soak(quick: bool) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from tests.receivers import HttpReceiver
 
 from twice.core.failpoints import SendPoint
 from twice.core.outbox import EffectState
-from twice.ledgers.store import Ledger
-from twice.runtime.post import IN_FLIGHT, drain, render_released
+from twice.ledgers.ledger import Ledger
+from twice.runtime.effects.delivery import IN_FLIGHT, drain, render_released
 
 pytestmark = pytest.mark.timeout(300)  # real processes, on whatever machine there is
 

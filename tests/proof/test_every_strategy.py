@@ -17,9 +17,9 @@ from twice.core.run import Outcome
 from twice.core.scope import slice_named
 from twice.core.since import told
 from twice.errors import TableTaken
-from twice.runtime.mark import show_mark
-from twice.runtime.run_many import run_slices
-from twice.runtime.takeover import Takeover, take_over
+from twice.runtime.run.run_many import run_slices
+from twice.runtime.upkeep.mark import show_mark
+from twice.runtime.upkeep.takeover import Takeover, take_over
 
 from .histories.delta_world import DeltaWorld, delta_world
 from .histories.project import project

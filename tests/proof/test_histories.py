@@ -19,7 +19,7 @@ from tests.proof.histories.postgres_world import PostgresWorld
 from tests.proof.histories.steps import Step, steps
 from tests.sample import sample
 
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from twice.core.backfill_result import BatchState
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 PROCESS = Path(__file__).parent / "interrupted_process.py"
 

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 from .conftest import until
 from .worker_process import PLAIN_WORKER, Worker

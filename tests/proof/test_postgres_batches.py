@@ -16,11 +16,11 @@ from twice.core.project import assemble
 from twice.core.run import Outcome
 from twice.core.scope import slice_named
 from twice.errors import TableTaken
-from twice.runtime.backfill import start
-from twice.runtime.run_task import run_task
-from twice.runtime.takeover import Takeover, take_over
-from twice.runtime.worker import Stop, work
-from twice.runtime.workshop import Workshop
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Stop, work
+from twice.runtime.context import Workshop
+from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.takeover import Takeover, take_over
 
 from .postgres_shop import DAILY, TASKS, ask, day, open_shop, run
 

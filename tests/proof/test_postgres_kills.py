@@ -15,8 +15,8 @@ from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
 from twice.core.run import Outcome
 from twice.core.scope import slice_named
-from twice.runtime.recover import recover
-from twice.runtime.run_task import run_task
+from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
 from .postgres_forks_process import Forks

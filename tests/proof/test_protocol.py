@@ -20,8 +20,9 @@ from twice.core.ports import Landed, Lost, Staged
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState
 from twice.core.token import Note
-from twice.runtime import collect, run_task
-from twice.runtime.decide import Decision
+from twice.runtime.run import run_task
+from twice.runtime.staleness.decide import Decision
+from twice.runtime.table import garbage as collect
 
 DATABASES = ("delta", "postgres")
 SAME = (Actor("a"), Actor("b"))

@@ -16,13 +16,13 @@ from twice.core.clock import SYSTEM_CLOCK
 from twice.core.project import assemble
 from twice.core.proof import Proof, Verdict
 from twice.core.task import Task
-from twice.engine.code import code_hash
+from twice.engine.code.code_hash import code_hash
 from twice.engine.spark import SparkEngine
 from twice.errors import UsageError
-from twice.ledgers.store import Ledger
-from twice.proof.prove import prove_task
-from twice.proof.scratch import Laboratory
-from twice.runtime.workshop import Workshop
+from twice.ledgers.ledger import Ledger
+from twice.proof.tasks.prove import prove_task
+from twice.proof.tasks.scratch import Laboratory
+from twice.runtime.context import Workshop
 from twice.senders.address import Allowed
 from twice.senders.http import Http
 from twice.senders.webhook import WebhookSender

@@ -23,8 +23,8 @@ from talking import pausing, say
 
 from twice.config import load
 from twice.errors import TwiceError
-from twice.runtime.lease import Heartbeat
-from twice.targets.delta.internal import Transaction
+from twice.runtime.run.lease import Heartbeat
+from twice.targets.delta.log.jvm import Transaction
 from twice.wiring import OpenProject
 
 

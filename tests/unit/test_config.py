@@ -120,7 +120,7 @@ class TestPaths:
         assert load(root).ledger_url == url.format(root=root)
 
     def test_a_ledger_file_with_odd_letters_is_opened_where_it_was_named(self, write: Write) -> None:
-        from twice.ledgers.store import Ledger
+        from twice.ledgers.ledger import Ledger
 
         root = write('project = "s"\nledger = "what? 100%#ü.db"')
         Ledger.open(load(root).ledger_url).close()

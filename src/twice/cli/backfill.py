@@ -198,7 +198,7 @@ def worker(
 
 def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: Stream) -> int:
     from twice.cli.progress import JsonLines, Lines, Live, interruptible, print_line
-    from twice.runtime.worker import Stop
+    from twice.runtime.backfill.worker import Stop
 
     stop = Stop.never()
     opened.backfills.ready()

@@ -20,7 +20,7 @@ from twice.errors import UsageError
 
 if TYPE_CHECKING:
     from twice.core.outbox import EffectEvent, EffectRecord
-    from twice.runtime.effects import Word
+    from twice.runtime.effects.send import Word
 
 S = EffectState
 OfTask = Annotated[str | None, typer.Option("--task", help="Only this task's.")]

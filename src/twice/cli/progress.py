@@ -18,7 +18,7 @@ from twice.core.backfill_result import BackfillRecord
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-    from twice.runtime.worker import Event, Stop
+    from twice.runtime.backfill.worker import Event, Stop
 
 
 class Teller(Protocol):

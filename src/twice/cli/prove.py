@@ -71,7 +71,7 @@ def _asked(scenarios: list[str] | None, kill: bool) -> Sequence[str]:
     """--kill adds to what was asked for, or to what is played by default."""
     if not kill:
         return scenarios or ()
-    from twice.proof.prove import SCENARIOS
+    from twice.proof.tasks.prove import SCENARIOS
 
     return [*(scenarios or (each.name for each in SCENARIOS if each.default)), "kill"]
 
@@ -115,7 +115,7 @@ def dates_of_all(project: Project, date: str | None) -> tuple[Mapping[str, str |
     """With --all one date serves every scope, as for `run --all`: of the hours of a day, the first. A task that begins
     later is left out, with the reason."""
     from twice.core.time_scope import TimeScope
-    from twice.runtime.run_many import of_date
+    from twice.runtime.run.run_many import of_date
 
     slices, left_out = of_date(project, date)
     timed = {name for name in slices if isinstance(project.task(name).scope, TimeScope)}

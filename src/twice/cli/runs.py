@@ -17,8 +17,8 @@ from twice.errors import UsageError
 
 if TYPE_CHECKING:
     from twice.core.token import Kind
-    from twice.runtime.forecast import Forecast
-    from twice.runtime.run_many import TaskEnd
+    from twice.runtime.run.explain import Forecast
+    from twice.runtime.run.run_many import TaskEnd
 
 OptionalTask = Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task's name (or --all).")]
 Everything = Annotated[bool, typer.Option("--all", help="Every task of that date, in the order of their inputs.")]

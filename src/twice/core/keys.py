@@ -1,4 +1,4 @@
-"""Keys that never change: the recipe `v1`, for Python values. `twice.engine.keys` says the same to Spark.
+"""Keys that never change: the recipe `v1`, for Python values. `twice.engine.frames.keys` says the same to Spark.
 
 A key is the first 32 hexadecimal digits (128 bits, lower case) of the SHA-256 of these bytes:
 

@@ -13,8 +13,8 @@ from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Portion, S
 from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
-from twice.engine.columns import as_plain, declared, find, is_numeric, not_a_frame, refuse_twins
-from twice.engine.slices import check_given, check_source, cursor_of, cut_of, value_of
+from twice.engine.frames.columns import as_plain, declared, find, is_numeric, not_a_frame, refuse_twins
+from twice.engine.frames.slices import check_given, check_source, cursor_of, cut_of, value_of
 
 
 class Table(Protocol):

@@ -14,12 +14,14 @@ from twice.core.ports import Frame, Leaf, Observed, Portion, Shape, Suspicion
 from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
-from twice.engine import frames, guard, lineage
-from twice.engine import portions as portions_
-from twice.engine.observe import observe
-from twice.engine.outside import outside
-from twice.engine.session import run_session
-from twice.engine.totals import totals
+from twice.engine.frames import frames
+from twice.engine.frames.observe import observe
+from twice.engine.frames.totals import totals
+from twice.engine.guard import guard
+from twice.engine.lineage import leaves as lineage
+from twice.engine.lineage import portions as portions_
+from twice.engine.lineage.beside_tables import outside
+from twice.engine.session.session import run_session
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from twice.engine.fingerprint import row_hashes
+from twice.engine.frames.fingerprint import row_hashes
 
 
 def settings(parts: int, adaptive: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from twice.core.effect import Effect, Message, Result
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import Letter
 from twice.errors import EffectRefused
-from twice.senders.veil import Veil
+from twice.senders.redaction import Veil
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import Letter, NotLeaving
 from twice.errors import DeclarationError
 from twice.senders.address import PUBLIC_ONLY, Allowed, ascii_host
-from twice.senders.veil import Veil
+from twice.senders.redaction import Veil
 
 SECONDS = 30.0
 _ASCII = SMTP.clone(cte_type="7bit")

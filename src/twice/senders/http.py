@@ -23,7 +23,7 @@ from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import NotLeaving
 from twice.core.transience import Nature, of_status
 from twice.senders.address import PUBLIC_ONLY, Allowed, Blocked, addresses_of, ascii_host
-from twice.senders.veil import Veil
+from twice.senders.redaction import Veil
 
 CONNECT_SECONDS = 10.0
 LONGEST_REPLY = 64 * 1024

@@ -12,7 +12,7 @@ from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import Letter
 from twice.errors import DeclarationError
 from twice.senders.http import Http, Reply, meaning
-from twice.senders.veil import Veil
+from twice.senders.redaction import Veil
 
 URL = "https://slack.com/api/chat.postMessage"
 

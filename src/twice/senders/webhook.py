@@ -11,7 +11,7 @@ from twice.core.effect import Effect, Message, Result, rendered
 from twice.core.outbox import Answer
 from twice.core.ports import Letter
 from twice.senders.http import Http, Reply, meaning
-from twice.senders.veil import Veil
+from twice.senders.redaction import Veil
 
 KEY = "Idempotency-Key"
 

@@ -26,8 +26,8 @@ from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import DeclarationError, TwiceError, UsageError
-from twice.ledgers.store import Ledger
-from twice.runtime.kept_mark import kept_mark
+from twice.ledgers.ledger import Ledger
+from twice.runtime.table.kept_mark import kept_mark
 from twice.wiring.backfills import ProjectBackfills
 from twice.wiring.discover import discover
 from twice.wiring.homes import home_of
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from twice.core.outbox import EffectEvent, EffectRecord, EffectState
     from twice.core.ports import Frame, Sender
     from twice.core.proof import Proof, ProofRecord
-    from twice.engine.doctor import Check
-    from twice.engine.session import SessionSettings
-    from twice.runtime.check import Difference
-    from twice.runtime.collect import Collected
-    from twice.runtime.effects import Word
-    from twice.runtime.forecast import Forecast
-    from twice.runtime.mark import Mark
-    from twice.runtime.post import Post
-    from twice.runtime.prune import Tidied
-    from twice.runtime.rebuild import Rebuilt
-    from twice.runtime.recover import Recovered
-    from twice.runtime.run_many import TaskEnd
-    from twice.runtime.stale import Stale
-    from twice.runtime.workshop import Workshop
+    from twice.engine.session.doctor import Check
+    from twice.engine.session.session import SessionSettings
+    from twice.runtime.context import Workshop
+    from twice.runtime.effects.delivery import Post
+    from twice.runtime.effects.send import Word
+    from twice.runtime.run.explain import Forecast
+    from twice.runtime.run.run_many import TaskEnd
+    from twice.runtime.staleness.stale import Stale
+    from twice.runtime.table.garbage import Collected
+    from twice.runtime.upkeep.check import Difference
+    from twice.runtime.upkeep.mark import Mark
+    from twice.runtime.upkeep.prune import Tidied
+    from twice.runtime.upkeep.rebuild import Rebuilt
+    from twice.runtime.upkeep.recover import Recovered
     from twice.wiring.prover import Prover
 
 
@@ -88,7 +88,7 @@ class OpenProject:
 
     @cached_property
     def spark(self) -> Any:
-        from twice.engine.session import base, check_tested
+        from twice.engine.session.session import base, check_tested
 
         session = base(_session_settings(self.settings))
         if self.settings.internal:
@@ -101,11 +101,11 @@ class OpenProject:
 
     @cached_property
     def shop(self) -> Workshop:
-        from twice.engine.code import code_hash
+        from twice.engine.code.code_hash import code_hash
         from twice.engine.spark import SparkEngine
-        from twice.runtime.assign import assign_all
+        from twice.runtime.context import Workshop
         from twice.runtime.holder import this_process
-        from twice.runtime.workshop import Workshop
+        from twice.runtime.table.assign import assign_all
 
         targets = self.targets
         shop = Workshop(
@@ -134,9 +134,9 @@ class OpenProject:
     @cached_property
     def post(self) -> Post:
         """For sending alone: no session is started unless a text needs rows of its table."""
-        from twice.runtime.effects import post_of
+        from twice.runtime.effects.delivery import Post
+        from twice.runtime.effects.send import post_of
         from twice.runtime.holder import this_process
-        from twice.runtime.post import Post
 
         def sample(task: Task, effect: EffectRecord, count: int) -> Any:
             return post_of(self.shop, self.shop.engine.fresh()).sample(task, effect, count)
@@ -161,27 +161,27 @@ class OpenProject:
     def run(
         self, task: str, slices: tuple[Slice, ...], kind: Kind, wait: timedelta | None, silent: bool = False
     ) -> tuple[RunResult, ...]:
-        from twice.runtime.run_many import run_slices
+        from twice.runtime.run.run_many import run_slices
 
         return run_slices(self.shop, self.project.task(task), slices, kind, wait, silent)
 
     def run_all(self, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
-        from twice.runtime.run_many import run_all
+        from twice.runtime.run.run_many import run_all
 
         return run_all(self.shop, date, wait)
 
     def stale(self, task: str | None) -> tuple[Stale, ...]:
         """What the ledger knows to be stale, and why. No session is started for it."""
-        from twice.engine.code import code_hash
-        from twice.runtime.stale import stale_slices
+        from twice.engine.code.code_hash import code_hash
+        from twice.runtime.staleness.stale import stale_slices
 
         chosen = self.project.in_order() if task is None else (self.project.task(task),)
         return tuple(each for one in chosen for each in stale_slices(self.project, self.ledger, one, code_hash(one)))
 
     def retry(self, task: str | None, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
         """One slice, or all failed ones of one task or of every task, in the order of their inputs."""
-        from twice.runtime.failed import failed_labels
-        from twice.runtime.run_many import TaskEnd, retry_slices, run_in_order
+        from twice.runtime.run.run_many import TaskEnd, retry_slices, run_in_order
+        from twice.runtime.staleness.failed import failed_labels
 
         if task is not None and date is not None:
             chosen = self.project.task(task)
@@ -199,13 +199,13 @@ class OpenProject:
         return tuple(end for end in run_in_order(self.project, again) if end.task in labels)
 
     def plan(self, task: str, date: str | None) -> tuple[Forecast, ...]:
-        from twice.runtime.forecast import forecast
+        from twice.runtime.run.explain import forecast
 
         declared = self.project.task(task)
         return (forecast(self.shop, declared, slice_named(declared.scope, date)),)
 
     def preview(self, task: Task, date: str | None) -> Frame:
-        from twice.runtime.compute import Pins, result_frame
+        from twice.runtime.result.compute import Pins, result_frame
 
         slice_ = slice_named(task.scope, date)
         return result_frame(self.shop, task, (slice_,), Pins(self.shop, self.shop.engine.fresh()))
@@ -232,32 +232,32 @@ class OpenProject:
 
     def proofs(self) -> dict[str, tuple[ProofRecord, bool]]:
         """The last proof of each task of the project, and whether it is of the task's code as it is now."""
-        from twice.engine.code import code_hash
+        from twice.engine.code.code_hash import code_hash
 
         tasks = self.project.tasks
         found = self.ledger.proofs()
         return {name: (found[name], found[name].code_hash == code_hash(tasks[name])) for name in tasks if name in found}
 
     def mark(self, task: str) -> Mark:
-        from twice.runtime.mark import incremental, show_mark
+        from twice.runtime.upkeep.mark import incremental, show_mark
 
         declared = self.project.task(task)
         incremental(declared)  # before a session is started for nothing
         return show_mark(self.shop, declared)
 
     def reset_mark(self, task: str, to: str | None, by: str, reason: str) -> tuple[Mark, Mark]:
-        from twice.runtime.mark import Reset, reset_mark
+        from twice.runtime.upkeep.mark import Reset, reset_mark
 
         return reset_mark(self.shop, self.project.task(task), Reset(to, by, reason))
 
     def strangers(self, task: str) -> Mapping[str, int]:
         """Whose slices stand in the way of this task in its table, and how many."""
-        from twice.runtime.takeover import strangers_of
+        from twice.runtime.upkeep.takeover import strangers_of
 
         return strangers_of(self.shop, self.project.task(task))
 
     def take_over(self, task: str, by: str, reason: str) -> Mapping[str, int]:
-        from twice.runtime.takeover import Takeover, take_over
+        from twice.runtime.upkeep.takeover import Takeover, take_over
 
         return take_over(self.shop, self.project.task(task), Takeover(by, reason))
 
@@ -306,19 +306,19 @@ class OpenProject:
         return found, self.ledger.outbox.events(id_)
 
     def send_effects(self, task: str | None, wait: timedelta) -> int:
-        from twice.runtime.post import drain, render_released
+        from twice.runtime.effects.delivery import drain, render_released
 
         name = self.project.task(task).name if task else None
         render_released(self.post, name)
         return drain(self.post, name, wait)
 
     def resolve_effect(self, id_: int, word: Word, who: str, reason: str, *, sender_is_gone: bool) -> EffectRecord:
-        from twice.runtime.effects import resolve
+        from twice.runtime.effects.send import resolve
 
         return resolve(self.post, id_, word, who, reason, sender_is_gone=sender_is_gone)
 
     def recover(self) -> tuple[Recovered, ...]:
-        from twice.runtime.recover import recover
+        from twice.runtime.upkeep.recover import recover
 
         return recover(self.shop, self.shop.engine.fresh())
 
@@ -329,8 +329,8 @@ class OpenProject:
         return (*self.ledger.open_attempts(), *before)
 
     def gc(self) -> tuple[Collected, ...]:
-        from twice.runtime.collect import collect_all
-        from twice.runtime.scratch import clear_scratch
+        from twice.runtime.table.garbage import collect_all
+        from twice.runtime.upkeep.scratch import clear_scratch
 
         clear_scratch(self.settings.root / ".twice" / "scratch")
         return collect_all(self.shop, self.shop.engine.fresh())
@@ -343,29 +343,29 @@ class OpenProject:
     def tables_to_ask(self) -> tuple[str, ...]:
         """The tasks that have records from before the ledger knew whose they are, and whose tables were not asked yet
         which are their own. Whatever looks at tables asks them."""
-        from twice.runtime.assign import names_of
+        from twice.runtime.table.assign import names_of
 
         tasks = self.project.tasks
         return self.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})
 
     def take_unassigned(self, task: str) -> None:
-        from twice.runtime.assign import names_of
+        from twice.runtime.table.assign import names_of
 
         declared = self.project.task(task)
         self.shop.ledger.unassigned.take_rest(declared.name, names_of(declared))  # the tables were asked first
 
     def check_ledger(self) -> tuple[Difference, ...]:
-        from twice.runtime.check import check
+        from twice.runtime.upkeep.check import check
 
         return check(self.shop, self.shop.engine.fresh())
 
     def rebuild_ledger(self) -> tuple[Rebuilt, ...]:
-        from twice.runtime.rebuild import rebuild
+        from twice.runtime.upkeep.rebuild import rebuild
 
         return rebuild(self.shop, self.shop.engine.fresh())
 
     def prune_ledger(self, older_than: timedelta) -> Tidied:
-        from twice.runtime.prune import prune
+        from twice.runtime.upkeep.prune import prune
 
         return prune(self.shop, self.shop.engine.fresh(), older_than)
 
@@ -399,7 +399,7 @@ def session(folder: Path = Path(), profile: str | None = None) -> Any:
 
 def check_machine() -> tuple[Check, ...]:
     """`twice doctor`: what this machine has, inside a project or anywhere else."""
-    from twice.engine.doctor import checks
+    from twice.engine.session.doctor import checks
     from twice.wiring.probe import publish_a_day
 
     internal = _internal_here()
@@ -415,8 +415,8 @@ def _internal_here() -> bool:
 
 
 def _session_settings(settings: Settings) -> SessionSettings:
-    from twice.engine.session import SessionSettings
-    from twice.runtime.scratch import scratch_name
+    from twice.engine.session.session import SessionSettings
+    from twice.runtime.upkeep.scratch import scratch_name
 
     spark = settings.spark
     conf = {name: value.reveal() for name, value in spark.conf.items()}

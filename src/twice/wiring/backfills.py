@@ -8,7 +8,7 @@ from twice.core.backfill import BackfillPlan, Request
 from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, report
 
 if TYPE_CHECKING:
-    from twice.runtime.worker import Stop, Tell
+    from twice.runtime.backfill.worker import Stop, Tell
     from twice.wiring import OpenProject
 
 
@@ -17,14 +17,14 @@ class ProjectBackfills:
         self._opened = opened
 
     def plan(self, request: Request, name: str | None) -> BackfillPlan:
-        from twice.runtime.backfill import plan_backfill
+        from twice.runtime.backfill.backfill import plan_backfill
 
         self._check(request)
         return plan_backfill(self._opened.shop, request, name)
 
     def start(self, request: Request, name: str | None) -> tuple[BackfillRecord, BackfillPlan | None]:
         """The plan is given only where it is new: a second start resumes."""
-        from twice.runtime.backfill import start
+        from twice.runtime.backfill.backfill import start
 
         self._check(request)
         return start(self._opened.shop, request, name)
@@ -34,7 +34,7 @@ class ProjectBackfills:
         assert self._opened.shop is not None
 
     def work(self, name: str, tell: Tell, stop: Stop, parallel: int) -> BackfillRecord:
-        from twice.runtime.worker import work
+        from twice.runtime.backfill.worker import work
 
         return work(self._opened.shop, name, tell, stop, parallel)
 
@@ -46,7 +46,7 @@ class ProjectBackfills:
         return self._opened.ledger.backfills.records()
 
     def record(self, name: str) -> BackfillRecord:
-        from twice.runtime.backfill import find
+        from twice.runtime.backfill.backfill import find
 
         return find(self._opened.ledger, name)
 
@@ -62,22 +62,22 @@ class ProjectBackfills:
         return self.record(name), len(self.holders(name))
 
     def pause(self, name: str) -> BackfillRecord:
-        from twice.runtime.backfill import pause
+        from twice.runtime.backfill.backfill import pause
 
         return pause(self._opened.ledger, name)
 
     def resume(self, name: str) -> BackfillRecord:
-        from twice.runtime.backfill import resume
+        from twice.runtime.backfill.backfill import resume
 
         return resume(self._opened.ledger, name)
 
     def cancel(self, name: str) -> BackfillRecord:
-        from twice.runtime.backfill import cancel
+        from twice.runtime.backfill.backfill import cancel
 
         return cancel(self._opened.ledger, name)
 
     def _check(self, request: Request) -> None:
         """Before a session is started for nothing."""
-        from twice.runtime.backfill import asked_for
+        from twice.runtime.backfill.backfill import asked_for
 
         asked_for(self._opened.project.task(request.task), request)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from twice.core.task import TableName
-from twice.engine.fingerprint import row_hashes
-from twice.engine.observe import totalled
-from twice.targets.delta import DeltaTarget, Instruments
+from twice.engine.frames.fingerprint import row_hashes
+from twice.engine.frames.observe import totalled
+from twice.targets.delta.handle import Instruments
+from twice.targets.delta.target import DeltaTarget
 
 
 def delta_target(session: SparkSession, locate: Callable[[TableName], str], *, internal: bool = True) -> DeltaTarget:

@@ -15,9 +15,9 @@ from twice.wiring import OpenProject
 
 if TYPE_CHECKING:
     from twice.core.ports import Target
-    from twice.engine.session import SessionSettings
-    from twice.proof.enclosure import Enclosure
-    from twice.proof.scratch import Laboratory
+    from twice.engine.session.session import SessionSettings
+    from twice.proof.enclosure.enclosure import Enclosure
+    from twice.proof.tasks.scratch import Laboratory
 
 _THEIRS = (
     *("spark.master", "spark.sql.catalog", "spark.sql.warehouse.dir", "spark.hadoop.hive", "spark.sql.hive"),
@@ -44,8 +44,8 @@ class EnclosedProject(OpenProject):
 
     @cached_property
     def spark(self) -> Any:
-        from twice.engine.session import base, check_tested
-        from twice.proof.spark_writes import guard_writes
+        from twice.engine.session.session import base, check_tested
+        from twice.proof.enclosure.spark_writes import guard_writes
 
         assert self.enclosure.guard is not None
         guard_writes(self.enclosure.guard, catalog=False)
@@ -58,9 +58,9 @@ class EnclosedProject(OpenProject):
 
     @cached_property
     def laboratory(self) -> Laboratory:
-        from twice.proof.scratch import Laboratory
+        from twice.proof.tasks.scratch import Laboratory
+        from twice.wiring.child_run import command
         from twice.wiring.delta import delta_target
-        from twice.wiring.errand import command
 
         shop = replace(self.shop, target_of=self._target_of)
         delta = partial(delta_target, internal=self.settings.internal)
@@ -68,7 +68,7 @@ class EnclosedProject(OpenProject):
         return Laboratory(shop, delta, self.targets.folder, sent, self.enclosure)
 
     def _target_of(self, table: TableName, session: Any) -> Target:
-        from twice.proof.scratch import NotApplicable
+        from twice.proof.tasks.scratch import NotApplicable
         from twice.wiring.delta import delta_target
 
         if self.targets.folder(table) is not None:
@@ -81,8 +81,8 @@ class EnclosedProject(OpenProject):
 
 def plain_session(enclosure: Enclosure) -> Any:
     """For jobs and scripts: what a job writes by name goes to the scratch catalog."""
-    from twice.engine.session import embedded, existing
-    from twice.proof.spark_writes import guard_writes
+    from twice.engine.session.session import embedded, existing
+    from twice.proof.enclosure.spark_writes import guard_writes
 
     found = existing()
     if found is not None:
@@ -96,7 +96,7 @@ def session_settings(
     enclosure: Enclosure, conf: Mapping[str, str], *, short_jobs: bool, memory: str | None = None
 ) -> SessionSettings:
     """Spark in this process alone, its catalog and all its folders in the scratch folder."""
-    from twice.engine.session import SessionSettings
+    from twice.engine.session.session import SessionSettings
 
     if conf.get(_PACKAGES) and enclosure.guard is not None and enclosure.guard.network:
         raise EnvironmentProblem(

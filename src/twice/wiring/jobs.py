@@ -23,7 +23,7 @@ def prove_callable(
 
 
 def prove_file(path: Path, arguments: Sequence[str], tables: Sequence[str], warehouse: Path) -> Proof:
-    from twice.proof.script import Script
+    from twice.proof.jobs.script import Script
 
     folder = Path(local_path(str(warehouse), "warehouse")).absolute()
     script = Script(path.absolute(), tuple(arguments), tuple(tables), folder)

@@ -11,9 +11,9 @@ from twice.core.scope import Daily
 from twice.core.task import TableName
 from twice.core.token import Note, app_id
 from twice.core.write import Layout, Plan, ReplaceRows
-from twice.engine.doctor import Check
-from twice.targets.acting import acting
-from twice.targets.delta.internal import Log, is_conflict
+from twice.engine.session.doctor import Check
+from twice.targets.active_session import acting
+from twice.targets.delta.log.jvm import Log, is_conflict
 from twice.wiring.delta import delta_target
 
 

@@ -26,7 +26,7 @@ from typing import IO, Any
 
 from twice.core.proof import Proof
 from twice.errors import EnvironmentProblem, UsageError
-from twice.proof.hook import from_environment
+from twice.proof.enclosure.hook import from_environment
 
 _PATIENCE_S = 10.0
 _LOOKS_EVERY_S = 1.0
@@ -89,7 +89,7 @@ class Prover:
             process.stdin.flush()
             answer = pickle.load(answers)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
-            from twice.proof.enclosure import untouched
+            from twice.proof.enclosure.enclosure import untouched
 
             code, now = process.wait(), untouched(self.scratch)
             self.close()
@@ -128,8 +128,8 @@ class Prover:
     def _started(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
         if self._process is not None and self._answers is not None:
             return self._process, self._answers
-        from twice.engine import jars
-        from twice.proof.enclosure import command, environment
+        from twice.engine.session import jars
+        from twice.proof.enclosure.enclosure import command, environment
 
         jars.ready(jars.cache_folder())  # the other process has no network to fetch them
         reading, writing = os.pipe()
@@ -216,7 +216,7 @@ class Serving:
     """The enclosed process at work. Its projects stay open: their session is one."""
 
     def __init__(self) -> None:
-        from twice.proof.enclosure import here
+        from twice.proof.enclosure.enclosure import here
 
         self._enclosure = here()
         self._projects: dict[tuple[Path, str | None], Any] = {}
@@ -231,7 +231,7 @@ class Serving:
                 return self._script(request)
 
     def _task(self, request: ProveTask) -> Proof:
-        from twice.proof.prove import chosen_scenarios, prove_task
+        from twice.proof.tasks.prove import chosen_scenarios, prove_task
         from twice.wiring.enclosed import EnclosedProject
 
         chosen_scenarios(request.scenarios)  # before a session is started for nothing
@@ -243,7 +243,7 @@ class Serving:
         return prove_task(opened.laboratory, opened.project.task(request.task), request.date, request.scenarios)
 
     def _job(self, request: ProveJob) -> Proof:
-        from twice.proof.job import check_jobs_scenarios, prove_job
+        from twice.proof.jobs.job import check_jobs_scenarios, prove_job
         from twice.wiring.enclosed import plain_session
 
         check_jobs_scenarios(request.tables, request.scenarios)
@@ -252,7 +252,7 @@ class Serving:
         return prove_job(session, job, request.tables, request.warehouse, request.scenarios, self._enclosure)
 
     def _script(self, request: ProveScript) -> Proof:
-        from twice.proof.script import Script, prove_script
+        from twice.proof.jobs.script import Script, prove_script
         from twice.wiring.enclosed import plain_session
 
         script = Script(request.path, request.arguments, request.tables, request.warehouse)

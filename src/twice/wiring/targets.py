@@ -11,8 +11,8 @@ from twice.errors import DeclarationError
 
 if TYPE_CHECKING:
     from twice.core.ports import Target
-    from twice.targets.postgres.server import Server
-    from twice.targets.postgres.snapshot import Snapshots
+    from twice.targets.postgres.read.snapshot import Snapshots
+    from twice.targets.postgres.server.server import Server
 
 DELTA = "delta"
 
@@ -51,8 +51,8 @@ class Targets:
 
     def _postgres(self, name: str, session: Any) -> Target:
         try:
-            from twice.targets.postgres.snapshot import Snapshots
-            from twice.targets.postgres.spark import SparkFrames
+            from twice.targets.postgres.frames.spark import SparkFrames
+            from twice.targets.postgres.read.snapshot import Snapshots
             from twice.targets.postgres.target import PostgresTarget
         except ModuleNotFoundError as missing:
             raise DeclarationError(
@@ -67,7 +67,7 @@ class Targets:
         return PostgresTarget(server, SparkFrames(session, server.limits.tasks), held[name])
 
     def _server(self, name: str) -> Server:
-        from twice.targets.postgres.server import Limits, Server
+        from twice.targets.postgres.server.server import Limits, Server
 
         if name not in self._servers:
             written = self._settings.connections[name]

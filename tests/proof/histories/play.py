@@ -23,11 +23,11 @@ from twice.core.scope import slice_named
 from twice.core.since import Since, told
 from twice.core.task import Task
 from twice.errors import AuditFailed
-from twice.runtime.effects import say
-from twice.runtime.mark import show_mark
-from twice.runtime.recover import recover
-from twice.runtime.run_many import run_slices
-from twice.runtime.workshop import Workshop
+from twice.runtime.context import Workshop
+from twice.runtime.effects.send import say
+from twice.runtime.run.run_many import run_slices
+from twice.runtime.upkeep.mark import show_mark
+from twice.runtime.upkeep.recover import recover
 
 from .model import Model
 from .project import SPEAKING, evolving

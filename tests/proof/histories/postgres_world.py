@@ -13,8 +13,8 @@ import psycopg
 from twice.core.ports import Target
 from twice.core.task import TableName
 from twice.engine.plain import PlainEngine
-from twice.targets.postgres.frames import PlainFrames
-from twice.targets.postgres.server import Limits, Server
+from twice.targets.postgres.frames.plain import PlainFrames
+from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
 
 from .memory_world import Sources

@@ -14,8 +14,8 @@ from twice import Result
 from twice.core.home import Home
 from twice.core.ports import Engine, Target
 from twice.core.task import TableName
-from twice.ledgers.store import Ledger
-from twice.runtime.workshop import Workshop
+from twice.ledgers.ledger import Ledger
+from twice.runtime.context import Workshop
 from twice.senders.call import CallSender
 
 from .project import project

@@ -22,9 +22,9 @@ from twice.core.task import Task
 from twice.core.token import Intention, Note
 from twice.engine.plain import PlainEngine
 from twice.errors import LeaseLost, RunError, SliceBusy, StageMismatch, TwiceError
-from twice.runtime.recover import recover
-from twice.runtime.run_task import run_task
-from twice.runtime.workshop import Workshop
+from twice.runtime.context import Workshop
+from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.recover import recover
 from twice.targets.memory import Rows
 
 NOON = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
@@ -139,7 +139,7 @@ class _NothingOld:
 
 
 class ModelLedger:
-    """`twice.ledgers.store.Ledger`, as far as a run asks it."""
+    """`twice.ledgers.ledger.Ledger`, as far as a run asks it."""
 
     def __init__(self, line: _Line, me: str) -> None:
         self._line = line

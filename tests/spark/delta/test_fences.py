@@ -35,10 +35,10 @@ from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Foreign, Landed, Shape, Span
 from twice.core.scope import Daily, Hourly, Monthly
 from twice.core.write import Layout, UpsertRows
-from twice.engine.observe import observe
+from twice.engine.frames.observe import observe
 from twice.errors import DeclarationError, RunError, SchemaDrift, StageLost, StageMismatch
-from twice.targets.acting import acting
-from twice.targets.delta.internal import Log
+from twice.targets.active_session import acting
+from twice.targets.delta.log.jvm import Log
 
 OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
 
@@ -270,7 +270,7 @@ def properties(house: DeltaHouse) -> dict[str, str]:
 def test_files_of_other_slices_handed_back_by_delta_stop_the_commit(
     house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from twice.targets.delta.internal import Transaction
+    from twice.targets.delta.log.jvm import Transaction
 
     target = house.target()
     prepare(target)
@@ -389,7 +389,7 @@ def test_the_commit_tells_people_what_it_did(house: DeltaHouse) -> None:
 
 @pytest.mark.parametrize("count", [4, 7, 9])
 def test_the_operation_is_built_from_what_its_class_declares(count: int) -> None:
-    from twice.targets.delta.internal import operation_arguments
+    from twice.targets.delta.log.jvm import operation_arguments
 
     assert operation_arguments(["mode", "by", "where", "note"], count, "none") == [
         *["mode", "by", "where", "note"],
@@ -398,7 +398,7 @@ def test_the_operation_is_built_from_what_its_class_declares(count: int) -> None
 
 
 def test_an_unknown_shape_of_the_operation_is_refused() -> None:
-    from twice.targets.delta.internal import operation_arguments
+    from twice.targets.delta.log.jvm import operation_arguments
 
     with pytest.raises(NotImplementedError, match="5 parameters"):
         operation_arguments(["mode", "by", "where", "note"], 5, "none")
@@ -521,7 +521,7 @@ def test_of_an_attempt_that_landed_only_files_without_a_version_are_discarded(ho
 def test_a_commit_older_than_the_recent_ones_is_found_by_one_search(
     house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from twice.targets.delta import history
+    from twice.targets.delta.log import history
 
     monkeypatch.setattr(history, "RECENT", 1)
     target = house.target()

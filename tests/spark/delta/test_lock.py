@@ -20,7 +20,8 @@ from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, commit, plan_of,
 
 from twice.core.failpoints import Point, armed
 from twice.core.ports import Landed
-from twice.targets.delta import lock, merge
+from twice.targets.delta import lock
+from twice.targets.delta.public import merge
 
 ROWS = [sale("2026-06-09", "eu", "1.00")]
 TRY = "import fcntl,sys; file = open(sys.argv[1], 'r+'); fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)"

@@ -123,7 +123,7 @@ def test_writers_that_never_stop_are_told_and_leave_nothing_behind(house: DeltaH
 def test_the_table_is_not_locked_while_rows_are_compared_and_written(
     house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from twice.targets.delta import upsert as path
+    from twice.targets.delta.internal import upsert as path
     from twice.targets.delta.lock import locked
 
     target: Any = house.target()
@@ -145,7 +145,7 @@ def test_the_table_is_not_locked_while_rows_are_compared_and_written(
 
 
 def test_a_row_lost_on_the_way_stops_the_commit(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    from twice.targets.delta.verdicts import Verdicts
+    from twice.targets.delta.write.row_diff import Verdicts
 
     target = house.target()
     prepare(target)
@@ -161,7 +161,7 @@ def test_files_written_for_the_commit_itself_that_are_gone_or_cut_short_are_neve
     house: DeltaHouse, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], object]
 ) -> None:
     """Between their writing and the lock there is as much time as another's commit takes: enough for a VACUUM."""
-    from twice.targets.delta import upsert as path
+    from twice.targets.delta.internal import upsert as path
 
     target = house.target()
     prepare(target)
@@ -246,7 +246,7 @@ def test_what_delta_refuses_is_told_in_its_own_words(spark: Any, tmp_path: Path)
 
 @pytest.mark.parametrize("rows", [[], [(1, "new", 1), (1, "paid", 2), (2, "new", 1)]])
 def test_rows_are_counted_before_and_behind_the_shuffle(either: DeltaHouse, rows: list[Any]) -> None:
-    from twice.engine.observe import observe
+    from twice.engine.frames.observe import observe
 
     target = either.target()
     prepare(target)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole, slice_column_of
-from twice.engine.frames import cut, duplicates, shape
+from twice.engine.frames.frames import cut, duplicates, shape
 from twice.errors import DeclarationError, ResultRefused
 
 

@@ -12,8 +12,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
 from twice.core.ports import ALL_ROWS
-from twice.engine import suspects
-from twice.engine.guard import suspicions
+from twice.engine.guard import suspects
+from twice.engine.guard.guard import suspicions
 
 ORDERS = "id LONG, day DATE, region STRING, amount DECIMAL(12,2), tags ARRAY<STRING>"
 
@@ -296,7 +296,7 @@ def test_a_suspect_far_down_a_wide_plan_is_followed_to_its_column(session: Any) 
 
 
 def test_a_plan_may_be_deeper_than_the_stack_of_python(session: Any) -> None:
-    from twice.engine.plan import bottom_up, parse
+    from twice.engine.catalyst import bottom_up, parse
 
     deep = [{"class": "x.Project", "num-children": 1}] * 5000 + [{"class": "x.Leaf", "num-children": 0}]
     assert len(bottom_up(parse(json.dumps(deep)))) == 5001

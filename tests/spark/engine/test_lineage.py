@@ -11,7 +11,7 @@ import pytest
 
 from twice.core.lineage import inputs_hash
 from twice.core.ports import Leaf
-from twice.engine.lineage import leaves
+from twice.engine.lineage.leaves import leaves
 
 pytestmark = pytest.mark.timeout(180)
 

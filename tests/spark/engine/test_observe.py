@@ -16,7 +16,7 @@ from twice.core.audit import measures_of
 from twice.core.ports import Measured
 from twice.core.scope import Daily, Hourly, Monthly
 from twice.core.slice import WHOLE, Slice
-from twice.engine.observe import observe
+from twice.engine.frames.observe import observe
 from twice.errors import DeclarationError
 
 DAYS = Daily("day", start="2020-01-01")
@@ -259,7 +259,7 @@ def test_counts_of_a_frame_that_was_never_written_are_an_error_not_a_wait(
 ) -> None:
     from twice.errors import StageMismatch
 
-    monkeypatch.setattr("twice.engine.observe._PATIENCE_S", 0.05)
+    monkeypatch.setattr("twice.engine.frames.observe._PATIENCE_S", 0.05)
     observed = observe(session.range(1), (WHOLE,), ())
     with pytest.raises(StageMismatch, match="no counts"):
         observed.read()

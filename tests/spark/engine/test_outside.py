@@ -14,10 +14,10 @@ from pyspark.sql.classic.column import Column
 from twice.core.lineage import inputs_hash
 from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.core.scope import Daily, days
-from twice.engine import frames
-from twice.engine.lineage import leaves
-from twice.engine.outside import outside
-from twice.engine.scans import FILES
+from twice.engine.frames import frames
+from twice.engine.lineage.beside_tables import outside
+from twice.engine.lineage.leaves import leaves
+from twice.engine.lineage.scans import FILES
 
 pytestmark = pytest.mark.timeout(180)
 SCOPE = Daily("order_date", start="2026-01-01")
@@ -93,7 +93,7 @@ JOBS: list[Job] = [plain, windowed, unioned, viewed, with_itself, local, called,
 def test_the_same_code_gives_the_same_plan_again_for_another_day_and_in_a_batch(
     session: Any, spark: Any, table: str, job: Job
 ) -> None:
-    from twice.engine.session import run_session
+    from twice.engine.session.session import run_session
 
     found = told(session, table, job)
     assert inputs_hash(found) is not None, found

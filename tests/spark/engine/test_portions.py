@@ -11,9 +11,9 @@ from pyspark.sql import functions as sf
 
 from twice.core.ports import Leaf, Portion
 from twice.core.scope import Daily, days
-from twice.engine import frames
-from twice.engine.lineage import leaves
-from twice.engine.portions import leaves_of_each
+from twice.engine.frames import frames
+from twice.engine.lineage.leaves import leaves
+from twice.engine.lineage.portions import leaves_of_each
 
 SCOPE = Daily("order_date", start="2026-01-01")
 WEEK = tuple(SCOPE.through(SCOPE.slice_of("2026-02-26"), SCOPE.slice_of("2026-03-04")))

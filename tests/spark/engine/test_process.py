@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from twice.engine.session import base
+from twice.engine.session.session import base
 from twice.errors import EnvironmentProblem
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -39,7 +39,7 @@ EMBEDDED = """
 import sys
 from pathlib import Path
 from pyspark import SparkContext
-from twice.engine.session import SessionSettings, embedded
+from twice.engine.session.session import SessionSettings, embedded
 settings = SessionSettings(Path("a folder"), Path("ware house"), short_jobs=True, archive="use",
                            conf={"spark.hadoop.fs.s3a.secret.key": "hush"})
 spark = embedded(settings)
@@ -63,7 +63,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from pyspark import SparkContext
-from twice.engine.session import SessionSettings, embedded
+from twice.engine.session.session import SessionSettings, embedded
 embedded(SessionSettings(Path("t"), Path("w"), short_jobs=True, archive="use"))
 sys.stdout.write(str(SparkContext._gateway.proc.pid))
 sys.stdout.flush()
@@ -84,7 +84,7 @@ def test_the_jvm_of_a_killed_process_ends_by_itself(tmp_path: Path) -> None:
 OWN = """
 from pathlib import Path
 from pyspark.sql import SparkSession
-from twice.engine.session import SessionSettings, base
+from twice.engine.session.session import SessionSettings, base
 from twice.errors import EnvironmentProblem
 own = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 try:
@@ -106,7 +106,7 @@ def test_a_session_without_delta_is_explained_and_left_alone(tmp_path: Path) -> 
 def test_a_running_session_with_delta_is_used(spark: object, tmp_path: Path) -> None:
     from pyspark.sql import SparkSession
 
-    from twice.engine.session import SessionSettings
+    from twice.engine.session.session import SessionSettings
 
     assert isinstance(spark, SparkSession)
     found = base(SessionSettings(tmp_path / "t", tmp_path / "w"))
@@ -125,7 +125,7 @@ def test_a_running_session_with_delta_is_used(spark: object, tmp_path: Path) -> 
 def test_what_is_not_supported_yet_is_said_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
 ) -> None:
-    from twice.engine.session import SessionSettings
+    from twice.engine.session.session import SessionSettings
 
     monkeypatch.setenv(name, value)
     with pytest.raises(EnvironmentProblem, match=told):
@@ -135,7 +135,7 @@ def test_what_is_not_supported_yet_is_said_in_one_sentence(
 def test_a_jvm_that_cannot_start_is_told_with_its_last_word(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path\n"
-        "from twice.engine.session import SessionSettings, embedded\n"
+        "from twice.engine.session.session import SessionSettings, embedded\n"
         "from twice.errors import EnvironmentProblem\n"
         "try:\n"
         "    embedded(SessionSettings(Path('t'), Path('w'), archive='off',"
@@ -150,7 +150,7 @@ def test_a_jvm_that_cannot_start_is_told_with_its_last_word(tmp_path: Path) -> N
 
 
 def test_the_doctor_finds_a_working_machine_well(spark: object) -> None:
-    from twice.engine.doctor import checks
+    from twice.engine.session.doctor import checks
 
     found = checks()
     assert [check for check in found if not check.ok] == []
@@ -160,7 +160,7 @@ def test_the_doctor_finds_a_working_machine_well(spark: object) -> None:
 
 
 def test_the_doctor_says_what_is_missing_and_does_not_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from twice.engine.doctor import checks
+    from twice.engine.session.doctor import checks
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     found = {check.name: check for check in checks()}

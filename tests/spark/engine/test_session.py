@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 
 def test_a_run_works_in_utc_and_ansi_whatever_the_base_session_says(spark: SparkSession) -> None:
-    from twice.engine.session import run_session
+    from twice.engine.session.session import run_session
 
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
@@ -21,7 +21,7 @@ def test_a_run_works_in_utc_and_ansi_whatever_the_base_session_says(spark: Spark
 
 
 def test_what_one_run_sets_does_not_reach_another(spark: SparkSession) -> None:
-    from twice.engine.session import run_session
+    from twice.engine.session.session import run_session
 
     one, other = run_session(spark), run_session(spark)
     one.conf.set("spark.sql.shuffle.partitions", "77")

@@ -19,10 +19,10 @@ from twice.core.transience import Nature, judge
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.causes import signs
 from twice.errors import ResultRefused
-from twice.targets.acting import acting
-from twice.targets.postgres.server import Limits, Server
-from twice.targets.postgres.snapshot import Snapshots
-from twice.targets.postgres.spark import INPUT, SparkFrames
+from twice.targets.active_session import acting
+from twice.targets.postgres.frames.spark import INPUT, SparkFrames
+from twice.targets.postgres.read.snapshot import Snapshots
+from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
 
 TABLE = TableName("shop.kinds", "postgres")
@@ -140,7 +140,7 @@ def test_a_part_that_is_not_read_from_the_table_the_run_opened_fails_for_a_passi
 
 
 def test_the_cut_of_an_input_is_made_by_the_server(target: PostgresTarget, session: Any, database: str) -> None:
-    from twice.engine.frames import cut
+    from twice.engine.frames.frames import cut
 
     orders(database, 1000)
     start = datetime(2026, 6, 3, tzinfo=UTC)
@@ -178,7 +178,7 @@ def test_a_password_is_in_no_plan(target: PostgresTarget, session: Any, database
 def test_a_read_is_recorded_as_unversioned_with_its_snapshot(
     target: PostgresTarget, session: Any, database: str
 ) -> None:
-    from twice.engine.lineage import leaves
+    from twice.engine.lineage.leaves import leaves
 
     orders(database, 10)
     frame = target.read(TABLE, at=0)

@@ -13,9 +13,9 @@ from tests.contracts.target_suite import Row, TargetSuite
 from tests.contracts.upsert_suite import UpsertSuite
 
 from twice.core.ports import Column, Target
-from twice.targets.postgres.server import Server
-from twice.targets.postgres.snapshot import Snapshots
-from twice.targets.postgres.spark import SparkFrames
+from twice.targets.postgres.frames.spark import SparkFrames
+from twice.targets.postgres.read.snapshot import Snapshots
+from twice.targets.postgres.server.server import Server
 from twice.targets.postgres.target import PostgresTarget
 
 
@@ -28,7 +28,7 @@ class SparkHouse(PostgresHouse):
         self._snapshots: list[Snapshots] = []
 
     def target(self) -> Target:
-        from twice.engine.session import run_session
+        from twice.engine.session.session import run_session
 
         server = Server("postgres", self.url, self.limits)
         self._snapshots.append(Snapshots(server))

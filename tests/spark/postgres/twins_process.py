@@ -21,11 +21,11 @@ from twice.core.scope import Whole
 from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import Layout, Plan, ReplaceRows
-from twice.engine.session import SessionSettings, close, embedded, run_session
-from twice.targets.postgres import spark as frames
-from twice.targets.postgres.server import Server
-from twice.targets.postgres.stage import Loading, Taken, copy_part
+from twice.engine.session.session import SessionSettings, close, embedded, run_session
+from twice.targets.postgres.frames import spark as frames
+from twice.targets.postgres.server.server import Server
 from twice.targets.postgres.target import PostgresTarget
+from twice.targets.postgres.write.stage import Loading, Taken, copy_part
 
 TABLE = TableName("shop.twins", "postgres")
 ROWS, PARTS = 1000, 4

@@ -9,8 +9,8 @@ from twice.cli.records import stale_line
 from twice.cli.runs import tell_ends
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
-from twice.runtime.run_many import TaskEnd
-from twice.runtime.stale import Stale
+from twice.runtime.run.run_many import TaskEnd
+from twice.runtime.staleness.stale import Stale
 
 SCOPE = Daily("d", start="2026-01-01")
 WHY = "its input shop.copy was published again since: copy[2026-06-08]"

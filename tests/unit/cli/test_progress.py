@@ -15,7 +15,7 @@ from twice.cli.progress import JsonLines, Lines, Live, duration
 from twice.core.backfill import PlannedSlice, Request
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, BatchState, SliceEnd
 from twice.errors import RunError
-from twice.runtime.worker import Event
+from twice.runtime.backfill.worker import Event
 
 DAYS = ("2026-01-01", "2026-01-02")
 RECORD = BackfillRecord(

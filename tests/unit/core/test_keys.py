@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from twice import keys
-from twice.engine.sql import parameters_in, tables_in
+from twice.engine.code.sql import parameters_in, tables_in
 from twice.errors import UsageError
 from twice.keys import WallTime, key_bytes, stable_row_hash, stable_row_hash_sql, surrogate_key, surrogate_key_sql
 

@@ -14,7 +14,7 @@ from twice.core.reach import readers, values_of
 from twice.core.scope import Daily, Every, Hourly, Monthly
 from twice.core.slice import Slice
 from twice.core.time_scope import TimeScope
-from twice.engine.slices import cut_of, value_of
+from twice.engine.frames.slices import cut_of, value_of
 from twice.errors import DeclarationError
 
 ZONES = (None, "America/New_York", "Europe/Berlin", "Asia/Kolkata", "Pacific/Auckland", "America/Santiago", "UTC")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twice.core.root_cause import root_cause
-from twice.runtime.attempt import telling_line
+from twice.runtime.run.attempt import telling_line
 
 
 class Thrown:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 from twice import errors
 from twice.core import transience
 from twice.core.transience import Nature, Signs, judge, of_sqlstate, of_status, signs_of
-from twice.ledgers.complaints import POSTGRES
+from twice.ledgers.database.complaints import POSTGRES
 
 T, P = Nature.TRANSIENT, Nature.PERMANENT
 

@@ -6,8 +6,8 @@ import os
 import time
 from pathlib import Path
 
-from twice.engine.archive import Archive, archive_of, keep, options
-from twice.engine.java import Java
+from twice.engine.session.archive import Archive, archive_of, keep, options
+from twice.engine.session.java import Java
 
 JAVA = Java(Path("java"), "17.0.1", "build one")
 

@@ -21,7 +21,7 @@ from twice.core.scope import Daily, Hourly, Scope, Whole, days
 from twice.core.slice import Slice
 from twice.core.task import Policy, Read, TableName, Task
 from twice.core.write import ReplaceRows
-from twice.engine.code import code_hash
+from twice.engine.code.code_hash import code_hash
 
 
 @dataclass(frozen=True)
@@ -373,7 +373,8 @@ def test_sql_counts_without_its_comments_and_line_breaks() -> None:
 
 def test_the_hash_is_the_same_in_another_process() -> None:
     script = (
-        "from twice.core.task import *; from twice.core.scope import *; from twice.engine.code import code_hash\n"
+        "from twice.core.task import *; from twice.core.scope import *\n"
+        "from twice.engine.code.code_hash import code_hash\n"
         "class R:\n    name = 'replace'\n"
         "def f(orders):\n    return orders + 1\n"
         "c = {'x', 'y', 'z', 'w'}\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from twice.engine import jars
-from twice.engine.jars import Jar, Lock, cache_folder, locked, ready
+from twice.engine.session import jars
+from twice.engine.session.jars import Jar, Lock, cache_folder, locked, ready
 from twice.errors import EnvironmentProblem
 
 BODY = b"a jar"
@@ -56,7 +56,7 @@ def test_a_cached_file_that_changed_is_named_and_not_used(tmp_path: Path, monkey
     monkeypatch.setattr(jars, "_submit", resolver(BODY))
     (path,) = ready(tmp_path, LOCK)
     path.write_bytes(b"a jaR")
-    with pytest.raises(EnvironmentProblem, match=rf"{path}.*Delete it and run: python -m twice\.engine\.jars"):
+    with pytest.raises(EnvironmentProblem, match=rf"{path}.*Delete it and run: python -m twice\.engine\.session\.jars"):
         ready(tmp_path, LOCK)
 
 
@@ -79,5 +79,6 @@ def test_the_package_loads_no_engine() -> None:
     import subprocess
     import sys
 
-    code = "import sys, twice.engine, twice.engine.jars, twice.engine.doctor; sys.exit('pyspark' in sys.modules)"
+    modules = "twice.engine, twice.engine.session.jars, twice.engine.session.doctor"
+    code = f"import sys, {modules}; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twice.engine.java import find_java
+from twice.engine.session.java import find_java
 from twice.errors import EnvironmentProblem
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twice.engine.sql import bind, normalised, parameters_in, tables_in
+from twice.engine.code.sql import bind, normalised, parameters_in, tables_in
 from twice.errors import DeclarationError
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from twice.engine import jars
-from twice.engine.session import TESTED_DELTA, TESTED_SPARK, is_tested
+from twice.engine.session import jars
+from twice.engine.session.session import TESTED_DELTA, TESTED_SPARK, is_tested
 
 
 @pytest.mark.parametrize(

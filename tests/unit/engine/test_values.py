@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from pyspark.core.broadcast import Broadcast
 
-from twice.engine.values import Worked, worked_out
+from twice.engine.code.values import Worked, worked_out
 
 UNSURE = {
     "the clock": """
@@ -396,7 +396,7 @@ def test_values_closed_over_count_and_a_lock_among_them_is_never_the_same() -> N
 def test_another_version_of_a_package_that_it_calls_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     import sqlglot
 
-    from twice.engine import owners
+    from twice.engine.code import packages as owners
 
     def now(version: str) -> str | None:
         owners.version_of.cache_clear()
@@ -433,7 +433,7 @@ def test_a_comment_and_a_docstring_do_not_count(tmp_path: Path) -> None:
 
 def test_it_is_the_same_in_another_process_whatever_the_order_of_its_sets() -> None:
     program = """
-        from twice.engine.values import worked_out
+        from twice.engine.code.values import worked_out
         NAMES = {"a", "bb", "ccc", "dddd", frozenset({"x", "y", "z"})}
         def f(x): return x in NAMES or x in {"p", "q", "r"}
         print(worked_out("f", f).identity)

@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from twice.engine import owners
-from twice.engine.modules import home_of
-from twice.engine.values import worked_out
+from twice.engine.code import packages as owners
+from twice.engine.code.modules import home_of
+from twice.engine.code.values import worked_out
 
 PACKAGE = """
 __version__ = "1.0"

@@ -14,9 +14,9 @@ import pytest
 
 from twice.core.record import Claim, Facts
 from twice.errors import EnvironmentProblem
-from twice.ledgers import connect
-from twice.ledgers.connect import for_writing, network_file_system
-from twice.ledgers.store import Ledger
+from twice.ledgers.database import connect
+from twice.ledgers.database.connect import for_writing, network_file_system
+from twice.ledgers.ledger import Ledger
 
 MOUNTS = r"""
 /dev/vda / ext4 rw 0 0

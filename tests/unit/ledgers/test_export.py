@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from twice.core.record import Facts
-from twice.ledgers.schema import HEAD, metadata
-from twice.ledgers.store import Ledger
+from twice.ledgers.database.schema import HEAD, metadata
+from twice.ledgers.ledger import Ledger
 
 
 def test_an_export_has_every_row_of_every_table_and_says_its_schema(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from sqlalchemy import Select
 from sqlalchemy.dialects import sqlite
 
 from twice.core.home import Home, Place
-from twice.ledgers import history
-from twice.ledgers.owners import Owner
-from twice.ledgers.store import Ledger
+from twice.ledgers.database.owners import Owner
+from twice.ledgers.ledger import Ledger
+from twice.ledgers.runs import history
 
 OWNER = Owner(Home("p", "dev", {"t": Place("dev", "shop.t")}))
 

@@ -15,9 +15,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from twice.ledgers.migrate import MIGRATIONS, known_versions
-from twice.ledgers.schema import HEAD, VERSION_TABLE, metadata
-from twice.ledgers.store import Ledger
+from twice.ledgers.database.migrate import MIGRATIONS, known_versions
+from twice.ledgers.database.schema import HEAD, VERSION_TABLE, metadata
+from twice.ledgers.ledger import Ledger
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_migrating_says_nothing(
 
 def test_a_ledger_that_is_up_to_date_is_opened_without_alembic(path: Path) -> None:
     code = (
-        "import sys; from twice.ledgers.store import Ledger; "
+        "import sys; from twice.ledgers.ledger import Ledger; "
         f"Ledger.open('sqlite:///{path}').close(); sys.exit('alembic' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

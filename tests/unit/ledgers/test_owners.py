@@ -11,7 +11,7 @@ import pytest
 
 from twice.core.home import Home, Place, backfill_key, name_of
 from twice.core.run import AttemptState
-from twice.ledgers.store import Ledger
+from twice.ledgers.ledger import Ledger
 
 MINUTE = timedelta(minutes=1)
 

@@ -12,9 +12,9 @@ from sqlalchemy.exc import OperationalError
 
 from twice.core.record import Busy, Claim
 from twice.errors import EnvironmentProblem
-from twice.ledgers.schema import HEAD
-from twice.ledgers.store import Ledger
-from twice.ledgers.trouble import told_plainly
+from twice.ledgers.database.errors import told_plainly
+from twice.ledgers.database.schema import HEAD
+from twice.ledgers.ledger import Ledger
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from twice.errors import EnvironmentProblem
-from twice.proof.enclosure import Enclosure
-from twice.proof.hook import Guard
+from twice.proof.enclosure.enclosure import Enclosure
+from twice.proof.enclosure.hook import Guard
 from twice.wiring.enclosed import session_settings
 
 THEIRS = {

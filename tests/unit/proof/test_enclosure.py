@@ -19,8 +19,16 @@ import pytest
 
 from twice.core.proof import Beside, Trial, Verdict
 from twice.errors import UserCodeError
-from twice.proof import hook
-from twice.proof.enclosure import Enclosure, command, environment, only_findings, unblocked, untouched, with_findings
+from twice.proof.enclosure import hook
+from twice.proof.enclosure.enclosure import (
+    Enclosure,
+    command,
+    environment,
+    only_findings,
+    unblocked,
+    untouched,
+    with_findings,
+)
 
 OPEN = {"network": False, "files": False, "sockets": False, "processes": False}
 SHUT = dict.fromkeys(OPEN, True)

@@ -4,8 +4,8 @@ from collections import Counter
 
 from twice.core.ports import Suspicion
 from twice.core.proof import Difference
-from twice.proof.job_blame import blame_writes, said_more, vanished
-from twice.proof.write import Write
+from twice.proof.jobs.blame import blame_writes, said_more, vanished
+from twice.proof.jobs.write import Write
 
 UUID = Suspicion("uuid", ("id",), "it draws other values on each run", "Use surrogate_key(…).")
 DOUBLED = Difference((), 0, 5, doubled=5)

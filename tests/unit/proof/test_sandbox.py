@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twice.proof.sandbox import copy_warehouse
+from twice.proof.jobs.sandbox import copy_warehouse
 
 
 @pytest.mark.parametrize("enclosed", [True, False])

@@ -23,9 +23,9 @@ from twice.core.task import Policy, TableName, Task
 from twice.core.token import Note
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.plain import PlainEngine
-from twice.ledgers.store import Ledger
-from twice.runtime.run_task import run_task
-from twice.runtime.workshop import Workshop
+from twice.ledgers.ledger import Ledger
+from twice.runtime.context import Workshop
+from twice.runtime.run.run_task import run_task
 from twice.targets.memory import MemoryTarget, Rows
 
 COLUMNS = (Column("order_id", "bigint"), Column("order_date", "date"), Column("amount", "bigint"))

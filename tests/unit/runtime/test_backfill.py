@@ -21,9 +21,9 @@ from twice.core.ports import Column
 from twice.core.project import assemble
 from twice.core.task import TableName, Task
 from twice.errors import EnvironmentProblem, UsageError
-from twice.runtime.backfill import cancel, pause, plan_backfill, resume, start
-from twice.runtime.run_task import run_task
-from twice.runtime.worker import Event, Stop, work
+from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume, start
+from twice.runtime.backfill.worker import Event, Stop, work
+from twice.runtime.run.run_task import run_task
 from twice.senders.call import CallSender
 from twice.targets.memory import Rows
 

@@ -16,9 +16,9 @@ from twice.core.ports import Landed, Leaf
 from twice.core.run import AttemptState, RunResult
 from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown, Superseded
-from twice.ledgers.store import Ledger
-from twice.runtime.collect import collect_all
-from twice.runtime.recover import recover
+from twice.ledgers.ledger import Ledger
+from twice.runtime.table.garbage import collect_all
+from twice.runtime.upkeep.recover import recover
 
 from .conftest import DAY, REVENUE, Bench, revenue_task, summed
 

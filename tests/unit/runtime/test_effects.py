@@ -20,14 +20,14 @@ from twice.core.outbox import EffectState
 from twice.core.run import Outcome
 from twice.core.task import TableName, Task
 from twice.errors import AuditFailed, UsageError
-from twice.ledgers.store import Ledger
-from twice.runtime.backfill import start
-from twice.runtime.effects import post_of, resolve
-from twice.runtime.post import drain
-from twice.runtime.rebuild import rebuild
-from twice.runtime.recover import recover
-from twice.runtime.run_task import run_task
-from twice.runtime.worker import Stop, work
+from twice.ledgers.ledger import Ledger
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Stop, work
+from twice.runtime.effects.delivery import drain
+from twice.runtime.effects.send import post_of, resolve
+from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
 from .conftest import DAY, REVENUE, Bench, revenue_task
@@ -469,7 +469,7 @@ def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, 
 
 
 def test_changing_an_effect_does_not_make_the_task_stale() -> None:
-    from twice.engine.code import code_hash
+    from twice.engine.code.code_hash import code_hash
 
     declared = revenue_task()
     assert code_hash(declared) == code_hash(replace(declared, effects=(call(print, keyed=True),)))

@@ -23,10 +23,10 @@ from twice.core.run import AttemptState, RunResult
 from twice.core.since import SINCE
 from twice.core.task import Task
 from twice.errors import MAY_BE_MOVED, MOVED, Interrupted, LedgerOutOfReach, NotRecorded, OutcomeUnknown, RunError
-from twice.ledgers.store import Ledger
-from twice.runtime.mark import Reset, reset_mark, show_mark
-from twice.runtime.recover import recover
-from twice.runtime.run_task import run_task
+from twice.ledgers.ledger import Ledger
+from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
+from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
 from .conftest import DAY, Bench, revenue_task
@@ -109,7 +109,7 @@ def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_n
         if passed is Point.AFTER_COMMIT:
             other.execute("BEGIN IMMEDIATE")
 
-    monkeypatch.setattr("twice.ledgers.connect.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("twice.ledgers.database.connect.BUSY_SECONDS", 0.2)
     impatient = Ledger.open(f"sqlite:///{tmp_path}/ledger.db", bench.clock)
     bench.shop, shop = replace(bench.shop, ledger=impatient), bench.shop
     with pytest.raises(NotRecorded) as failed, armed(lock):

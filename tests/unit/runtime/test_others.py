@@ -15,12 +15,12 @@ from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Foreign
 from twice.core.run import Outcome
 from twice.core.task import Strategy, TableName, Task
-from twice.ledgers.store import Ledger
-from twice.runtime.backfill import start
-from twice.runtime.mark import Reset, reset_mark, show_mark
-from twice.runtime.recover import recover
-from twice.runtime.run_task import run_task
-from twice.runtime.worker import Event, Stop, work
+from twice.ledgers.ledger import Ledger
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Event, Stop, work
+from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
+from twice.runtime.upkeep.recover import recover
 from twice.targets.memory import MemoryTarget, Rows
 
 from .conftest import DAY, REVENUE, Bench, revenue_task

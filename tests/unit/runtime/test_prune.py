@@ -9,8 +9,8 @@ import pytest
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.run import Outcome
 from twice.errors import UsageError
-from twice.runtime.prune import prune
-from twice.runtime.standing import standings
+from twice.runtime.staleness.slice_status import standings
+from twice.runtime.upkeep.prune import prune
 
 from .conftest import Bench, revenue_task
 

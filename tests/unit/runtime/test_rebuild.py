@@ -12,11 +12,11 @@ from twice import append_once, call
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
 from twice.core.run import Outcome
-from twice.ledgers.store import Ledger
-from twice.runtime.check import Difference, check
-from twice.runtime.collect import collect_all
-from twice.runtime.rebuild import Rebuilt, rebuild
-from twice.runtime.recover import recover
+from twice.ledgers.ledger import Ledger
+from twice.runtime.table.garbage import collect_all
+from twice.runtime.upkeep.check import Difference, check
+from twice.runtime.upkeep.rebuild import Rebuilt, rebuild
+from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
 from .conftest import DAY, Bench, revenue_task

@@ -25,9 +25,9 @@ from twice.errors import (
     SliceBusy,
     UserCodeError,
 )
-from twice.runtime.failed import failed_labels
-from twice.runtime.forecast import forecast
-from twice.runtime.run_many import retry_slices
+from twice.runtime.run.explain import forecast
+from twice.runtime.run.run_many import retry_slices
+from twice.runtime.staleness.failed import failed_labels
 from twice.targets.memory import Rows
 
 from .conftest import DAY, Bench, revenue_task, summed

@@ -14,8 +14,8 @@ from twice.core.project import assemble
 from twice.core.run import RunResult
 from twice.core.task import Task
 from twice.errors import UsageError, UserCodeError
-from twice.runtime.run_many import TaskEnd, run_all, run_in_order, run_slices, slices_of_day
-from twice.runtime.stale import stale_slices
+from twice.runtime.run.run_many import TaskEnd, run_all, run_in_order, run_slices, slices_of_day
+from twice.runtime.staleness.stale import stale_slices
 
 from .conftest import Bench
 

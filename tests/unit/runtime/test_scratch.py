@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from twice.runtime.scratch import clear_scratch, scratch_name
+from twice.runtime.upkeep.scratch import clear_scratch, scratch_name
 
-_SAY_NAME = "from twice.runtime.scratch import scratch_name; print(scratch_name())"
+_SAY_NAME = "from twice.runtime.upkeep.scratch import scratch_name; print(scratch_name())"
 
 
 def test_the_scratch_of_a_process_that_ended_goes_and_no_other(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ from twice.core.task import Task
 from twice.core.token import Intention, Note
 from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown
-from twice.runtime.backfill import start
-from twice.runtime.decide import SliceState
-from twice.runtime.run_task import run_task
-from twice.runtime.seen import made_since
-from twice.runtime.worker import Event, Stop, work
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Event, Stop, work
+from twice.runtime.run.run_task import run_task
+from twice.runtime.staleness.decide import SliceState
+from twice.runtime.staleness.made_since import made_since
 from twice.targets.memory import Rows
 
 from .conftest import Bench, summed

@@ -22,12 +22,12 @@ from twice.core.task import Strategy, TableName, Task
 from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
 from twice.errors import DeclarationError, Superseded, UsageError
-from twice.ledgers.store import Ledger
-from twice.runtime.mark import Reset, reset_mark, show_mark
-from twice.runtime.rebuild import rebuild
-from twice.runtime.recover import recover
-from twice.runtime.run_many import run_slices
-from twice.runtime.run_task import run_task
+from twice.ledgers.ledger import Ledger
+from twice.runtime.run.run_many import run_slices
+from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
+from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.recover import recover
 from twice.targets.memory import Rows
 
 from .conftest import Bench

@@ -18,10 +18,10 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
-from twice.runtime.forecast import forecast
-from twice.runtime.run_task import run_task
-from twice.runtime.standing import standings
-from twice.runtime.touched import _instants
+from twice.runtime.run.explain import forecast
+from twice.runtime.run.run_task import run_task
+from twice.runtime.staleness.slice_status import standings
+from twice.runtime.staleness.touched import _instants
 from twice.targets.memory import Rows
 
 from .conftest import Bench, revenue_task, summed

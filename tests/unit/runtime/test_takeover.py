@@ -24,11 +24,11 @@ from twice.errors import (
     TableTaken,
     UsageError,
 )
-from twice.runtime.forecast import forecast
-from twice.runtime.mark import Reset, reset_mark
-from twice.runtime.run_task import run_task
-from twice.runtime.standing import standings
-from twice.runtime.takeover import Takeover, take_over
+from twice.runtime.run.explain import forecast
+from twice.runtime.run.run_task import run_task
+from twice.runtime.staleness.slice_status import standings
+from twice.runtime.upkeep.mark import Reset, reset_mark
+from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory import Rows
 
 from .conftest import DAY, Bench

@@ -13,11 +13,11 @@ from twice import Daily, Since, merge, read, task
 from twice.core.backfill import Request
 from twice.core.ports import Column
 from twice.core.task import TableName, Task
-from twice.runtime.backfill import start
-from twice.runtime.mark import Reset, reset_mark
-from twice.runtime.run_many import run_slices
-from twice.runtime.run_task import run_task
-from twice.runtime.worker import Event, Stop, work
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Event, Stop, work
+from twice.runtime.run.run_many import run_slices
+from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.targets.memory import Rows
 
 from .conftest import Bench

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from twice.core.ports import Column, Shape
-from twice.targets.delta.table import Table, table_of, why_public
+from twice.targets.delta.log.table import Table, table_of, why_public
 
 
 def table(

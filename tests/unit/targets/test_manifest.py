@@ -9,8 +9,8 @@ import pytest
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
 from twice.errors import RowsOutsideSlice, StageLost, StageMismatch
-from twice.targets.delta.condition import condition
-from twice.targets.delta.manifest import File, SliceType, at_paths, check_whole, count, file_of, in_all, verify
+from twice.targets.delta.log.condition import condition
+from twice.targets.delta.write.manifest import File, SliceType, at_paths, check_whole, count, file_of, in_all, verify
 
 DAILY = Daily("d", start="2026-01-01")
 SLICES = (DAILY.slice_of("2026-06-09"), DAILY.slice_of("2026-06-10"))

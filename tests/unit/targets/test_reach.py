@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from twice.targets.delta.reach import Reach, reach_of
+from twice.targets.delta.log.key_range import Reach, reach_of
 
 
 def file(low: Any, high: Any, column: str = "id") -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from twice.ledgers.schema import VERSION_TABLE, metadata
+from twice.ledgers.database.schema import VERSION_TABLE, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from twice.lint.collect.client_writes import client_write, target_name
-from twice.lint.collect.leavings import leaves_out
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.module_context import Scene
+from twice.lint.collect.skip_existing import leaves_out
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.asks import looks_first
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.existence_checks import looks_first
+from twice.lint.collect.module_context import Scene
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant, label
 from twice.lint.vocabulary import is_log, is_temporary, names_the_run

@@ -11,8 +11,8 @@ from dataclasses import replace
 from twice.lint.collect.bigquery import dispositions, load_job
 from twice.lint.collect.client_writes import client_write, target_name
 from twice.lint.collect.documents import collection_of, document_guards, document_steps, field_steps
-from twice.lint.collect.leavings import leaves_out
-from twice.lint.collect.scene import Scene, is_operator
+from twice.lint.collect.module_context import Scene, is_operator
+from twice.lint.collect.skip_existing import leaves_out
 from twice.lint.facts import Guard, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method

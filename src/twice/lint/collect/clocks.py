@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from twice.lint.collect.scene import Scene, is_operator
+from twice.lint.collect.module_context import Scene, is_operator
 from twice.lint.facts import ClockFact, ClockUse
 from twice.lint.resolve.flow import Flow, Source
 from twice.lint.resolve.folding import constant, fold

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from twice.lint.collect.client_writes import client_write
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.module_context import Scene
 from twice.lint.facts import Guard, WriteFact
 from twice.lint.resolve.module import literal, method
 

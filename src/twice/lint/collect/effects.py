@@ -6,7 +6,7 @@ import ast
 import fnmatch
 import re
 
-from twice.lint.collect.scene import Scene, is_operator
+from twice.lint.collect.module_context import Scene, is_operator
 from twice.lint.facts import EffectFact, EffectKind
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from twice.lint.collect.merges import delta_merge, is_delta_merge
+from twice.lint.collect.module_context import Scene
 from twice.lint.collect.pandas_frames import to_sql, write_file
-from twice.lint.collect.scene import Scene
 from twice.lint.collect.spark_frames import spark_read, spark_write, write_to
 from twice.lint.resolve.chains import unroll
 from twice.lint.resolve.module import literal, method

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.module_context import Scene
 from twice.lint.facts import Guard
 from twice.lint.resolve.chains import Chain, unroll
 from twice.lint.resolve.folding import constant

@@ -6,7 +6,7 @@ import ast
 import re
 
 from twice.lint.collect.history import frame_history
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.module_context import Scene
 from twice.lint.facts import MergeShape, WriteFact
 from twice.lint.resolve.chains import unroll
 from twice.lint.resolve.folding import constant

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.module_context import Scene
 from twice.lint.facts import OrderFact, OrderProblem
 from twice.lint.resolve.chains import Link, unroll
 from twice.lint.resolve.flow import Flow

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.asks import looks_first
 from twice.lint.collect.client_writes import target_name
+from twice.lint.collect.existence_checks import looks_first
 from twice.lint.collect.history import target_guards
-from twice.lint.collect.leavings import is_after_mark, leaves_out
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.module_context import Scene
+from twice.lint.collect.skip_existing import is_after_mark, leaves_out
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal

@@ -6,10 +6,10 @@ import ast
 import re
 from dataclasses import replace
 
-from twice.lint.collect.asks import looks_first
+from twice.lint.collect.existence_checks import looks_first
 from twice.lint.collect.history import frame_sources, is_anti_joined, is_sliced, target_guards
-from twice.lint.collect.leavings import is_after_mark, leaves_out
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.module_context import Scene
+from twice.lint.collect.skip_existing import is_after_mark, leaves_out
 from twice.lint.facts import Guard, ReadFact, Verb, WriteFact
 from twice.lint.resolve.chains import Chain, unroll
 from twice.lint.resolve.folding import constant

@@ -6,17 +6,17 @@ import ast
 import re
 from dataclasses import replace
 
-from twice.lint.collect.asks import looks_first
-from twice.lint.collect.leavings import leaves_out
-from twice.lint.collect.scene import Scene, is_operator
+from twice.lint.collect.existence_checks import looks_first
+from twice.lint.collect.module_context import Scene, is_operator
+from twice.lint.collect.skip_existing import leaves_out
 from twice.lint.collect.strings import Found, name_given, sql_strings
 from twice.lint.collect.transactions import Transactions
 from twice.lint.facts import ClockFact, Guard, IdFact, ReadFact, RunFact, Span, WriteFact
 from twice.lint.gather import Gathering
 from twice.lint.resolve.flow import Flow
 from twice.lint.resolve.module import MODULE, Module, keyword, method
+from twice.lint.statements.position import Site
 from twice.lint.statements.read import ReadText, read_text
-from twice.lint.statements.site import Site
 from twice.lint.statements.values import HoleUse
 from twice.lint.vocabulary import same_table, table_name
 

@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.module_context import Scene
 from twice.lint.resolve.folding import Text, fold
 from twice.lint.resolve.module import method
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from twice.lint.collect.scene import Scene
+from twice.lint.collect.module_context import Scene
 from twice.lint.facts import SwallowFact, WriteFact
 from twice.lint.resolve.module import method
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.scene import Scene, is_operator
+from twice.lint.collect.module_context import Scene, is_operator
 from twice.lint.facts import TaskFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import Function, keyword, literal, method

@@ -10,9 +10,9 @@ from typing import Any
 
 from twice.lint.facts import FileFacts, ModelFact, Notice, Place, Span
 from twice.lint.frontends import ReadContext
+from twice.lint.frontends.dbt_placeholders import StandIn, this
 from twice.lint.frontends.dbt_project import Surroundings, surroundings
 from twice.lint.frontends.sql import read as read_sql
-from twice.lint.frontends.stand_in import StandIn, this
 from twice.lint.frontends.template import Rendered, TemplateFailure, render
 from twice.lint.source import suppressions
 

@@ -11,8 +11,8 @@ from twice.lint.collect.effects import collect_effects
 from twice.lint.collect.frames import collect_frames
 from twice.lint.collect.ids import collect_ids, random_flow
 from twice.lint.collect.marks import collect_marks
+from twice.lint.collect.module_context import Scene
 from twice.lint.collect.orders import collect_orders
-from twice.lint.collect.scene import Scene
 from twice.lint.collect.sqltext import collect_sql
 from twice.lint.collect.swallows import collect_swallows
 from twice.lint.collect.tasks import collect_tasks

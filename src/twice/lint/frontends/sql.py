@@ -10,8 +10,8 @@ from twice.lint.frontends import ReadContext
 from twice.lint.gather import Gathering
 from twice.lint.source import suppressions
 from twice.lint.statements.parse import guess
+from twice.lint.statements.position import Site, locator
 from twice.lint.statements.read import read_text
-from twice.lint.statements.site import Site, locator
 
 _MACRO = re.compile(
     r"\{\{\s*(ds|ts|ds_nodash|ts_nodash|prev_ds|next_ds|data_interval_\w+|execution_date|logical_date)\b"

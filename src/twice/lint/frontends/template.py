@@ -15,7 +15,7 @@ from typing import Any
 from jinja2.sandbox import SandboxedEnvironment
 
 from twice.lint.facts import Span
-from twice.lint.frontends.stand_in import Clock, Config, Relation, StandIn, stand_ins
+from twice.lint.frontends.dbt_placeholders import Clock, Config, Relation, StandIn, stand_ins
 
 # A mark before each piece of plain text says where it stands in the source; the two letters are private to us.
 _OPEN, _CLOSE = "\ue000", "\ue001"

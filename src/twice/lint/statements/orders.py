@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from twice.lint.facts import OrderFact, OrderProblem, Place
 from twice.lint.gather import Fact
-from twice.lint.statements.site import Site
+from twice.lint.statements.position import Site
 from twice.lint.statements.tree import function_name, is_clock, offset_of
 
 _LIMIT = re.compile(r"\b(limit|top|fetch\s+first)\b", re.I)

@@ -13,9 +13,9 @@ from twice.lint.gather import Gathering
 from twice.lint.statements.mask import HOLE, mask
 from twice.lint.statements.orders import orders_in
 from twice.lint.statements.parse import guess, parse
+from twice.lint.statements.position import Site
 from twice.lint.statements.scan import scan
 from twice.lint.statements.script import Statement, split
-from twice.lint.statements.site import Site
 from twice.lint.statements.tree import is_clock, name_of
 from twice.lint.statements.values import (
     HoleUse,

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from twice.lint.facts import ClockFact, ClockUse, IdFact, Place
 from twice.lint.gather import Fact
-from twice.lint.statements.site import Site
+from twice.lint.statements.position import Site
 from twice.lint.statements.tree import (
     expression_holes,
     in_filter,

@@ -11,7 +11,7 @@ from twice.lint.facts import Guard, IdFact, MarkFact, MergeShape, Place, ReadFac
 from twice.lint.gather import Fact
 from twice.lint.statements.guards import increments, is_after_mark, is_anti_join, is_unique_source, looks_back
 from twice.lint.statements.mask import shown
-from twice.lint.statements.site import Site
+from twice.lint.statements.position import Site
 from twice.lint.statements.tree import function_name, name_of, offset_of, tables_in
 from twice.lint.vocabulary import is_log, is_mark, is_temporary, names_the_run
 

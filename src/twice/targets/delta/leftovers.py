@@ -9,11 +9,11 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from twice.core.slice import Slice
-from twice.targets.delta import copy
-from twice.targets.delta.history import History
-from twice.targets.delta.in_place import prefix
-from twice.targets.delta.internal import Log
-from twice.targets.delta.table import Table
+from twice.targets.delta.internal.in_place import prefix
+from twice.targets.delta.log.history import History
+from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.table import Table
+from twice.targets.delta.public import copy
 from twice.targets.grain import slice_value
 
 

@@ -15,17 +15,20 @@ from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import DeclarationError, InputMissing
-from twice.targets.acting import acting
-from twice.targets.delta import append, copy, create, leftovers, merge, public, replace, upsert
-from twice.targets.delta.foreign import check_free
-from twice.targets.delta.history import History
-from twice.targets.delta.internal import Log
+from twice.targets.active_session import acting
+from twice.targets.delta import create, leftovers
+from twice.targets.delta.free_place import check_free
+from twice.targets.delta.handle import Instruments, Site
+from twice.targets.delta.internal import append, replace, upsert
 from twice.targets.delta.lock import Waiting, locked
-from twice.targets.delta.others import changes
-from twice.targets.delta.publish import Stage
-from twice.targets.delta.site import Instruments, Site
-from twice.targets.delta.table import Intent, Table, why_public
-from twice.targets.delta.touched import touched
+from twice.targets.delta.log.foreign_commits import changes
+from twice.targets.delta.log.history import History
+from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.table import Intent, Table, why_public
+from twice.targets.delta.log.touched import touched
+from twice.targets.delta.public import copy, merge
+from twice.targets.delta.public import replace as public
+from twice.targets.delta.write.publish import Stage
 from twice.targets.schema import check_names
 
 # What a run's own session must not do behind its back, and what the manifest and the look need.

@@ -11,8 +11,8 @@ from datetime import datetime
 from twice.core.owner import TAKEOVERS, TOKENS, Owner, Ownership, takeovers
 from twice.core.ports import Held
 from twice.core.token import Note
-from twice.targets.postgres.names import SCHEMA, Relation, ours
-from twice.targets.postgres.server import Connection
+from twice.targets.postgres.server.names import SCHEMA, Relation, ours
+from twice.targets.postgres.server.server import Connection
 
 _TABLES = {
     # `place` says which table it was when its tokens were last written: server, database, the table's own number, and

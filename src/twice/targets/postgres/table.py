@@ -15,9 +15,9 @@ from twice.core.write import Layout
 from twice.errors import DeclarationError, EnvironmentProblem, StageMismatch
 from twice.targets.grain import check_grain, check_partitioning, check_values, grain_mark
 from twice.targets.postgres import state
-from twice.targets.postgres.names import Relation, column, listed, ours
-from twice.targets.postgres.server import Connection
-from twice.targets.postgres.types import TableColumn, native_of, table_column
+from twice.targets.postgres.server.names import Relation, column, listed, ours
+from twice.targets.postgres.server.server import Connection
+from twice.targets.postgres.server.types import TableColumn, native_of, table_column
 from twice.targets.schema import check_named, check_names, intended
 
 # A domain of characters counts as characters: a cast to it would cut off what is too long.

@@ -15,17 +15,17 @@ from twice.core.token import Note
 from twice.core.write import Layout, Plan, UpsertRows
 from twice.errors import InputMissing, ResultRefused, StageMismatch, TwiceError
 from twice.targets.postgres import state
-from twice.targets.postgres.frames import Frames
-from twice.targets.postgres.measure import analyse, count, deduplicate, duplicates
-from twice.targets.postgres.names import check_columns, relation_of
-from twice.targets.postgres.publish import publish
-from twice.targets.postgres.query import Query
-from twice.targets.postgres.reading import file_of
-from twice.targets.postgres.server import Connection, Server
-from twice.targets.postgres.snapshot import Snapshots
-from twice.targets.postgres.stage import Stage, check_whole, drop, loading_of, open_stage, seal
+from twice.targets.postgres.frames.plain import Frames
+from twice.targets.postgres.read.query import Query
+from twice.targets.postgres.read.reading import file_of
+from twice.targets.postgres.read.snapshot import Snapshots
+from twice.targets.postgres.server.errors import explained, sqlstate_of
+from twice.targets.postgres.server.names import check_columns, relation_of
+from twice.targets.postgres.server.server import Connection, Server
 from twice.targets.postgres.table import Intent, Table, find, intend
-from twice.targets.postgres.trouble import explained, sqlstate_of
+from twice.targets.postgres.write.measure import analyse, count, deduplicate, duplicates
+from twice.targets.postgres.write.publish import publish
+from twice.targets.postgres.write.stage import Stage, check_whole, drop, loading_of, open_stage, seal
 from twice.targets.schema import check_fit, check_names, drift
 
 

@@ -1,0 +1,1 @@
+"""Same code? What of the project's source and of installed packages a task's result depends on."""

@@ -1,0 +1,208 @@
+"""Same code? One hash over everything of a task that can change the rows of a slice.
+
+It covers the function and the project's code it hangs on (modules.py), values it closes over, its SQL, and the
+declared options that shape the result: inputs and how they are cut, the scope's column, grain, zone and slice
+column, and the write strategy.
+
+Left out on purpose, because no row of a published slice would be another: audits (a stricter audit must not force
+a recompute; it holds from the next publish on), the policy (when to rerun, what to allow), the scope's `start` and
+`lookback` (which slices there are, not what is in one), names, comments, docstrings. What the code takes from elsewhere
+while it runs is not here but in the plan it makes, and is compared there (outside.py). When in doubt it counts: a
+needless recompute is IDENTICAL.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from twice.core.scope import Scope, Whole
+from twice.core.since import Since
+from twice.core.task import Task
+from twice.engine.code import modules
+from twice.engine.code.sql import normalised
+from twice.engine.code.syntax import meaning, names_in
+
+_RECIPE = "twice code 1"
+"""Changing what is hashed makes every task stale once; then change this, so that it is seen to be so."""
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def code_hash(task: Task) -> str:
+    """32 hexadecimal digits, the same in every process and on every machine with the same project."""
+    parts = [_RECIPE, *_options(task)]
+    if task.sql is not None:
+        parts.append(f"sql {normalised(task.sql)}")
+    if not _is_ours(task.function):
+        parts += _callable(task.function, ())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _options(task: Task) -> Iterator[str]:
+    yield f"scope {_scope(task.scope)}"
+    for name, source in sorted(task.inputs.items()):
+        yield f"input {json.dumps([name, str(source.table).lower(), source.by, source.before.total_seconds()])}"
+    yield f"write {task.write.name} {_value(task.write, ())}"
+
+
+def _scope(scope: Scope) -> str:
+    if isinstance(scope, Whole):
+        return "whole"
+    if isinstance(scope, Since):
+        return json.dumps(["since", scope.cursor, scope.type])
+    held = scope.held_in
+    return json.dumps([held.grain, held.source, held.name, held.type, held.zone, held.minutes])
+
+
+def _is_ours(function: Callable[..., Any]) -> bool:
+    """What `sql_task` makes for itself says nothing that the SQL does not."""
+    return (getattr(function, "__module__", None) or "").partition(".")[0] == "twice"
+
+
+def _callable(function: Any, within: tuple[int, ...]) -> Iterator[str]:
+    """The text of a function and of the values it holds. `within` ends a ring of functions that hold each other."""
+    if id(function) in within:
+        yield "itself"
+        return
+    within = (*within, id(function))
+    if isinstance(function, functools.partial):
+        yield f"partial {_value((function.args, function.keywords), within)}"
+        yield from _callable(function.func, within)
+    elif isinstance(function, MethodType):
+        yield f"self {_value(function.__self__, within)}"
+        yield from _callable(function.__func__, within)
+    elif isinstance(function, FunctionType):
+        yield from _wrapped(function, within)
+        yield from _held(function, within)
+        yield _source(function, within)
+    elif isinstance(function, Task):
+        yield from _callable(function.function, within)
+    else:
+        yield f"object {_value(function, within)}"
+        called = inspect.getattr_static(type(function), "__call__", None)
+        if isinstance(called, FunctionType):
+            yield from _callable(called, within)
+
+
+def _wrapped(function: FunctionType, within: tuple[int, ...]) -> Iterator[str]:
+    """The function beneath a decorator that used functools.wraps."""
+    inner = getattr(function, "__wrapped__", None)
+    if inner is not None:
+        yield from _callable(inner, within)
+
+
+def _held(function: FunctionType, within: tuple[int, ...]) -> Iterator[str]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield f"closes over {name} = {_value(cell.cell_contents, within)}"
+        except ValueError:
+            yield f"closes over {name}, not yet bound"
+    if function.__defaults__ or function.__kwdefaults__:
+        yield f"defaults {_value((function.__defaults__, function.__kwdefaults__), within)}"
+
+
+def _source(function: FunctionType, within: tuple[int, ...]) -> str:
+    path = Path(function.__code__.co_filename)
+    if path.is_file():
+        path = path.resolve()
+        if len(within) > 1 and not modules.is_project(path):
+            return f"{function.__module__}.{function.__qualname__}"  # an installed function held as a value
+        module = modules.load(path)
+        if module is not None:
+            name = function.__qualname__.partition(".")[0]
+            return modules.text_for(module, name, function.__code__.co_firstlineno)
+    return _loose(function, within)
+
+
+def _loose(function: FunctionType, within: tuple[int, ...]) -> str:
+    """A function of a notebook or a prompt: there is no module to read, so the globals it names count as values."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        text, names = _bytecode(function.__code__), set(_names(function.__code__))
+    else:
+        bodies = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        for body in bodies:
+            body.decorator_list = []  # `@task(…)` under whatever name the notebook imported it
+        text, names = meaning(tree), set(names_in(tree))
+    used = sorted(names & function.__globals__.keys())
+    values = [f"{name} = {_value(function.__globals__[name], within)}" for name in used]
+    return "\n".join([text, *values])
+
+
+def _bytecode(code: CodeType) -> str:
+    """Differs between minor versions of Python, where there is nothing better."""
+    constants = [_bytecode(each) if isinstance(each, CodeType) else _value(each, ()) for each in code.co_consts]
+    return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names(each)
+
+
+def _value(value: Any, within: tuple[int, ...]) -> str:
+    """A text that is the same in another process: never an address, never the order of a set.
+
+    An object that shows no fields counts by its class alone.
+    """
+    if isinstance(value, _PLAIN):
+        return f"{type(value).__name__} {value!a}"
+    if id(value) in within:
+        return "itself"
+    inner = (*within, id(value))
+    if isinstance(value, Mapping):
+        items = [f"{_value(key, inner)}: {_value(item, inner)}" for key, item in value.items()]
+        return f"{type(value).__name__} {{{', '.join(items)}}}"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__} [{', '.join(_value(item, inner) for item in value)}]"
+    if isinstance(value, set | frozenset):
+        return f"set {{{', '.join(sorted(_value(item, inner) for item in value))}}}"
+    if isinstance(value, ModuleType):
+        return f"module {value.__name__}{_module(value)}"
+    if isinstance(value, FunctionType | MethodType | functools.partial | Task):
+        return f"function {list(_callable(value, within))}"
+    return f"{type(value).__module__}.{type(value).__qualname__} {_fields(value, inner)}"
+
+
+def _fields(value: Any, within: tuple[int, ...]) -> str:
+    if isinstance(value, type):
+        return f"class {value.__module__}.{value.__qualname__} {_methods(value, within)}"
+    if is_dataclass(value):
+        return _value({field.name: getattr(value, field.name) for field in fields(value)}, within)
+    if type(value).__module__.partition(".")[0] in _BY_TEXT:
+        return ascii(str(value))
+    shown = getattr(value, "__dict__", None)
+    return _value(shown, within) if isinstance(shown, dict) and len(within) < 8 else ""
+
+
+def _methods(value: type, within: tuple[int, ...]) -> list[str]:
+    """The code of a class of a notebook or prompt; a class of a module comes with the module."""
+    if hasattr(sys.modules.get(value.__module__), "__file__"):
+        return []
+    return [f"{name} {_value(each, within)}" for name, each in vars(value).items() if isinstance(each, FunctionType)]
+
+
+_BY_TEXT = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "re", "zoneinfo", "ipaddress"})
+"""Standard modules whose values say all they are as text."""
+
+
+def _module(value: ModuleType) -> str:
+    """A project module held as a value, by its code."""
+    origin = getattr(value, "__file__", None)
+    path = Path(origin).resolve() if origin else None
+    module = modules.load(path) if path is not None and modules.is_project(path) else None
+    return f" {modules.text_for(module, '', 0)}" if module is not None else ""

@@ -1,0 +1,1 @@
+"""Spark frames as the runtime needs them: cut, counted, compared, keyed."""

@@ -1,0 +1,1 @@
+"""What a plan reads, each leaf with an identity that changes when its rows may have."""

@@ -1,0 +1,1 @@
+"""Spark sessions, and what they need on this machine: Java, jars, a class archive."""

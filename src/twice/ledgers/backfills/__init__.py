@@ -1,0 +1,1 @@
+"""Backfills in the ledger: frozen plans and who works on them."""

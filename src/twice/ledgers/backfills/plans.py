@@ -1,0 +1,195 @@
+"""Frozen plans as rows of the ledger: how one is written, and read again with what became of it. `key` stands for a
+backfill."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, select, update
+
+from twice.core.backfill import BackfillPlan, PlannedSlice, Request
+from twice.core.backfill_result import (
+    BackfillRecord,
+    BackfillState,
+    BatchRecord,
+    BatchState,
+    Comparison,
+    SliceEnd,
+)
+from twice.core.home import name_of
+from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.schema import backfills, batches, needs, planned
+
+
+def insert_plan(connection: Connection, owner: Owner, key: str, plan: BackfillPlan) -> None:
+    if not plan.batches:
+        return
+    connection.execute(
+        insert(batches),
+        [
+            {
+                "backfill": key,
+                "number": batch.number,
+                "task": owner.key(batch.task),
+                "kind": batch.kind,
+                "position": at,
+                "state": BatchState.PENDING.value,
+                "tries": 0,
+            }
+            for at, batch in enumerate(plan.batches)
+        ],
+    )
+    connection.execute(
+        insert(planned),
+        [
+            {**asdict(slice_), "backfill": key, "task": owner.key(batch.task), "number": batch.number}
+            for batch in plan.batches
+            for slice_ in batch.slices
+        ],
+    )
+    wanted = [
+        {"backfill": key, "number": batch.number, "needed": needed} for batch in plan.batches for needed in batch.needs
+    ]
+    if wanted:
+        connection.execute(insert(needs), wanted)
+
+
+def insert_part(connection: Connection, key: str, whole: int, part: Sequence[PlannedSlice], position: int) -> None:
+    """These slices of the batch `whole` become a batch of their own."""
+    of_backfill = batches.c.backfill == key
+    number = connection.execute(select(func.max(batches.c.number)).where(of_backfill)).scalar_one() + 1
+    batch = connection.execute(select(batches).where(of_backfill, batches.c.number == whole)).one()
+    connection.execute(
+        insert(batches).values(
+            backfill=key,
+            number=number,
+            task=batch.task,
+            kind=batch.kind,
+            position=position,
+            state=BatchState.PENDING.value,
+            tries=0,
+        )
+    )
+    connection.execute(
+        update(planned)
+        .where(
+            planned.c.backfill == key,
+            planned.c.number == whole,
+            planned.c.label.in_([slice_.label for slice_ in part]),
+        )
+        .values(number=number)
+    )
+    known = connection.execute(select(needs).where(needs.c.backfill == key)).all()
+    rows = [{"backfill": key, "number": number, "needed": n.needed} for n in known if n.number == whole]
+    rows += [{"backfill": key, "number": n.number, "needed": number} for n in known if n.needed == whole]
+    if rows:
+        connection.execute(insert(needs), rows)
+
+
+def write_ends(connection: Connection, key: str, number: int, ends: Sequence[SliceEnd]) -> None:
+    if ends:
+        connection.execute(_ENDED, [_ended(key, number, end) for end in ends])
+
+
+_ENDED = (
+    update(planned)
+    .where(
+        planned.c.backfill == bindparam("of_backfill"),
+        planned.c.number == bindparam("of_number"),
+        planned.c.label == bindparam("of_label"),
+    )
+    .values({name: bindparam(f"new_{name}") for name in ("outcome", "rows", "fingerprint", "comparison")})
+)
+
+
+def _ended(key: str, number: int, end: SliceEnd) -> dict[str, Any]:
+    return {
+        "of_backfill": key,
+        "of_number": number,
+        "of_label": end.label,
+        "new_outcome": end.outcome,
+        "new_rows": end.rows,
+        "new_fingerprint": end.fingerprint,
+        "new_comparison": None if end.comparison is None else json.dumps(asdict(end.comparison), sort_keys=True),
+    }
+
+
+def slices_of(connection: Connection, key: str, number: int) -> tuple[PlannedSlice, ...]:
+    chosen = select(planned).where(planned.c.backfill == key, planned.c.number == number).order_by(planned.c.label)
+    return tuple(_planned(row) for row in connection.execute(chosen))
+
+
+def _planned(row: Any) -> PlannedSlice:
+    return PlannedSlice(row.label, row.standing, row.why, row.generation)
+
+
+def records_of(connection: Connection, mine: ColumnElement[bool], key: str | None) -> tuple[BackfillRecord, ...]:
+    chosen = select(backfills).where(mine).order_by(backfills.c.created, backfills.c.name)
+    counted = (
+        select(
+            batches.c.backfill, batches.c.state, func.count().label("slices"), func.sum(planned.c.rows).label("rows")
+        )
+        .join(planned, and_(planned.c.backfill == batches.c.backfill, planned.c.number == batches.c.number))
+        .group_by(batches.c.backfill, batches.c.state)
+    )
+    if key is not None:
+        chosen, counted = chosen.where(backfills.c.name == key), counted.where(batches.c.backfill == key)
+    slices: dict[str, dict[BatchState, int]] = defaultdict(dict)
+    rows: dict[str, int] = defaultdict(int)
+    for row in connection.execute(counted):
+        slices[row.backfill][BatchState(row.state)] = row.slices
+        rows[row.backfill] += int(row.rows or 0)
+    return tuple(
+        BackfillRecord(
+            name_of(row.name),
+            Request.from_data(json.loads(row.request)),
+            BackfillState(row.state),
+            row.created,
+            slices[row.name],
+            rows[row.name],
+            tuple(json.loads(row.notes)),
+        )
+        for row in connection.execute(chosen)
+    )
+
+
+def batches_of(connection: Connection, key: str) -> tuple[BatchRecord, ...]:
+    slices: dict[int, list[PlannedSlice]] = defaultdict(list)
+    ends: dict[int, list[SliceEnd]] = defaultdict(list)
+    for row in connection.execute(select(planned).where(planned.c.backfill == key).order_by(planned.c.label)):
+        slices[row.number].append(_planned(row))
+        if row.outcome is not None:
+            ends[row.number].append(_end(row))
+    needed: dict[int, list[int]] = defaultdict(list)
+    for row in connection.execute(select(needs).where(needs.c.backfill == key).order_by(needs.c.needed)):
+        needed[row.number].append(row.needed)
+    chosen = select(batches).where(batches.c.backfill == key).order_by(batches.c.position, batches.c.number)
+    return tuple(
+        BatchRecord(
+            row.number,
+            name_of(row.task),
+            BatchState(row.state),
+            tuple(slices[row.number]),
+            tuple(ends[row.number]),
+            tuple(needed[row.number]),
+            row.holder,
+            row.until,
+            row.tries,
+            None if row.error is None else json.loads(row.error),
+            row.seconds,
+        )
+        for row in connection.execute(chosen)
+    )
+
+
+def _end(row: Any) -> SliceEnd:
+    comparison = None
+    if row.comparison is not None:
+        told = json.loads(row.comparison)
+        sums = {name: (old, new) for name, (old, new) in told["sums"].items()}
+        comparison = Comparison(told["identical"], told["rows_before"], told["rows"], sums)
+    return SliceEnd(row.label, row.outcome, row.rows, row.fingerprint, comparison)

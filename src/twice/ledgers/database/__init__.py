@@ -1,0 +1,1 @@
+"""The database behind a ledger: connections, tables, migrations, and what its errors mean."""

@@ -1,0 +1,89 @@
+"""The outbox's tables. A change here needs a migration, as in schema.py.
+
+    effects ── effect_events    every step of an effect's life: who, when, why
+
+An occasion (task, slice, name, occasion) is prepared by as many attempts as try it, and counted once: the partial
+unique index lets one of them past `prepared`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from twice.ledgers.database.schema import NAME, UtcTime, metadata
+
+# SQLite counts up by itself only in a column whose type is exactly INTEGER.
+_ID = BigInteger().with_variant(Integer, "sqlite")
+
+effects = Table(
+    "twice_effects",
+    metadata,
+    Column("id", _ID, autoincrement=True),
+    Column("key", Text, nullable=False),
+    Column("task", NAME, nullable=False),
+    Column("label", NAME, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("occasion", Text, nullable=False),
+    # No foreign key: what is unknown after a lost ledger has no attempt.
+    Column("attempt", Text),
+    Column("generation", BigInteger, nullable=False),
+    Column("fingerprint", Text),
+    Column("state", Text, nullable=False),
+    Column("keyed", Boolean, nullable=False),
+    Column("remembers", BigInteger, nullable=False),
+    Column("message", Text),
+    Column("fence", Integer, nullable=False),
+    Column("sender", Text),
+    Column("until", UtcTime),
+    Column("due", UtcTime),
+    Column("doubt_since", UtcTime),
+    Column("receipt", Text),
+    Column("why", Text),
+    Column("prepared", UtcTime, nullable=False),
+    Column("changed", UtcTime, nullable=False),
+    PrimaryKeyConstraint("id", name="twice_effects_pk"),
+    UniqueConstraint("attempt", "label", "name", name="twice_effects_attempt"),
+    CheckConstraint("key <> '' AND task <> '' AND label <> '' AND name <> ''", name="twice_effects_named"),
+    sqlite_autoincrement=True,
+)
+
+effect_events = Table(
+    "twice_effect_events",
+    metadata,
+    Column("id", _ID, autoincrement=True),
+    Column("effect", _ID, ForeignKey(effects.c.id, name="twice_effect_events_effect"), nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    PrimaryKeyConstraint("id", name="twice_effect_events_pk"),
+)
+
+COUNTS = text("state NOT IN ('prepared', 'cancelled')")
+
+Index(
+    "twice_effects_said",
+    effects.c.task,
+    effects.c.label,
+    effects.c.name,
+    effects.c.occasion,
+    unique=True,
+    sqlite_where=COUNTS,
+    postgresql_where=COUNTS,
+)
+Index("twice_effects_due", effects.c.state, effects.c.due, effects.c.id)
+Index("twice_effect_events_of", effect_events.c.effect, effect_events.c.id)

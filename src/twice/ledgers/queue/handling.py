@@ -1,0 +1,98 @@
+"""A database of the user's in which our row and the user's work commit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TypeVar
+
+from sqlalchemy import Connection, MetaData, inspect, text
+
+from twice.errors import UsageError
+from twice.ledgers.database.connect import connect, for_writing, parse_url
+from twice.ledgers.database.errors import told_plainly
+from twice.ledgers.database.migrate import lock_schema
+from twice.ledgers.database.outage import Outage
+
+T = TypeVar("T")
+Handler = Callable[[Connection], object]
+"""The user's work, on the transaction's own connection. It must not commit, nor roll back: who handed it out does."""
+
+
+class Handling:
+    """`it` is what lives in the database: a queue, an inbox. Threads may share one; a forked child opens its own."""
+
+    def __init__(self, url: str, it: str, tables: MetaData) -> None:
+        """Makes the tables if they are missing. Dying here leaves all of them, or none."""
+        self._it = it
+        self._engine = connect(parse_url(url, it), it)
+        self._outage = Outage()
+        try:
+            self._make(tables)
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    def _make(self, tables: MetaData) -> None:
+        # Looked for first: an opening must not wait for a handler that is at work.
+        with self.reading() as connection:
+            if set(tables.tables) <= set(inspect(connection).get_table_names()):
+                return
+        with self.writing() as connection:
+            lock_schema(connection)
+            tables.create_all(connection)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with told_plainly(self._engine.url, self._it), for_writing(self._engine).begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with told_plainly(self._engine.url, self._it), self._engine.begin() as connection:
+            yield connection
+
+    def outlive(self, call: Callable[[], T]) -> T:
+        """Make a call that may happen twice, again while the server is away for a moment."""
+        return self._outage.outlive(lambda _: call())
+
+    def together(self, before: Callable[[Connection], bool], handle: Handler, silence: timedelta) -> bool:
+        """In one transaction: `before` writes our row and says whether the work is to be done, then `handle` does it.
+        All of it commits, or nothing. `silence` is how long the handler may leave the database without a word.
+
+        Dying anywhere leaves nothing of both; a lost reply to the commit is answered by `before` of the next call.
+        """
+        failed: Exception | None = None
+        with self.writing() as connection:
+            _be_patient(connection, silence)
+            if not before(connection):
+                return False
+            try:
+                handle(connection)
+            except Exception as error:  # noqa: BLE001 - raised below as it is: it is not the database's complaint
+                failed = error
+            kept = connection.in_transaction()
+            if failed is not None and kept:
+                connection.rollback()
+        if not kept:
+            raise UsageError(
+                "the handler ended the transaction it was handed: what it wrote until then went its own way",
+                now="Nobody can say whether the work is half done.",
+                fix="Leave out commit() and rollback() in the handler; raise an error to undo everything.",
+            ) from failed
+        if failed is not None:
+            raise failed
+        return True
+
+
+def _be_patient(connection: Connection, silence: timedelta) -> None:
+    """The ledger's own transactions take milliseconds and are cut off early; a handler's may take its time."""
+    if connection.dialect.name == "postgresql":
+        # A second at least: that long a busy machine may keep anybody.
+        milliseconds = round(max(1.0, silence.total_seconds()) * 1000)
+        connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"))
+        connection.execute(text("SET LOCAL statement_timeout = 0"))

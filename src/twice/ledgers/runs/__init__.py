@@ -1,0 +1,1 @@
+"""Attempts, runs, claims and inputs: how they are recorded, moved on and read."""

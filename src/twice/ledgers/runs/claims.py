@@ -1,0 +1,137 @@
+"""Leases: who may work on a slice now. They only save work; correctness never rests on one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from twice.core.home import name_of
+from twice.core.record import Busy, Claim
+from twice.core.run import AttemptState
+from twice.core.token import Kind
+from twice.ledgers.database.schema import attempts, insert_or, leases, runs, slices
+
+
+@dataclass(frozen=True)
+class Wish:
+    """An attempt that wants all of these slices, or none. `task` is the task's key."""
+
+    task: str
+    labels: tuple[str, ...]
+    attempt: str
+    kind: Kind
+    holder: str
+
+    def __post_init__(self) -> None:
+        if not (self.task and self.attempt and self.labels and all(self.labels)):
+            raise ValueError(f"a claim needs a task, an attempt and the labels of its slices, not {self}")
+        if len(set(self.labels)) != len(self.labels):
+            raise ValueError(f"a claim names each slice once, not {self.labels}")
+
+
+def claim(connection: Connection, wish: Wish, now: datetime, until: datetime) -> Claim | Busy | None:
+    """Take every slice, or say who has one; None if that one let go meanwhile: ask again. Without a claim the caller
+    rolls back. Dying before the commit takes nothing;
+    after it the slices are held until the lease runs out, and the attempt is open for a later look to settle.
+    A second claim by the same attempt (the first one's reply was lost) finds the first."""
+    before = _claimed_before(connection, wish)
+    if before is not None and renew(connection, before, until):
+        return before
+    taken = _take(connection, wish, now, until)
+    for label in wish.labels:
+        if label not in taken:
+            return _holder(connection, wish.task, label)
+    if before is not None:
+        raise _claimed_twice(wish)
+    # Only now: whoever holds a slice's lock hands out fences in the order of its claims.
+    fence = _insert_attempt(connection, wish, now)
+    connection.execute(
+        update(leases).where(leases.c.task == wish.task, leases.c.fence.is_(None)).values(fence=fence),
+    )
+    connection.execute(insert(slices), [{"fence": fence, "label": label, "task": wish.task} for label in wish.labels])
+    _remember_last(connection, wish.task, wish.labels, fence)
+    return Claim(wish.attempt, name_of(wish.task), wish.labels, fence)
+
+
+def renew(connection: Connection, held: Claim, until: datetime) -> bool:
+    """Hold every slice until then; False (and the caller rolls back) if one is gone. An expired lease that nobody
+    took is renewed like any other. Dying here leaves the old deadline or the new one."""
+    _lock(connection, held.fence)
+    renewed = connection.execute(update(leases).where(leases.c.fence == held.fence).values(until=until))
+    return renewed.rowcount == len(held.labels)
+
+
+def release(connection: Connection, fence: int) -> None:
+    """Let go of whatever this attempt still holds. What another has taken over stays theirs."""
+    _lock(connection, fence)
+    connection.execute(delete(leases).where(leases.c.fence == fence))
+
+
+def _lock(connection: Connection, fence: int) -> None:
+    """In the order in which a claim takes them: PostgreSQL would lock them as they lie on disk, and wait in a ring.
+    SQLite has one lock for all, and leaves the words out."""
+    if connection.dialect.name != "sqlite":
+        in_order = select(leases.c.label).where(leases.c.fence == fence).order_by(leases.c.label)
+        connection.execute(in_order.with_for_update()).all()
+
+
+def _take(connection: Connection, wish: Wish, now: datetime, until: datetime) -> set[str]:
+    """The labels that were free or expired, now ours. In sorted order, so that two claims never wait in a ring."""
+    put = insert_or(connection, leases)
+    taking = put.on_conflict_do_update(
+        index_elements=[leases.c.task, leases.c.label],
+        set_={"fence": None, "until": put.excluded.until},
+        where=leases.c.until <= now,
+    ).returning(leases.c.label)
+    wanted = [{"task": wish.task, "label": label, "until": until} for label in sorted(wish.labels)]
+    return set(connection.execute(taking, wanted).scalars())
+
+
+def _holder(connection: Connection, task: str, label: str) -> Busy | None:
+    row = connection.execute(
+        select(attempts.c.id, attempts.c.holder, leases.c.until)
+        .join(attempts, attempts.c.fence == leases.c.fence)
+        .where(leases.c.task == task, leases.c.label == label)
+    ).one_or_none()
+    return None if row is None else Busy(label, row.id, row.holder, row.until)
+
+
+def _claimed_before(connection: Connection, wish: Wish) -> Claim | None:
+    found = connection.execute(select(attempts).where(attempts.c.id == wish.attempt)).one_or_none()
+    if found is None:
+        return None
+    labels = connection.execute(select(slices.c.label).where(slices.c.fence == found.fence)).scalars()
+    asked = (wish.task, wish.kind, wish.holder, AttemptState.CLAIMED.value, set(wish.labels))
+    if (found.task, found.kind, found.holder, found.state, set(labels)) != asked:
+        raise _claimed_twice(wish)
+    return Claim(wish.attempt, name_of(wish.task), wish.labels, found.fence)
+
+
+def _claimed_twice(wish: Wish) -> ValueError:
+    return ValueError(f"attempt {wish.attempt} has claimed before; each claim needs an id of its own")
+
+
+def _insert_attempt(connection: Connection, wish: Wish, now: datetime) -> int:
+    values = {
+        "id": wish.attempt,
+        "task": wish.task,
+        "kind": wish.kind,
+        "state": AttemptState.CLAIMED.value,
+        "holder": wish.holder,
+        "started": now,
+        "discarded": False,
+    }
+    return int(connection.execute(insert(attempts).returning(attempts.c.fence), values).scalar_one())
+
+
+def _remember_last(connection: Connection, task: str, labels: Sequence[str], fence: int) -> None:
+    put = insert_or(connection, runs)
+    connection.execute(
+        put.on_conflict_do_update(
+            index_elements=[runs.c.task, runs.c.label], set_={"last_fence": put.excluded.last_fence}
+        ),
+        [{"task": task, "label": label, "generation": 0, "last_fence": fence} for label in sorted(labels)],
+    )

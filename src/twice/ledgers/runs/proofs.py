@@ -1,0 +1,75 @@
+"""Proofs: which code of a task was proved, when, and how it ended. The newest of each task counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Connection,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    func,
+    insert,
+    select,
+)
+
+from twice.core.home import name_of
+from twice.core.proof import Proof, ProofRecord, document
+from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.schema import NAME, UtcTime, metadata
+
+proofs = Table(
+    "twice_proofs",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), autoincrement=True),
+    Column("task", NAME, nullable=False),
+    Column("label", NAME, nullable=False),
+    Column("code_hash", Text, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("holds", Boolean, nullable=False),
+    Column("changed", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    PrimaryKeyConstraint("id", name="twice_proofs_pk"),
+    CheckConstraint("task <> '' AND code_hash <> ''", name="twice_proofs_named"),
+    sqlite_autoincrement=True,
+)
+Index("twice_proofs_by_task", proofs.c.task, proofs.c.id)
+
+
+def record(connection: Connection, owner: Owner, proof: Proof) -> None:
+    """Keep a proof. The rows it shows side by side are the user's data: they stay out of the ledger."""
+    (body,) = document([proof])["proofs"]
+    for trial in body["trials"]:
+        if trial["difference"] is not None:
+            trial["difference"]["pairs"] = []
+    connection.execute(
+        insert(proofs).values(
+            task=owner.key(proof.task),
+            label=proof.label,
+            code_hash=proof.code_hash,
+            at=proof.at,
+            holds=proof.holds,
+            changed=json.dumps([trial.scenario for trial in proof.changed]),
+            document=json.dumps(body),
+        )
+    )
+
+
+def newest(connection: Connection, owner: Owner) -> Mapping[str, ProofRecord]:
+    """The last proof of each task, by task."""
+    last = select(func.max(proofs.c.id)).where(owner.of(proofs.c.task, None)).group_by(proofs.c.task)
+    rows = connection.execute(select(proofs).where(proofs.c.id.in_(last)).order_by(proofs.c.task))
+    return {
+        (name := name_of(row.task)): ProofRecord(
+            name, row.label, row.code_hash, row.at, row.holds, tuple(json.loads(row.changed))
+        )
+        for row in rows
+    }

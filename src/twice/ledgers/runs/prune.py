@@ -1,0 +1,179 @@
+"""Letting go of what is old. What a later run, plan, status or effect is decided by stays, however old it is.
+
+Of attempts stay: the one that published a slice as it is now (with its inputs: they say whether it is stale), the last
+of each slice, the newest that found a slice unchanged by the versions of its tables, the first that froze the end of
+what the next run publishes, the one that moved a mark furthest, those that are open or may have left staged files, and
+every word of a person (a mark that was reset, a table that was taken over). Of effects stays for ever that they were
+said; their text, the receiver's reply and the steps of their lives go. A backfill that restates stays: begun again by
+its name, it must find itself done.
+
+Every function is one transaction of the caller's. Dying between two leaves the rest to the next call.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, func, or_, select, update
+
+from twice.core.backfill_result import BackfillState
+from twice.core.mark import LAST_OF_KINDS
+from twice.core.outbox import EffectState
+from twice.core.record import TABLE
+from twice.core.run import AttemptState
+from twice.ledgers.database.effect_tables import effect_events, effects
+from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.schema import (
+    HAS_LEFTOVERS,
+    IS_OPEN,
+    LEFTOVER_STATES,
+    OPEN_STATES,
+    attempts,
+    audits,
+    backfills,
+    batches,
+    inputs,
+    leases,
+    needs,
+    planned,
+    runs,
+    slices,
+)
+from twice.ledgers.runs.proofs import proofs
+
+PART = 500
+"""So many rows go at once: others must not wait for long."""
+
+_SAID = (EffectState.SENT, EffectState.ABANDONED, EffectState.UNKNOWN)
+_OVER = (BackfillState.FINISHED, BackfillState.CANCELLED)
+_PERSONS_WORD = ("reset", "takeover")
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of
+    effects that were said, backfills, proofs."""
+
+    attempts: int = 0
+    effects: int = 0
+    texts: int = 0
+    backfills: int = 0
+    proofs: int = 0
+
+
+def prune_attempts(connection: Connection, owner: Owner, before: datetime) -> int:
+    """The oldest of those that nothing is decided by any more. 0: there is none left."""
+    gone = (
+        select(attempts.c.fence)
+        .where(owner.of_any_table(attempts.c.task), attempts.c.finished < before)
+        .where(attempts.c.state.not_in(OPEN_STATES), attempts.c.kind.not_in(_PERSONS_WORD))
+        .where(or_(attempts.c.discarded, attempts.c.state.not_in(LEFTOVER_STATES)))
+        .where(attempts.c.id.not_in(select(runs.c.attempt).where(runs.c.attempt.is_not(None))))
+        .where(attempts.c.fence.not_in(select(runs.c.last_fence).where(runs.c.last_fence.is_not(None))))
+        .where(attempts.c.fence.not_in(_confirming()), attempts.c.fence.not_in(_freezing()))
+        .where(attempts.c.fence.not_in(_furthest()))
+        .order_by(attempts.c.fence)
+        .limit(PART)
+    )
+    fences = list(connection.execute(gone).scalars())
+    if fences:
+        for table in (slices, inputs, audits, leases):
+            connection.execute(delete(table).where(table.c.fence.in_(fences)))
+        connection.execute(delete(attempts).where(attempts.c.fence.in_(fences)))
+    return len(fences)
+
+
+def prune_effects(connection: Connection, owner: Owner, before: datetime) -> int:
+    """Those of attempts that can land no more: they hold no occasion. One that was given up with staged rows left may
+    still land, and its effects are sent then."""
+    may_land = select(attempts.c.id).where(or_(IS_OPEN, HAS_LEFTOVERS))
+    written_off = (effects.c.state == EffectState.CANCELLED.value, effects.c.changed < before)
+    ids = _ids(connection, owner, *written_off, effects.c.attempt.not_in(may_land))
+    if ids:
+        connection.execute(delete(effect_events).where(effect_events.c.effect.in_(ids)))
+        connection.execute(delete(effects).where(effects.c.id.in_(ids)))
+    return len(ids)
+
+
+def prune_texts(connection: Connection, owner: Owner, before: datetime) -> int:
+    """What was said, and how: that it was said stays."""
+    said = (effects.c.state.in_([state.value for state in _SAID]), effects.c.changed < before)
+    stories = select(effect_events.c.effect)
+    ids = _ids(connection, owner, *said, effects.c.id.in_(stories))
+    if ids:
+        connection.execute(delete(effect_events).where(effect_events.c.effect.in_(ids)))
+        connection.execute(update(effects).where(effects.c.id.in_(ids)).values(message=None, receipt=None))
+    return len(ids)
+
+
+def prune_backfills(connection: Connection, owner: Owner, before: datetime) -> int:
+    """Those that are over and computed only what was missing or stale: done again, they find nothing to do."""
+    over = (backfills.c.state.in_([state.value for state in _OVER]), backfills.c.created < before)
+    found = connection.execute(
+        select(backfills.c.name, backfills.c.request).where(owner.of_any_table(backfills.c.task), *over)
+    ).all()
+    names = [row.name for row in found if not json.loads(row.request).get("restate")][:PART]
+    if names:
+        for table in (needs, planned, batches):
+            connection.execute(delete(table).where(table.c.backfill.in_(names)))
+        connection.execute(delete(backfills).where(backfills.c.name.in_(names)))
+    return len(names)
+
+
+def prune_proofs(connection: Connection, owner: Owner, before: datetime) -> int:
+    """All but the newest of each task."""
+    newest = select(func.max(proofs.c.id)).group_by(proofs.c.task)
+    old = and_(owner.of_any_table(proofs.c.task), proofs.c.at < before, proofs.c.id.not_in(newest))
+    return connection.execute(delete(proofs).where(old)).rowcount
+
+
+def _ids(connection: Connection, owner: Owner, *where: ColumnElement[bool]) -> list[int]:
+    mine = select(effects.c.id).where(owner.of_any_table(effects.c.task), *where)
+    return list(connection.execute(mine.order_by(effects.c.id).limit(PART)).scalars())
+
+
+def _confirming() -> Select[int]:
+    """By slice and table, the newest attempt that found the slice right up to a version (`history.read_inputs`)."""
+    unchanged = (attempts.c.state == AttemptState.UNCHANGED.value, inputs.c.kind == TABLE)
+    return (
+        select(func.max(inputs.c.fence))
+        .join(attempts, attempts.c.fence == inputs.c.fence)
+        .where(*unchanged)
+        .group_by(attempts.c.task, inputs.c.label, inputs.c.name)
+    )
+
+
+def _freezing() -> Select[int]:
+    """By slice, the first attempt that aimed beyond what is published now (`history.frozen_aim`): a retry keeps to
+    where it ended."""
+    now = and_(runs.c.task == slices.c.task, runs.c.label == slices.c.label, runs.c.generation == slices.c.expected)
+    return (
+        select(func.min(slices.c.fence))
+        .join(runs, now)
+        .where(slices.c.aim > slices.c.expected)
+        .group_by(slices.c.task, slices.c.label)
+    )
+
+
+def _furthest() -> Select[int]:
+    """By slice and kind of mark, a publish that came furthest (`history.furthest_aim`): a mark that was set back, also
+    later, corrects what lies before that."""
+    published = attempts.c.state == AttemptState.PUBLISHED.value
+    kind = case(*((slices.c.aim <= last, place) for place, last in enumerate(LAST_OF_KINDS)))
+    of_slice = slices.join(attempts, attempts.c.fence == slices.c.fence)
+    furthest = (
+        select(slices.c.task, slices.c.label, func.max(slices.c.aim).label("aim"))
+        .select_from(of_slice)
+        .where(published)
+        .group_by(slices.c.task, slices.c.label, kind)
+        .subquery()
+    )
+    there = (slices.c[name] == furthest.c[name] for name in ("task", "label", "aim"))
+    return (
+        select(func.max(slices.c.fence))
+        .select_from(of_slice.join(furthest, and_(*there)))
+        .where(published)
+        .group_by(slices.c.task, slices.c.label, slices.c.aim)
+    )

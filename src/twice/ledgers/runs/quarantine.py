@@ -1,0 +1,50 @@
+"""Waits between attempts, and slices that wait for a person after the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, func, literal, select, update
+
+from twice.core.record import Facts
+from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.schema import IS_QUARANTINED, UtcTime, attempts, runs, slices
+from twice.ledgers.runs.claims import release
+from twice.ledgers.runs.transitions import learn
+
+
+def postpone(connection: Connection, fence: int, until: datetime, note: str) -> None:
+    """The run is tried again then; until then nobody holds its slices. Dying here leaves a wait that nobody was told
+    of. A second call changes nothing."""
+    connection.execute(update(attempts).where(attempts.c.fence == fence).values(retry_at=until))
+    learn(connection, fence, Facts(notes=(note,)))
+    release(connection, fence)
+
+
+def quarantine(connection: Connection, fence: int, now: datetime, note: str) -> bool:
+    """Set aside the slices of an attempt, unless another one has begun on them since: False. Dying here leaves them
+    free: they would be tried once more than wanted. A second call changes nothing."""
+    of_attempt = select(slices.c.label).where(slices.c.fence == fence)
+    task = select(attempts.c.task).where(attempts.c.fence == fence).scalar_subquery()
+    still_last = (runs.c.task == task, runs.c.label.in_(of_attempt), runs.c.last_fence == fence)
+    learn(connection, fence, Facts(notes=(note,)))
+    release(connection, fence)
+    set_aside = connection.execute(
+        update(runs).where(*still_last).values(quarantined=func.coalesce(runs.c.quarantined, literal(now, UtcTime)))
+    )
+    return set_aside.rowcount > 0
+
+
+def lift(connection: Connection, owner: Owner, task: str, labels: Sequence[str]) -> None:
+    """A person wants them tried again. Dying here leaves all of them set aside, or none."""
+    for label in sorted(labels):
+        of_slice = (owner.of(runs.c.task, task), runs.c.label == label)
+        connection.execute(update(runs).where(*of_slice).values(quarantined=None))
+
+
+def quarantined(connection: Connection, owner: Owner, task: str) -> Mapping[str, datetime]:
+    """The slices of a task that are set aside, and since when."""
+    set_aside = (owner.of(runs.c.task, task), IS_QUARANTINED)
+    rows = connection.execute(select(runs.c.label, runs.c.quarantined).where(*set_aside))
+    return {row.label: row.quarantined for row in rows}

@@ -1,0 +1,69 @@
+"""From a difference of a plain job's tables to the write that makes it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from twice.core.proof import Cause, Difference
+from twice.proof.blame import blame
+from twice.proof.jobs.write import Write
+
+_SLICE = "Replace what this run owns, in one commit: replace() of a day, or merge(key) by a key that is in the data."
+_ADDS = re.compile(r"\bSET\s+(?:\w+\.)?(\w+)\s*=\s*(?:\w+\.)?\1\s*[-+*/|]", re.IGNORECASE)
+
+
+def blame_writes(difference: Difference, table: str, writes: Sequence[Write]) -> tuple[Cause, ...]:
+    """What the writes to that table say: a plan that differs, a counter, an append, a mark that came first."""
+    own = [write for write in writes if _writes(write, table)]
+    added = [write for write in own if _ADDS.search(write.statement)]
+    if added and difference.columns:
+        column = _ADDS.search(added[0].statement)
+        assert column is not None
+        why = f"{added[0]} sets {column[1]} from its own old value, so each run moves it further"
+        return (Cause("counter", (column[1],), why, "Compute the level from its movements, and replace it."),)
+    suspects = tuple(dict.fromkeys(suspect for write in own for suspect in write.likely))
+    # A value that is new on each run is the cause even where rows are added: it is what they are matched by.
+    deeper = [cause for cause in blame(difference, suspects) if cause.name != "code"] if suspects else []
+    if difference.missing and not difference.added:
+        early = [write for write in writes if not _writes(write, table)]
+        if early:
+            why = f"{early[0]} came before {table} was written: dying in between, the next run takes the work for done"
+            return (Cause("mark before data", (), why, "Write the mark in the commit of the rows: Since(cursor)."),)
+    appends = [write for write in own if write.verb in ("append", "INSERT")]
+    if appends and difference.added and not deeper:
+        why = f"{appends[0].verb} to {table} adds its rows again on each run: nothing says that they are there already"
+        return (Cause("append", (), why, _SLICE),)
+    return tuple(deeper) or blame(difference, ())
+
+
+def vanished(table: str, writes: Sequence[Write]) -> Cause:
+    """Rows of partitions that the run did not write are gone."""
+    wide = [w for w in writes if _writes(w, table) and w.verb == "overwrite" and w.partitions and not w.selective]
+    why = f"overwrite replaces all partitions of {table}, not those it writes"
+    if not wide:
+        return Cause(
+            "lost partitions", (), f"after the run, partitions of {table} are gone that it did not write", _SLICE
+        )
+    return Cause("static overwrite", (), why, "Use replace() of a day, or option('replaceWhere', …) with the day.")
+
+
+def overlooked() -> Cause:
+    """Rows that came late are not there, although the job was run again when they had come."""
+    why = "it goes on from the newest row it has: a row that comes later with an older or an equal stamp is never read"
+    return Cause("late rows", (), why, "Read on from the mark, its own stamp included, and wait: Since(cursor, lag=…).")
+
+
+def said_more(clean: Counter[str], other: Counter[str]) -> Difference | None:
+    odd = sorted(name for name in clean | other if clean[name] != other[name])
+    if not odd:
+        return None
+    why = f"{odd[0]} was sent {other[odd[0]]} times where one run sends it {clean[odd[0]]} times"
+    fix = "Declare it as an effect of the task: it is then sent once, after the publish, with a key."
+    cause = Cause("effect in the code", (), why, fix)
+    return Difference((), sum((clean - other).values()), sum((other - clean).values()), causes=(cause,))
+
+
+def _writes(write: Write, table: str) -> bool:
+    return table.replace(".", "/") in write.target.replace(".", "/") or table in write.target

@@ -1,0 +1,242 @@
+"""Prove a job that does not use twice: run it in copies of its warehouse, disturbed, and compare its tables."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.failpoints import Crash
+from twice.core.proof import Beside, Difference, Proof, Scenario, Trial, Verdict, played
+from twice.engine.frames.compare import compare
+from twice.engine.session.session import run_session
+from twice.errors import UsageError
+from twice.proof.disturb import hidden, ordered, settings, spread
+from twice.proof.enclosure.enclosure import Enclosure, only_findings, with_findings
+from twice.proof.jobs.blame import blame_writes, overlooked, said_more, vanished
+from twice.proof.jobs.recorder import Witness
+from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
+from twice.proof.jobs.write import Write
+from twice.proof.tasks.scratch import NotApplicable
+
+Job = Callable[[SparkSession, Path], object]
+MOST_CRASHES = 12
+
+
+@dataclass
+class Yard:
+    """One proof of a job at work. Worlds are copies of `warehouse`, gone at the end."""
+
+    base: SparkSession
+    job: Job
+    warehouse: Path
+    tables: tuple[str, ...]
+    folder: Path
+    enclosure: Enclosure
+    made: int = 0
+
+    def copy(self) -> Path:
+        self.made += 1
+        to = self.folder / f"copy{self.made}"
+        copy_warehouse(self.warehouse, to, self.enclosure.only_writable)
+        return to
+
+    def run(self, where: Path, witness: Witness, conf: dict[str, str] | None = None) -> bool:
+        """Whether it came to its end. Dying where the witness says leaves the copy as a dead process would."""
+        session = run_session(self.base)
+        for name, value in (conf or {}).items():
+            session.conf.set(name, value)
+        try:
+            with witness.watching():
+                self.job(session, where)
+        except Crash:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class CleanJob:
+    where: Path
+    writes: tuple[Write, ...]
+    calls: Counter[str]
+
+
+def prove_job(
+    base: SparkSession,
+    job: Job,
+    tables: Sequence[str],
+    warehouse: Path,
+    scenarios: Sequence[str] = (),
+    enclosure: Enclosure | None = None,
+) -> Proof:
+    """`job` is called with a session and the folder of a warehouse: a copy of yours, which is only read. A request to
+    a receiver on this machine goes to a stand-in and is counted; any other call is refused, by the `enclosure`."""
+    check_jobs_scenarios(tables, scenarios)
+    chosen, enclosure = _chosen(scenarios), enclosure or Enclosure()
+    began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
+    with tempfile.TemporaryDirectory(prefix="twice-proof-") as place:
+        yard = Yard(base, job, warehouse, tuple(tables), Path(place), enclosure)
+        trials, beside = _played(yard, chosen)
+    name, took = getattr(job, "__name__", "job"), SYSTEM_CLOCK.monotonic() - began
+    return Proof(name, "job", _hash(job), at, trials, took, (), beside, enclosure.not_blocked)
+
+
+def check_jobs_scenarios(tables: Sequence[str], scenarios: Sequence[str]) -> None:
+    check_tables(tables)
+    _chosen(scenarios)
+
+
+def _played(yard: Yard, chosen: Sequence[str]) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
+    yard.enclosure.found()  # what an earlier proof's scenarios repeated is not this job's
+    try:
+        clean = _clean(yard)
+    except Exception as error:
+        found = yard.enclosure.behind(error)
+        if not found:
+            raise
+        return only_findings(chosen, found), found
+    found = yard.enclosure.found()
+    return with_findings([_trial(yard, clean, name) for name in chosen], found), found
+
+
+def twice(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+    where = yard.folder / "again"
+    copy_warehouse(clean.where, where, yard.enclosure.only_writable)
+    witness = Witness(where, calls=list(clean.calls.elements()))
+    yard.run(where, witness)
+    return "run again", _difference(yard, clean, where, witness.writes, witness.calls)
+
+
+def others(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+    """Whether parts of a table that this run has nothing to do with are still there after it."""
+    session, told = run_session(yard.base), 0
+    for table in yard.tables:
+        before, after = (rows_of(session, place, table) for place in (yard.warehouse, clean.where))
+        columns = partitions_of(session, clean.where, table) if before is not None and after is not None else ()
+        if before is None or after is None or not columns:
+            continue
+        gone = before.join(after.select(*columns).distinct(), list(columns), "left_anti")
+        told += before.select(*columns).distinct().count()
+        found = compare(gone, gone.limit(0))
+        if found is not None:
+            return f"the other partitions of {table}", replace(found, causes=(vanished(table, clean.writes),))
+    if not told:
+        raise NotApplicable("the tables held no partitions before the job ran")
+    return f"{told} partitions that were there before", None
+
+
+def crash(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+    """Before each write but the first: nothing was written before that. After the last is what `twice` shows."""
+    count = len(clean.writes)
+    if count < 2:
+        raise NotApplicable("the job writes once: dying before or after that is what twice shows")
+    step = max(1, (count - 1) // MOST_CRASHES)
+    for number in range(2, count + 1, step):
+        where = yard.copy()
+        died = Witness(where, dies_before=number)
+        if yard.run(where, died):
+            continue
+        rerun = Witness(where)
+        yard.run(where, rerun)
+        told = f"died before write {number} of {count} ({died.writes[-1]}), then run again"
+        found = _difference(yard, clean, where, (*died.writes[:-1], *rerun.writes), died.calls + rerun.calls)
+        if found is not None:
+            return told, found
+    return f"died before each of its {count} writes, then run again", None
+
+
+def parallelism(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+    for parts, adaptive in ((1, "false"), (8, "true")):
+        found = _disturbed(yard, clean, spread(parts), settings(parts, adaptive))
+        if found is not None:
+            return f"{parts} partitions", found
+    return "1 partition and 8, adaptive execution off and on", None
+
+
+def row_order(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+    for descending in (False, True):
+        found = _disturbed(yard, clean, ordered(descending), settings(1, "false"))
+        if found is not None:
+            return "inputs in the order of a hash of their rows", found
+    return "inputs in the order of a hash of their rows, and in the opposite one", None
+
+
+def late_rows(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+    """Run while some rows of its inputs are not there yet, then again when they are. Clean is all of them at once."""
+    where = yard.copy()
+    yard.run(where, Witness(where, hidden))
+    witness = Witness(where)
+    yard.run(where, witness)
+    found = _difference(yard, clean, where, witness.writes, ())
+    if found is not None and found.missing and not found.added:
+        found = replace(found, causes=(overlooked(),))
+    return "a third of the rows of its inputs came later", found
+
+
+def _disturbed(
+    yard: Yard, clean: CleanJob, inputs: Callable[[DataFrame], DataFrame], conf: dict[str, str]
+) -> Difference | None:
+    where = yard.copy()
+    witness = Witness(where, inputs)
+    yard.run(where, witness, conf)
+    return _difference(yard, clean, where, witness.writes, witness.calls)
+
+
+PLAYS = {
+    scenario.name: (scenario, play)
+    for scenario, play in (
+        (Scenario("twice", "run again"), twice),
+        (Scenario("others", "what other runs wrote is still there"), others),
+        (Scenario("crash", "died before each write, then run again"), crash),
+        (Scenario("parallelism", "1 and 8 partitions, adaptive execution off and on"), parallelism),
+        (Scenario("row-order", "inputs in another order"), row_order),
+        (Scenario("late-rows", "run before some rows of its inputs came, then again", default=False), late_rows),
+    )
+}
+
+
+def _clean(yard: Yard) -> CleanJob:
+    where = yard.copy()
+    witness = Witness(where)
+    yard.run(where, witness)
+    check_written(run_session(yard.base), where, yard.tables, "job")
+    return CleanJob(where, tuple(witness.writes), Counter(witness.calls))
+
+
+def _difference(
+    yard: Yard, clean: CleanJob, where: Path, writes: Sequence[Write], calls: Sequence[str]
+) -> Difference | None:
+    for table, found in differing(run_session(yard.base), clean.where, where, yard.tables):
+        return replace(found, causes=blame_writes(found, table, writes))
+    return said_more(clean.calls, Counter(calls))
+
+
+def _trial(yard: Yard, clean: CleanJob, name: str) -> Trial:
+    began = SYSTEM_CLOCK.monotonic()
+    try:
+        reason, found = PLAYS[name][1](yard, clean)
+    except NotApplicable as error:
+        return Trial(name, Verdict.NOT_APPLICABLE, str(error), seconds=SYSTEM_CLOCK.monotonic() - began)
+    return played(name, reason, found, SYSTEM_CLOCK.monotonic() - began)
+
+
+def _chosen(names: Sequence[str]) -> list[str]:
+    unknown = [name for name in names if name not in PLAYS]
+    if unknown:
+        raise UsageError(f"there is no scenario {unknown[0]!r} for a job", fix=f"Known: {', '.join(PLAYS)}.")
+    return [name for name, (scenario, _) in PLAYS.items() if (name in names if names else scenario.default)]
+
+
+def _hash(job: Job) -> str:
+    try:
+        text = inspect.getsource(inspect.unwrap(job))
+    except (OSError, TypeError):
+        text = repr(job)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,88 @@
+"""A copy of a warehouse's folder for a job that knows nothing of twice. The user's files are only read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.core.proof import Difference
+from twice.engine.frames.compare import compare
+from twice.errors import UsageError
+
+
+def copy_warehouse(source: Path, to: Path, only_writable: Path | None = None) -> None:
+    """Every file is copied, but for data files where the system lets nobody write outside of `only_writable`: those of
+    the user become symbolic links. Never hard links: a job that writes into a file in place would write the user's."""
+
+    def copy(one: str, other: str) -> str:
+        real = Path(os.path.realpath(one))
+        if only_writable is None or real.suffix != ".parquet" or real.is_relative_to(only_writable):
+            return str(shutil.copy2(one, other))
+        Path(other).symlink_to(real)
+        return other
+
+    if source.exists():
+        shutil.copytree(source, to, copy_function=copy)
+    else:
+        to.mkdir(parents=True)
+
+
+def place(warehouse: Path, table: str) -> Path:
+    """`shop.orders` and `shop/orders` are the folder shop/orders of the warehouse."""
+    return warehouse.joinpath(*table.replace("/", ".").split("."))
+
+
+def rows_of(session: SparkSession, warehouse: Path, table: str) -> DataFrame | None:
+    """None if there is no such table. A folder without Delta's log is taken for Parquet."""
+    folder = place(warehouse, table)
+    if (folder / "_delta_log").is_dir():
+        return session.read.format("delta").load(str(folder))
+    if any(folder.rglob("*.parquet")):
+        return session.read.parquet(str(folder))
+    return None
+
+
+def partitions_of(session: SparkSession, warehouse: Path, table: str) -> tuple[str, ...]:
+    """The columns a table is partitioned by, as its folder shows them."""
+    folder = place(warehouse, table)
+    if (folder / "_delta_log").is_dir():
+        row = session.sql(f"DESCRIBE DETAIL delta.`{folder}`").first()
+        return tuple(row["partitionColumns"]) if row is not None else ()
+    return tuple(p.name.partition("=")[0] for p in sorted(folder.iterdir())[:1] if p.is_dir() and "=" in p.name)
+
+
+def differing(
+    session: SparkSession, clean: Path, other: Path, tables: Sequence[str]
+) -> Iterator[tuple[str, Difference]]:
+    """Each table that is another than after the clean run. One that is gone has lost all its rows."""
+    for table in tables:
+        one, two = rows_of(session, clean, table), rows_of(session, other, table)
+        assert one is not None
+        found = compare(one, one.limit(0) if two is None else two)
+        if found is not None:
+            yield table, found
+
+
+def check_written(session: SparkSession, clean: Path, tables: Sequence[str], who: str, where: str = "") -> None:
+    """A job or script that wrote elsewhere would be the same after anything."""
+    for table in tables:
+        if rows_of(session, clean, table) is None:
+            raise UsageError(
+                f"the {who} wrote no table {table}",
+                where=where,
+                fix="Name the folder it writes below the warehouse, and check that it uses the one it is given.",
+            )
+
+
+def check_tables(tables: Sequence[str]) -> None:
+    if not tables:
+        raise UsageError(
+            "no table given: a job is proved by the tables it writes", fix="Name them: --table shop.orders"
+        )
+    for table in tables:
+        if ".." in table or table.startswith("/") or not table.strip("./"):
+            raise UsageError(f"{table!r} is not a table of the warehouse", fix="Name it as shop.orders or shop/orders.")

@@ -1,0 +1,200 @@
+"""Prove a script: run in copies of its warehouse, as a process of its own, twice, and killed at parts of its time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.proof import Beside, Cause, Difference, Proof, Trial, Verdict, played
+from twice.engine.session.session import run_session
+from twice.errors import UsageError, UserCodeError
+from twice.lint.run import lint_text
+from twice.lint.settings import LintSettings
+from twice.proof.enclosure.enclosure import Enclosure, only_findings, with_findings
+from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing
+
+PLACE = "{warehouse}"
+VARIABLE = "TWICE_WAREHOUSE"
+FRACTIONS = (0.5, 0.7, 0.85, 0.95)
+"""A script that starts Spark spends the first half of its time on that, and writes at the end."""
+_CAUSES = 3
+
+
+@dataclass(frozen=True)
+class Script:
+    """`arguments` may say `{warehouse}`, which becomes the folder of the copy; the environment says it, too."""
+
+    path: Path
+    arguments: tuple[str, ...]
+    tables: tuple[str, ...]
+    warehouse: Path
+    fractions: tuple[float, ...] = FRACTIONS
+    limit: float = 1800.0
+
+    def check(self) -> None:
+        """Refuse what would write the user's own tables: a script that cannot know where its copy is."""
+        check_tables(self.tables)
+        if not self.path.is_file():
+            raise UsageError(f"there is no script {self.path}", fix="Give the path of a Python file.")
+        if not any(PLACE in argument for argument in self.arguments) and VARIABLE not in self.path.read_text():
+            raise UsageError(
+                "the script is not told where to write, so it would write your own tables",
+                where=self.path.name,
+                now="Nothing was run.",
+                fix=f"Pass the warehouse as an argument, -- --warehouse {PLACE}, or let it read {VARIABLE}.",
+            )
+
+
+SCENARIOS = ("twice", "kill")
+
+
+def prove_script(base: SparkSession, script: Script, enclosure: Enclosure | None = None) -> Proof:
+    """Two scenarios: `twice`, and `kill` by a real SIGKILL to the script's whole process group, then run again. Your
+    warehouse is only read. `base` is for comparing; the script starts its own Spark, in the same `enclosure`."""
+    script.check()
+    enclosure = enclosure or Enclosure()
+    began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
+    with tempfile.TemporaryDirectory(prefix="twice-proof-") as place:
+        trials, beside = _played(base, script, Ground(Path(place), enclosure))
+    code, took = hashlib.sha256(script.path.read_bytes()).hexdigest()[:32], SYSTEM_CLOCK.monotonic() - began
+    return Proof(script.path.stem, "script", code, at, trials, took, (), beside, enclosure.not_blocked)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where the copies are made."""
+
+    folder: Path
+    enclosure: Enclosure
+
+    def copy(self, source: Path, name: str) -> Path:
+        to = self.folder / name
+        copy_warehouse(source, to, self.enclosure.only_writable)
+        return to
+
+
+def _played(base: SparkSession, script: Script, ground: Ground) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
+    clean = ground.copy(script.warehouse, "clean")
+    ground.enclosure.found()  # what an earlier proof's scenarios repeated is not this script's
+    try:
+        took = _run(script, clean)
+    except UserCodeError as error:
+        found = ground.enclosure.behind(error)
+        if not found:
+            raise
+        return only_findings(SCENARIOS, found), found
+    found = ground.enclosure.found()
+    check_written(run_session(base), clean, script.tables, "script", script.path.name)
+    trials = (_twice(base, script, ground, clean), _kill(base, script, ground, clean, took))
+    return with_findings(trials, found), found
+
+
+def _twice(base: SparkSession, script: Script, ground: Ground, clean: Path) -> Trial:
+    began = SYSTEM_CLOCK.monotonic()
+    where = ground.copy(clean, "again")
+    _run(script, where)
+    return played("twice", "run again", _difference(base, script, clean, where), SYSTEM_CLOCK.monotonic() - began)
+
+
+def _kill(base: SparkSession, script: Script, ground: Ground, clean: Path, took: float) -> Trial:
+    began = SYSTEM_CLOCK.monotonic()
+    killed: list[str] = []
+    for number, fraction in enumerate(script.fractions):
+        where = ground.copy(script.warehouse, f"killed{number}")
+        if not _run_and_kill(script, where, took * fraction):
+            continue
+        killed.append(f"{fraction:.0%}")
+        _run(script, where)
+        found = _difference(base, script, clean, where)
+        if found is not None:
+            told = f"killed at {killed[-1]} of the {took:.0f} s that one run took, then run again"
+            return played("kill", told, found, SYSTEM_CLOCK.monotonic() - began)
+    if not killed:
+        return Trial("kill", Verdict.NOT_APPLICABLE, "it had always ended before it could be killed")
+    told = f"killed at {', '.join(killed)} of one run's time, then run again"
+    return played("kill", told, None, SYSTEM_CLOCK.monotonic() - began)
+
+
+def _started(script: Script, where: Path, log: Path) -> subprocess.Popen[bytes]:
+    arguments = [argument.replace(PLACE, str(where)) for argument in script.arguments]
+    # What is there comes first: in an enclosure it is the hook that names what the script is refused.
+    paths = [*filter(None, [os.environ.get("PYTHONPATH")]), str(script.path.parent), str(Path.cwd())]
+    environment = {**os.environ, VARIABLE: str(where), "PYTHONPATH": os.pathsep.join(paths)}
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, str(script.path), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,  # killed whole: Python and its JVM
+        )
+
+
+def _run(script: Script, where: Path) -> float:
+    """One run to its end; how many seconds it took."""
+    log = where.with_suffix(".log")
+    began = time.monotonic()
+    process = _started(script, where, log)
+    try:
+        code = process.wait(script.limit)
+    except BaseException:
+        _end(process)
+        raise
+    if code != 0:
+        lines = log.read_text(errors="replace").strip().splitlines()
+        raise UserCodeError(
+            f"the script failed with exit code {code}: {lines[-1] if lines else 'it said nothing'}",
+            where=script.path.name,
+            now="Your tables are unchanged: it ran in a copy.",
+            fix="Run it by hand first. What it needs beside its warehouse is not copied.",
+        )
+    return time.monotonic() - began
+
+
+def _run_and_kill(script: Script, where: Path, after: float) -> bool:
+    """Whether it was still running when it was killed."""
+    process = _started(script, where, where.with_suffix(".log"))
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        _end(process)
+    return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The group is the script's own (`start_new_session`); it may have ended by itself."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _difference(base: SparkSession, script: Script, clean: Path, where: Path) -> Difference | None:
+    for _, found in differing(run_session(base), clean, where, script.tables):
+        return replace(found, causes=_causes(script, found))
+    return None
+
+
+def _causes(script: Script, found: Difference) -> tuple[Cause, ...]:
+    """A process of its own cannot be looked into: what lint reads in its source is the likely cause."""
+    text = script.path.read_text()
+    findings = [one for one in lint_text(script.path.name, text, LintSettings()) if one.severity != "info"]
+    causes = [Cause(one.code, (), f"line {one.line}: {one.message}", one.fix) for one in findings[:_CAUSES]]
+    if not causes:
+        why = "rows are added on each run" if found.added and not found.missing else "another run gives other rows"
+        fix = "twice lint finds nothing in the source; call the job in process to see its writes: twice.prove(job, …)."
+        causes = [Cause("code", found.columns, why, fix)]
+    return tuple(causes)

@@ -1,0 +1,1 @@
+"""Proofs of tasks: scenarios played in scratch copies, compared with one clean run."""

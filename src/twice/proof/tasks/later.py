@@ -1,0 +1,91 @@
+"""The same slice, computed weeks later: Python's clock is moved; what asks the JVM's clock is read from the plan."""
+
+from __future__ import annotations
+
+import datetime as real
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from twice.core.proof import Difference
+from twice.proof.blame import blame
+from twice.proof.tasks.seen import Seen
+from twice.proof.tasks.session import Bench, Clean
+
+LATER = real.timedelta(days=40)
+"""Another day, another month."""
+_CLOCKS = frozenset({"current_timestamp", "localtimestamp", "current_date", "current_time"})
+
+
+def later(bench: Bench, clean: Clean) -> Seen:
+    told = f"Python's clock moved by {LATER.days} days (the JVM's is not: its clock expressions are read from the plan)"
+    with bench.world() as world:
+        with moved(bench.lab.shop.root, bench.task.function.__globals__):
+            world.run(bench.slices)
+        found = bench.difference(clean, world)
+    asked = [one for one in bench.likely if one.name in _CLOCKS and one.name not in bench.task.policy.allow]
+    if found is None and asked:
+        columns = tuple(dict.fromkeys(name for one in asked for name in one.columns))
+        reached = Difference(tuple(name for name in columns if name in _names(bench, clean)), 0, 0)
+        found = Difference(reached.columns, 0, 0, causes=blame(reached, asked))
+    return Seen(told, found)
+
+
+def _names(bench: Bench, clean: Clean) -> list[str]:
+    return clean.world.rows(bench.session, clean.version).columns
+
+
+class _Date(real.date):
+    @classmethod
+    def today(cls) -> real.date:  # type: ignore[override]
+        return real.date.today() + LATER
+
+
+class _Datetime(real.datetime):
+    @classmethod
+    def now(cls, tz: real.tzinfo | None = None) -> real.datetime:  # type: ignore[override]
+        return real.datetime.now(tz) + LATER
+
+    @classmethod
+    def today(cls) -> real.datetime:  # type: ignore[override]
+        return real.datetime.today() + LATER
+
+    @classmethod
+    def utcnow(cls) -> real.datetime:  # type: ignore[override]
+        return real.datetime.now(real.timezone.utc).replace(tzinfo=None) + LATER
+
+
+@contextmanager
+def moved(root: Path, also: dict[str, Any]) -> Iterator[None]:
+    """In the modules of the project, `datetime`, `date` and `time` tell a later time."""
+    places = [also, *(vars(module) for module in list(sys.modules.values()) if _below(module, root))]
+    before = [(place, name, value) for place in places for name, value in list(place.items()) if _stand_in(value)]
+    for place, name, value in before:
+        place[name] = _stand_in(value)
+    try:
+        yield
+    finally:
+        for place, name, value in before:
+            place[name] = value
+
+
+def _stand_in(value: Any) -> Any:
+    """A clock that is ahead, for a clock; None for anything else."""
+    if value is real.datetime:
+        return _Datetime
+    if value is real.date:
+        return _Date
+    if value is real:
+        return SimpleNamespace(**{**vars(real), "datetime": _Datetime, "date": _Date})
+    if value is time:
+        return SimpleNamespace(**{**vars(time), "time": lambda: time.time() + LATER.total_seconds()})
+    return None
+
+
+def _below(module: ModuleType | None, root: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return bool(file) and Path(str(file)).is_relative_to(root.absolute()) and "site-packages" not in str(file)

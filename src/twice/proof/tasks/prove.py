@@ -1,0 +1,91 @@
+"""`prove_task`: play the scenarios with one slice of a task, each in a scratch copy, and say what differed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.proof import Beside, Proof, Scenario, Trial, Verdict, played
+from twice.core.scope import slice_named
+from twice.core.task import Task
+from twice.engine.guard.suspects import BY, DOUBLES
+from twice.errors import TwiceError, UsageError
+from twice.proof.enclosure.enclosure import only_findings, with_findings
+from twice.proof.tasks.scenarios import PLAYS, Play
+from twice.proof.tasks.scratch import Laboratory, NotApplicable, World
+from twice.proof.tasks.session import Bench, Clean, bench
+
+SCENARIOS: tuple[Scenario, ...] = tuple(scenario for scenario, _ in PLAYS.values())
+"""All there are, in the order they are played."""
+_STRAGGLERS_S = 30.0
+
+
+def prove_task(lab: Laboratory, task: Task, date: str | None, scenarios: Sequence[str] = ()) -> Proof:
+    """Play these scenarios (none: those that are the default) with the slice of that date. The user's tables, ledger
+    and receivers are only read; dying anywhere leaves a temporary folder, nothing else."""
+    chosen = chosen_scenarios(scenarios)
+    slice_ = slice_named(task.scope, date)
+    began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
+    try:
+        with bench(lab, task, (slice_,)) as ground, ground.world() as first:
+            trials, notes, beside = _played(ground, first, chosen)
+    except NotApplicable as error:
+        trials, notes, beside = tuple(Trial(name, Verdict.NOT_APPLICABLE, str(error)) for name in chosen), (), ()
+    took, code = SYSTEM_CLOCK.monotonic() - began, lab.shop.code_hash(task)
+    return Proof(task.name, slice_.label, code, at, trials, took, notes, beside, lab.enclosure.not_blocked)
+
+
+def chosen_scenarios(names: Sequence[str]) -> list[str]:
+    unknown = [name for name in names if name not in PLAYS]
+    if unknown:
+        raise UsageError(f"there is no scenario {unknown[0]!r}", fix=f"Known: {', '.join(PLAYS)}.")
+    return [name for name, (scenario, _) in PLAYS.items() if (name in names if names else scenario.default)]
+
+
+def _played(
+    ground: Bench, first: World, chosen: Sequence[str]
+) -> tuple[tuple[Trial, ...], tuple[str, ...], tuple[Beside, ...]]:
+    enclosure = ground.lab.enclosure
+    enclosure.found()  # what an earlier proof's scenarios repeated is not this task's
+    try:
+        clean = ground.clean(first)
+    except TwiceError as error:
+        _wait_for_stragglers(ground.session)
+        found = enclosure.behind(error)
+        if not found:
+            raise
+        return only_findings(chosen, found), (), found
+    # Of the clean run and its plan: a scenario's own disturbance is not to be blamed on the code.
+    found = enclosure.found()
+    trials = [_trial(ground, clean, name, PLAYS[name][1]) for name in chosen]
+    return with_findings(trials, found), _notes(ground), found
+
+
+def _trial(ground: Bench, clean: Clean, name: str, play: Play) -> Trial:
+    began = SYSTEM_CLOCK.monotonic()
+    try:
+        seen = play(ground, clean)
+    except NotApplicable as error:
+        return Trial(name, Verdict.NOT_APPLICABLE, str(error), seconds=SYSTEM_CLOCK.monotonic() - began)
+    return played(name, seen.reason, seen.difference, SYSTEM_CLOCK.monotonic() - began)
+
+
+def _wait_for_stragglers(session: Any) -> None:
+    """A job fails with its first task; the others may still be in the user's code, and what they are refused belongs
+    to this proof and not to the next one."""
+    tracker = session.sparkContext._jsc.sc().statusTracker()
+    deadline = SYSTEM_CLOCK.monotonic() + _STRAGGLERS_S
+    while any(each.numRunningTasks() for each in tracker.getExecutorInfos()):
+        if SYSTEM_CLOCK.monotonic() > deadline:
+            return
+        time.sleep(0.05)
+
+
+def _notes(ground: Bench) -> tuple[str, ...]:
+    ignored = ground.ignored
+    refused = [one for one in ground.likely if one.name not in (*ground.task.policy.allow, DOUBLES, BY)]
+    notes = [f"not compared, since the policy allows it to differ: {', '.join(ignored)}"] if ignored else []
+    notes += [f"twice run would refuse this plan: {one.name} reaches {', '.join(one.columns)}" for one in refused]
+    return tuple(notes)

@@ -1,0 +1,141 @@
+"""The scenarios: each disturbs a world in one way and asks whether its table is that of one clean run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from twice.core.failpoints import Action, Crash, Point, SendPoint, armed, crash_at
+from twice.core.proof import Scenario
+from twice.core.since import Since
+from twice.errors import TwiceError
+from twice.proof.disturb import ordered, settings, spread
+from twice.proof.tasks.child_process import kill, shifted
+from twice.proof.tasks.effect_counts import more_said, said
+from twice.proof.tasks.later import later
+from twice.proof.tasks.optional_scenarios import batch, late_rows, out_of_order, partial, thrice
+from twice.proof.tasks.scratch import Disturbance, NotApplicable, World
+from twice.proof.tasks.seen import Seen
+from twice.proof.tasks.session import Bench, Clean
+
+Play = Callable[[Bench, Clean], Seen]
+
+
+def twice(bench: Bench, clean: Clean) -> Seen:
+    """In the clean run's own world: run it again, then compute it again on purpose. What the second run says is
+    compared, too; a restated slice may speak again if its effects say so."""
+    world = clean.world
+    again = world.run(bench.slices)[-1]
+    spoken = more_said(clean.said, said(world))
+    if spoken is not None:
+        return Seen("run again", spoken)
+    told = f"the second run: {again.outcome.value}"
+    if world.task.write.restatable and not isinstance(world.task.scope, Since):
+        for slice_ in bench.slices:
+            world.run((slice_,), "restate")
+        told += "; computed again on purpose"
+    return Seen(told, bench.rows_differ(clean, world))
+
+
+_BEFORE_LANDING = tuple(Point)[: tuple(Point).index(Point.AFTER_COMMIT)]
+_BEFORE_LEAVING = (SendPoint.RELEASED, SendPoint.RENDERED, SendPoint.BEFORE_SENDING)
+
+
+def crash(bench: Bench, clean: Clean) -> Seen:
+    """Before a run has landed, each run that follows must do all of it: it dies one step further, until one gets
+    through. From then on each step has a world of its own: what landed is there, and the next run must see it."""
+    steps: list[Sequence[Point | SendPoint]] = [_BEFORE_LANDING]
+    steps += [(point,) for point in Point if point not in _BEFORE_LANDING]
+    if bench.task.effects:
+        steps += [_BEFORE_LEAVING, *((point,) for point in SendPoint if point not in _BEFORE_LEAVING)]
+    met: list[str] = []
+    for points in steps:
+        with bench.world() as world:
+            died = [point.value for point in points if _dies(bench, world, crash_at(point))]
+            met += died
+            world.run(bench.slices)
+            found = bench.difference(clean, world)
+            if found is not None:
+                return Seen(f"died at {', '.join(died)}, then run again", found)
+    return Seen(f"died at each of {len(met)} steps, then run again")
+
+
+def double_fire(bench: Bench, clean: Clean) -> Seen:
+    """The second fires while the first stands before its publish, with the first's lease run out: both get through to
+    the table, and one commit may land."""
+    with bench.world() as world:
+        ends: list[str] = []
+
+        def fire(passed: Point | SendPoint) -> None:
+            if passed is Point.PUBLISHING and not ends:
+                world.clock.pass_an_hour()
+                with armed(lambda _: None):
+                    ends.append(_end_of(bench, world))
+
+        with armed(fire):
+            first = _end_of(bench, world)
+        if not ends:
+            raise NotApplicable("the run had nothing to publish")
+        return Seen(f"two at once: the one {ends[0]}, the other {first}", bench.difference(clean, world))
+
+
+def parallelism(bench: Bench, clean: Clean) -> Seen:
+    for parts, adaptive in ((1, "false"), (8, "true")):
+        told = f"{parts} partitions, adaptive execution {'on' if adaptive == 'true' else 'off'}"
+        seen = _disturbed(bench, clean, told, Disturbance(settings(parts, adaptive), spread(parts)))
+        if seen.difference is not None:
+            return seen
+    return Seen("1 partition and 8, adaptive execution off and on")
+
+
+def row_order(bench: Bench, clean: Clean) -> Seen:
+    for descending in (False, True):
+        told = f"inputs in the order of a hash of their rows, {'descending' if descending else 'ascending'}"
+        seen = _disturbed(bench, clean, told, Disturbance(settings(1, "false"), ordered(descending)))
+        if seen.difference is not None:
+            return seen
+    return Seen("inputs in the order of a hash of their rows, and in the opposite one")
+
+
+def _disturbed(bench: Bench, clean: Clean, told: str, disturbance: Disturbance) -> Seen:
+    with bench.world(disturbance) as world:
+        world.run(bench.slices)
+        return Seen(told, bench.difference(clean, world))
+
+
+def _end_of(bench: Bench, world: World) -> str:
+    """How a run ended, in a word: of two at once, one may be told that it lost."""
+    try:
+        return world.run(bench.slices)[-1].outcome.value
+    except TwiceError as error:
+        return error.code
+
+
+def _dies(bench: Bench, world: World, action: Action) -> bool:
+    """Whether the run met that step. An hour later, so that its lease is over."""
+    try:
+        with armed(action):
+            world.run(bench.slices)
+    except Crash:
+        world.clock.pass_an_hour()
+        return True
+    return False
+
+
+PLAYS: dict[str, tuple[Scenario, Play]] = {
+    scenario.name: (scenario, play)
+    for scenario, play in (
+        (Scenario("twice", "run again, and computed again on purpose"), twice),
+        (Scenario("crash", "died at every step, then run again"), crash),
+        (Scenario("double-fire", "two runs of one slice at once"), double_fire),
+        (Scenario("parallelism", "1 and 8 partitions, adaptive execution off and on"), parallelism),
+        (Scenario("row-order", "inputs in another order"), row_order),
+        (Scenario("kill", "really killed (SIGKILL), then run again", default=False), kill),
+        (Scenario("thrice", "computed again two times more", default=False), thrice),
+        (Scenario("partial", "a Spark job died in the middle of its rows", default=False), partial),
+        (Scenario("batch", "two slices in one commit, and one by one", default=False), batch),
+        (Scenario("out-of-order", "two slices in both orders", default=False), out_of_order),
+        (Scenario("late-rows", "published without some rows, then with them", default=False), late_rows),
+        (Scenario("later", "computed again weeks later", default=False), later),
+        (Scenario("shifted", "in a process whose clock is weeks ahead", default=False), shifted),
+    )
+}

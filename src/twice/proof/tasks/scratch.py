@@ -1,0 +1,284 @@
+"""A world apart: a copy of the task's table, a ledger of its own, senders that only write down.
+
+Inputs are read from the user's tables, each pinned to the version it had when the proof began. Nothing of the user's
+is written: the copy is a shallow clone, whose log is in a temporary folder and refers to the user's data files. That
+the task's own code writes nothing either is the work of the process this runs in (`enclosure`).
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.effect import Effect, Message, Result
+from twice.core.failpoints import Point
+from twice.core.outbox import Answer, Delivered
+from twice.core.ports import Letter, Sender, Target
+from twice.core.project import Project
+from twice.core.retry import Retry
+from twice.core.run import RunResult
+from twice.core.since import Since
+from twice.core.slice import Slice
+from twice.core.task import TableName, Task
+from twice.core.token import Kind
+from twice.core.write import AppendRows, UpsertRows
+from twice.engine.guard.suspects import REASONS
+from twice.engine.spark import SparkEngine
+from twice.errors import EnvironmentProblem
+from twice.ledgers.ledger import Ledger
+from twice.proof.enclosure.enclosure import Enclosure
+from twice.proof.tasks.copied import Copied
+from twice.proof.tasks.pinned import Pinned
+from twice.runtime.context import Workshop
+from twice.runtime.run.run_many import run_slices
+from twice.runtime.table.write_plan import make_plan
+
+Frames = Callable[[DataFrame], DataFrame]
+"""What a scenario does to each input, as it reaches the task's function."""
+
+
+class NotApplicable(Exception):
+    """This proof or scenario says nothing about this task. Its message is the reason."""
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a process of its own is told. `folder` is the world it works in, `point` where it is killed, if anywhere."""
+
+    task: str
+    label: str
+    folder: Path
+    point: Point | None
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """The user's workshop, and what is needed to build another. `delta` binds a session to tables found by a
+    function; `folder` says where a table of the user's lies, None if that is no Delta table of a folder; `sent` is
+    the command line of a process that carries out an errand (`apart.carry_out`); `enclosure` is this process's."""
+
+    shop: Workshop
+    delta: Callable[[Any, Callable[[TableName], str]], Target]
+    folder: Callable[[TableName], str | None]
+    sent: Callable[[Errand], Sequence[str]] | None = None
+    enclosure: Enclosure = field(default_factory=Enclosure)
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """How a world differs from an undisturbed one: Spark's settings, and what is done to the inputs."""
+
+    conf: Mapping[str, str] = field(default_factory=dict)
+    inputs: Frames | None = None
+
+
+UNDISTURBED = Disturbance()
+
+
+@dataclass
+class Ahead:
+    """The ledger's clock in a world: it can be put forward, so that no lease is waited for."""
+
+    by: timedelta = timedelta(0)
+
+    def now(self) -> datetime:
+        return SYSTEM_CLOCK.now() + self.by
+
+    def monotonic(self) -> float:
+        return SYSTEM_CLOCK.monotonic()
+
+    def pass_an_hour(self) -> None:
+        self.by += timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A sender that writes down what would have left."""
+
+    inner: Sender
+    sent: list[Letter]
+
+    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:
+        return self.inner.compose(effect, result, key, at)
+
+    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
+        leaving()
+        self.sent.append(letter)
+        return Delivered("written down, not sent: this is a proof")
+
+
+@dataclass(frozen=True)
+class Template:
+    """What every world is copied from: an empty ledger, and the table as it was (`version` None: there was none)."""
+
+    folder: Path
+    version: int | None
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger.db"
+
+    @property
+    def table(self) -> Path:
+        return self.folder / "table"
+
+
+@dataclass(frozen=True)
+class World:
+    """One scratch copy."""
+
+    folder: Path
+    shop: Workshop
+    task: Task
+    clock: Ahead
+    sent: list[Letter]
+
+    def run(self, slices: tuple[Slice, ...], kind: Kind = "run") -> tuple[RunResult, ...]:
+        return run_slices(self.shop, self.task, slices, kind, None)
+
+    def rows(self, session: SparkSession, version: int | None = None) -> DataFrame:
+        reader = session.read.format("delta")
+        return (reader if version is None else reader.option("versionAsOf", version)).load(str(self.folder / "table"))
+
+    def version(self, session: SparkSession) -> int | None:
+        return self.shop.target_of(self.task.target, session).published(self.task.target, ()).version
+
+    def close(self) -> None:
+        self.shop.ledger.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def make_template(lab: Laboratory, task: Task, slices: tuple[Slice, ...], folder: Path) -> Template:
+    """Clone the task's table. Reads the user's log; writes into `folder` alone."""
+    source = lab.folder(task.target)
+    if source is None:
+        raise NotApplicable(f"{task.target} is not a Delta table, and no other is copied for a proof yet")
+    made = Template(folder, None)
+    folder.mkdir(parents=True)
+    Ledger.open(f"sqlite:///{made.ledger}").close()
+    # What was appended before cannot change what is appended now, and without its mark a task begins anew.
+    if isinstance(task.scope, Since) or isinstance(task.write.compile(()), AppendRows):
+        return made
+    with lab.shop.session() as session:
+        for version in _versions(lab, task, slices, session):
+            if _cloned(session, made.table, source, version):
+                return replace(made, version=version)
+    return made
+
+
+def _versions(lab: Laboratory, task: Task, slices: tuple[Slice, ...], session: SparkSession) -> Iterator[int]:
+    """From which version to copy: the one before the slice was published, so that publishing it is seen; or, where
+    the log does not know any more, the newest."""
+    target = lab.shop.target_of(task.target, session)
+    newest = target.published(task.target, ()).version
+    if newest is None:
+        return
+    if isinstance(task.write.compile(()), UpsertRows):
+        apps = make_plan(lab.shop.project.id, task, slices).app_ids
+        held = [found.version for app in apps for name, found in target.tokens(task.target, app).items() if name == app]
+        first = min((version for version in held if version is not None), default=None)
+        if first == 0:
+            return  # it made the table
+        yield from () if first is None else (first - 1,)
+    yield newest
+
+
+def _cloned(session: SparkSession, to: Path, source: str, version: int) -> bool:
+    """Whether that version could still be copied."""
+    try:
+        session.sql(f"CREATE TABLE delta.`{to}` SHALLOW CLONE delta.`{source}` VERSION AS OF {version}").collect()
+    except AnalysisException:
+        return False
+    return True
+
+
+def make_world(
+    lab: Laboratory,
+    task: Task,
+    template: Template,
+    folder: Path,
+    pins: dict[TableName, int],
+    disturbance: Disturbance = UNDISTURBED,
+) -> World:
+    """A world as the template was. `pins` grows by the inputs that are met first."""
+    shutil.copytree(template.folder, folder)
+    return enter_world(lab, task, folder, pins, disturbance)
+
+
+def enter_world(
+    lab: Laboratory,
+    task: Task,
+    folder: Path,
+    pins: dict[TableName, int],
+    disturbance: Disturbance = UNDISTURBED,
+) -> World:
+    """The world that lies in that folder."""
+    clock, sent = Ahead(), list[Letter]()
+    played = _played(task, disturbance.inputs)
+    base = lab.shop.engine
+    if not isinstance(base, SparkEngine):
+        raise EnvironmentProblem("a proof needs Spark: it compares tables")
+    project = lab.shop.project
+    own = project.located(task.target)
+
+    def target_of(table: TableName, session: Any) -> Target:
+        if project.located(table) == own:
+            return Copied(lab.delta(session, lambda _: str(folder / "table")))
+        return Pinned(lab.shop.target_of(table, session), pins)
+
+    code = lab.shop.code_hash(task)
+    shop = replace(
+        lab.shop,
+        # Tokens of another project: to this world the slice was never published, whatever the copy's log says.
+        project=Project(f"{project.id}_proof", {**project.tasks, task.name: played}, project.format),
+        ledger=Ledger.open(f"sqlite:///{folder / 'ledger.db'}", clock),
+        engine=Disturbed(base.base, disturbance.conf),
+        target_of=target_of,
+        code_hash=lambda _: code,
+        clock=clock,
+        senders={kind: Recorder(sender, sent) for kind, sender in lab.shop.senders.items()},
+        sends=True,
+    )
+    return World(folder, shop, played, clock, sent)
+
+
+@dataclass(frozen=True)
+class Disturbed(SparkEngine):
+    """The engine with some settings in every session it makes."""
+
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    def fresh(self) -> SparkSession:
+        session = super().fresh()
+        for name, value in self.conf.items():
+            session.conf.set(name, value)
+        return session
+
+
+def _played(task: Task, inputs: Frames | None) -> Task:
+    """The task as it is played: past the guard, so that what it would refuse is seen; tried once."""
+    disturb = inputs or (lambda frame: frame)
+
+    @functools.wraps(task.function)
+    def function(**given: Any) -> Any:
+        return task.function(**{name: _disturbed(value, disturb) for name, value in given.items()})
+
+    policy = replace(task.policy, allow=tuple(REASONS), retry=Retry(attempts=1))
+    return replace(task, function=function, policy=policy)
+
+
+def _disturbed(value: Any, disturb: Frames) -> Any:
+    if isinstance(value, DataFrame):
+        return disturb(value)
+    if hasattr(value, "read") and hasattr(value, "slices"):  # the run itself: what it reads is an input too
+        return replace(value, read=lambda table: disturb(value.read(table)))
+    return value

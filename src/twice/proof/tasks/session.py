@@ -1,0 +1,122 @@
+"""Where scenarios are played: worlds made from one template, each compared with one clean run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.core.ports import ALL_ROWS, Suspicion
+from twice.core.proof import Difference
+from twice.core.slice import Slice
+from twice.core.task import TableName, Task
+from twice.engine.frames.compare import compare, content
+from twice.engine.guard.guard import likely
+from twice.engine.lineage.literals import literals
+from twice.proof.blame import blame
+from twice.proof.tasks.effect_counts import more_said, said
+from twice.proof.tasks.scratch import (
+    UNDISTURBED,
+    Disturbance,
+    Laboratory,
+    NotApplicable,
+    Template,
+    World,
+    make_template,
+    make_world,
+)
+from twice.runtime.result.compute import Pins, result_frame
+
+
+@dataclass(frozen=True)
+class Clean:
+    """The table after one run that nothing disturbed: `world` at `version`."""
+
+    world: World
+    version: int
+    content: str
+    said: Counter[str]
+
+
+@dataclass
+class Bench:
+    """One proof at work. `likely`: what in the plan may differ; `drift`: a constant of the plan as two calls of the
+    task's Python gave it; `ignored`: columns the task's policy lets differ."""
+
+    lab: Laboratory
+    task: Task
+    slices: tuple[Slice, ...]
+    folder: Path
+    session: SparkSession
+    template: Template
+    pins: dict[TableName, int] = field(default_factory=dict)
+    likely: tuple[Suspicion, ...] = ()
+    drift: tuple[str, str] | None = None
+    ignored: tuple[str, ...] = ()
+    made: int = 0
+
+    @contextmanager
+    def world(self, disturbance: Disturbance = UNDISTURBED) -> Iterator[World]:
+        self.made += 1
+        place = self.folder / f"world{self.made}"
+        world = make_world(self.lab, self.task, self.template, place, self.pins, disturbance)
+        try:
+            yield world
+        finally:
+            world.close()
+
+    def clean(self, world: World) -> Clean:
+        """Play the one clean run in this world, and remember what it gave."""
+        world.run(self.slices)
+        self.likely, self.drift = self._suspects(world)
+        self.ignored = self._ignored()
+        version = world.version(self.session)
+        if version is None:
+            raise NotApplicable("a clean run finds nothing to publish")
+        rows = world.rows(self.session, version)
+        return Clean(world, version, content(rows, self.ignored), said(world))
+
+    def difference(self, clean: Clean, world: World) -> Difference | None:
+        """How a world's table and effects differ from the clean run's; None if they do not."""
+        return more_said(clean.said, said(world)) or self.rows_differ(clean, world)
+
+    def rows_differ(self, clean: Clean, world: World) -> Difference | None:
+        after = world.rows(self.session)
+        if content(after, self.ignored) == clean.content:
+            return None
+        return self._compared(clean.world.rows(self.session, clean.version), after)
+
+    def worlds_differ(self, one: World, other: World) -> Difference | None:
+        """How the tables of two worlds differ, where a clean run of one slice says nothing of them."""
+        return self._compared(one.rows(self.session), other.rows(self.session))
+
+    def _compared(self, before: DataFrame, after: DataFrame) -> Difference | None:
+        found = compare(before, after, self.ignored)
+        return None if found is None else replace(found, causes=blame(found, self.likely, self.drift))
+
+    def _suspects(self, world: World) -> tuple[tuple[Suspicion, ...], tuple[str, str] | None]:
+        """Build the plan twice, and look what in it may differ and what does."""
+        with world.shop.session() as session:
+            frames = [result_frame(world.shop, world.task, self.slices, Pins(world.shop, session)) for _ in range(2)]
+            first, second = (literals(frame) for frame in frames)
+            odd = [(one, two) for one, two in zip(first, second, strict=False) if one != two]
+            return likely(frames[0]), odd[0] if odd else None
+
+    def _ignored(self) -> tuple[str, ...]:
+        """Columns that only differ by what the user said may differ. Which rows there are is never ignored."""
+        allowed = [one for one in self.likely if one.name in self.task.policy.allow]
+        return tuple(dict.fromkeys(name for one in allowed for name in one.columns if name != ALL_ROWS))
+
+
+@contextmanager
+def bench(lab: Laboratory, task: Task, slices: tuple[Slice, ...]) -> Iterator[Bench]:
+    """Everything in one temporary folder, gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="twice-proof-") as place, lab.shop.session() as session:
+        folder = Path(place)
+        template = make_template(lab, task, slices, folder / "template")
+        yield Bench(lab, task, slices, folder, session, template)

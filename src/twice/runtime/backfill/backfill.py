@@ -1,0 +1,203 @@
+"""Backfill: classify, freeze, store, and later pause, resume or cancel. The work itself is in worker.py."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request, Standing, batch_size, neighbours
+from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
+from twice.core.slice import Slice, labels_of
+from twice.core.task import Task
+from twice.core.time_scope import TimeScope
+from twice.core.token import Kind
+from twice.core.write import ReplaceRows
+from twice.errors import UsageError
+from twice.ledgers.ledger import Ledger
+from twice.runtime.context import Workshop
+from twice.runtime.result.compute import Pins, open_input
+from twice.runtime.run.run_task import refuse_kind
+from twice.runtime.staleness.correction import in_slice_order
+from twice.runtime.staleness.downstream import readers
+from twice.runtime.staleness.slice_status import standings
+
+S = BackfillState
+
+
+def plan_backfill(shop: Workshop, request: Request, name: str | None = None) -> BackfillPlan:
+    """Which slices, why each, in which batches. Reads only; the same question later may have another answer, so the
+    plan that is stored is the one that is carried out."""
+    task = shop.project.task(request.task)
+    slices = asked_for(task, request)
+    session = shop.engine.fresh()
+    found = dict(zip(slices, standings(shop, task, slices, session), strict=True))
+    chosen = {slice_: stands for slice_, stands in found.items() if stands.standing in request.only}
+    left_out = Counter(stands.standing for slice_, stands in found.items() if slice_ not in chosen)
+    size, notes = _size(shop, task, request, tuple(chosen), session)
+    notes += _stale_left_out(found, chosen)
+    batches = _batches(task, request, chosen, size)
+    if request.downstream:
+        more, told = readers(shop, request, batches, slices, session)
+        batches, notes = [*batches, *more], [*notes, *told]
+    batches, ordered = in_slice_order(shop, batches)
+    name = name or _free_name(shop, request)
+    return BackfillPlan(name, request, tuple(batches), dict[Standing, int](left_out), (*notes, *ordered))
+
+
+def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, PlannedSlice]) -> list[str]:
+    """Somebody named these slices by the range: that they are not right, and not made right, is told by name."""
+    left = [slice_ for slice_, stands in found.items() if stands.standing == "stale" and slice_ not in chosen]
+    if not left:
+        return []
+    fix = "--only missing,failed,stale makes them right too"
+    return [f"stale and not asked for: {labels_of(left)} ({found[left[0]].why}); {fix}"]
+
+
+def start(shop: Workshop, request: Request, name: str | None = None) -> tuple[BackfillRecord, BackfillPlan | None]:
+    """Freeze and store a plan, or go on with the one that is there: a second start of the same backfill resumes it.
+    The plan is given only where it is new. Dying before it is stored leaves nothing; after it, a backfill to resume."""
+    book = shop.ledger.backfills
+    known = book.record(name) if name is not None else _unfinished(shop, request)
+    if known is not None:
+        if known.request != request:
+            raise UsageError(
+                f"there is a backfill {known.name} already, and it was asked for something else",
+                now="Nothing was started.",
+                fix=f"See it with twice backfill show {known.name}; give this one another --name.",
+            )
+        return resume(shop.ledger, known.name), None
+    plan = plan_backfill(shop, request, name)
+    stored = book.create(plan)
+    _lift(shop.ledger, [(name, slice_.label) for name, slice_ in plan.slices if slice_.standing == "failed"])
+    record = book.record(plan.name)
+    assert record is not None, plan.name
+    if not stored and record.request != request:
+        raise UsageError(f"a backfill {plan.name} was started just now by another process", fix="Start again.")
+    return record, plan if stored else None
+
+
+def find(ledger: Ledger, name: str) -> BackfillRecord:
+    record = ledger.backfills.record(name)
+    if record is None:
+        raise UsageError(f"there is no backfill {name!r}", fix="See them all with twice backfill list.")
+    return record
+
+
+def resume(ledger: Ledger, name: str) -> BackfillRecord:
+    """Go on with a backfill: paused or cancelled it runs again, and what failed is to be tried again. What is done
+    stays done. A second call changes nothing."""
+    record = find(ledger, name)
+    book = ledger.backfills
+    bad = [batch for batch in book.batches(name) if batch.state is BatchState.FAILED]
+    _lift(ledger, [(batch.task, slice_.label) for batch in bad for slice_ in batch.slices])
+    book.move(name, (S.PAUSED, S.CANCELLED), S.RUNNING)
+    book.again(name)
+    return book.record(name) or record
+
+
+def _lift(ledger: Ledger, slices: Sequence[tuple[str, str]]) -> None:
+    """Whoever starts or resumes a backfill says in person that what is quarantined shall be tried again."""
+    for task in sorted({name for name, _ in slices}):
+        ledger.lift(task, [label for name, label in slices if name == task])
+
+
+def pause(ledger: Ledger, name: str) -> BackfillRecord:
+    """No further batch is begun; those at work finish."""
+    return _stopped(ledger, name, S.PAUSED, (S.RUNNING,))
+
+
+def cancel(ledger: Ledger, name: str) -> BackfillRecord:
+    """As pause, for good: only `resume` brings it back."""
+    return _stopped(ledger, name, S.CANCELLED, (S.RUNNING, S.PAUSED))
+
+
+def _stopped(ledger: Ledger, name: str, state: BackfillState, before: Sequence[BackfillState]) -> BackfillRecord:
+    record = find(ledger, name)
+    moved = ledger.backfills.move(name, before, state)
+    if not moved and record.state is not state:
+        raise UsageError(f"the backfill {name} is {record.state.value}", now="Nothing was changed.")
+    return find(ledger, name)
+
+
+def asked_for(task: Task, request: Request) -> tuple[Slice, ...]:
+    """Every slice of the range, both ends included. Raises UsageError where the request makes no sense."""
+    scope = task.scope
+    if not isinstance(scope, TimeScope):
+        fix = (
+            f"To compute it again: twice restate {task.name}."
+            if task.write.restatable and scope.only.label == "all"
+            else f"To read rows again, set its mark back: twice mark reset {task.name} --to …."
+        )
+        raise UsageError("this task's work is not cut by time: it has no history to fill", where=task.name, fix=fix)
+    if "published" in request.only and not request.restate:
+        raise UsageError(
+            "published slices are computed again only on purpose", where=task.name, fix="Say so with --restate."
+        )
+    refuse_kind(task, "restate" if request.restate else "run")
+    first, last = scope.slice_of(request.first), scope.slice_of(request.last)
+    if last.start < first.start:
+        raise UsageError(
+            f"--from {request.first} is after --to {request.last}", where=task.name, fix="Both ends are included."
+        )
+    return tuple(scope.through(first, last))
+
+
+def _batches(task: Task, request: Request, chosen: dict[Slice, PlannedSlice], size: int) -> list[PlannedBatch]:
+    groups = neighbours(chosen, size)
+    if request.reverse:
+        groups.reverse()
+    kind: Kind = "restate" if request.restate else "run"
+    return [
+        PlannedBatch(number, task.name, tuple(chosen[slice_] for slice_ in group), kind)
+        for number, group in enumerate(groups, start=1)
+    ]
+
+
+def _size(
+    shop: Workshop, task: Task, request: Request, slices: tuple[Slice, ...], session: Any
+) -> tuple[int, list[str]]:
+    """How many slices a batch takes, and what keeps it from taking more."""
+    if request.batch == "off" or not slices:
+        return 1, []
+    why = why_single(shop, task, session)
+    if why is not None:
+        wished = request.batch != "auto" or (isinstance(task.scope, TimeScope) and task.scope.batch)
+        return 1, [f"one slice per commit: {why}"] if wished else []
+    rows = _rows_per_slice(shop, task, slices, session) if request.batch == "auto" else None
+    return batch_size(request.batch, rows), []
+
+
+def why_single(shop: Workshop, task: Task, session: Any) -> str | None:
+    """What stands against computing several slices of this task at once; None if nothing does."""
+    if not isinstance(task.scope, TimeScope) or not task.scope.batch:
+        return f"{task.name} does not say batch=True on its scope"
+    if not isinstance(task.write.compile(()), ReplaceRows):
+        return f"{task.write.name}() publishes slices one by one"
+    return shop.target_of(task.target, session).one_slice_only(task.target)
+
+
+def _rows_per_slice(shop: Workshop, task: Task, slices: tuple[Slice, ...], session: Any) -> float | None:
+    """What a slice reads, else what it gave when it was last published. None where nobody can say."""
+    pins = Pins(shop, session)
+    cut = [source for source in task.inputs.values() if source.by is not None]
+    counts = [shop.engine.estimate(open_input(shop, task, source, slices, pins, None)) for source in cut]
+    if counts:
+        return max(counts) / len(slices)
+    known = [run.rows for run in shop.ledger.runs(task.name) if run.rows is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _unfinished(shop: Workshop, request: Request) -> BackfillRecord | None:
+    """The newest backfill of the same request that has something left to do."""
+    same = [record for record in shop.ledger.backfills.records() if record.request == request]
+    return same[-1] if same and not same[-1].complete else None
+
+
+def _free_name(shop: Workshop, request: Request) -> str:
+    taken = {record.name for record in shop.ledger.backfills.records()}
+    stem, number = request.default_name, 2
+    name = stem
+    while name in taken:
+        name, number = f"{stem}_{number}", number + 1
+    return name

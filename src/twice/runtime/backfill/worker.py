@@ -1,0 +1,264 @@
+"""A worker: claims a batch of a backfill, makes its slices right, records it, takes the next.
+
+Any number of workers, in threads, processes or hosts, share one backfill through the ledger. A worker that dies loses
+its claim; the next one looks at the table first, so what had landed is not done again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from twice.core.backfill import PlannedSlice, neighbours
+from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
+from twice.core.record import RunRecord
+from twice.core.retry import judged
+from twice.core.run import Outcome, RunResult
+from twice.core.scope import slice_named
+from twice.core.slice import Slice
+from twice.core.task import Task
+from twice.core.token import Kind
+from twice.core.transience import CANCELLED, Nature
+from twice.engine.causes import JVM_GONE, signs
+from twice.errors import EnvironmentProblem, Quarantined, RunError, TwiceError
+from twice.ledgers.backfills.backfills import Backfills
+from twice.runtime.context import Workshop
+from twice.runtime.holder import is_gone
+from twice.runtime.run.lease import Heartbeat
+from twice.runtime.run.run_task import run_task
+from twice.runtime.table.settle import look
+from twice.runtime.table.write_plan import make_plan
+
+POLL = 0.5
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something to tell about a batch: it was `done`, it `failed`, it was `split` to isolate what fails, or it was
+    `taken over` by another worker, whose word counts, while this one was silent for too long."""
+
+    kind: str
+    claim: BatchClaim
+    seconds: float
+    ends: tuple[SliceEnd, ...] = ()
+    error: TwiceError | None = None
+
+
+Tell = Callable[[Event], None]
+
+
+@dataclass
+class Stop:
+    """Asked once, a worker finishes the batch in hand and takes no other."""
+
+    asked: threading.Event
+
+    @classmethod
+    def never(cls) -> Stop:
+        return cls(threading.Event())
+
+    def __call__(self) -> bool:
+        return self.asked.is_set()
+
+
+def work(shop: Workshop, name: str, tell: Tell, stop: Stop, parallel: int = 1) -> BackfillRecord:
+    """Work on one backfill until nothing of it is left for this process to do: all done or failed, paused, cancelled,
+    or asked to stop. Threads share the session; each run has its own."""
+    if parallel == 1:
+        _take_turns(shop, name, tell, stop)
+    else:
+        _in_threads(shop, name, tell, stop, parallel)
+    shop.ledger.backfills.finish(name)
+    record = shop.ledger.backfills.record(name)
+    assert record is not None, name
+    return record
+
+
+def _in_threads(shop: Workshop, name: str, tell: Tell, stop: Stop, parallel: int) -> None:
+    failures: list[BaseException] = []
+
+    def turn() -> None:
+        try:
+            _take_turns(shop, name, tell, stop)
+        except BaseException as error:  # noqa: BLE001 - told by the thread that started us
+            failures.append(error)
+            stop.asked.set()
+
+    threads = [threading.Thread(target=turn, name=f"twice-worker-{at}", daemon=True) for at in range(parallel)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive():  # in short waits: a thread that only joins hears no Ctrl-C
+                thread.join(POLL)
+    except KeyboardInterrupt:
+        stop.asked.set()
+        raise
+    if failures:
+        raise failures[0]
+
+
+def _take_turns(shop: Workshop, name: str, tell: Tell, stop: Stop) -> None:
+    book = shop.ledger.backfills
+    while not stop():
+        claim = book.claim(name, shop.holder, shop.lease)
+        if claim is not None:
+            tell(_work_on(shop, book, claim, stop))
+            continue
+        record = book.record(name)
+        if record is None or record.state is not BackfillState.RUNNING or not record.open:
+            return
+        if not _freed(book, name):
+            stop.asked.wait(POLL)  # others are at work, and may leave something
+
+
+def _freed(book: Backfills, name: str) -> bool:
+    """A worker that was killed on this machine need not be waited for."""
+    gone = [hold for hold in book.held(name) if is_gone(hold.holder)]
+    freed = [book.free(name, hold.number, hold.tries) for hold in gone]
+    return any(freed)
+
+
+def _work_on(shop: Workshop, book: Backfills, claim: BatchClaim, stop: Stop) -> Event:
+    """Dying in here leaves a claim that runs out and slices that are published or not: the next worker looks."""
+    began = shop.clock.monotonic()
+    try:
+        with Heartbeat(lambda: book.renew(claim, shop.lease), shop.lease, shop.clock):
+            ends = _make_right(shop, claim)
+    except TwiceError as error:
+        took = shop.clock.monotonic() - began
+        if isinstance(error.__cause__, KeyboardInterrupt) or (stop() and _was_stopped(error)):
+            book.release(claim)
+            raise KeyboardInterrupt from error
+        if _is_of_this_process(error):
+            book.release(claim)
+            raise
+        # What every retry failed on because it was away is not for one of its slices to explain.
+        split = len(claim.slices) > 1 and not isinstance(error, Quarantined) and not _passes(shop, claim, error)
+        mine = book.split(claim) if split else book.failed(claim, error.details(), took)
+        if not mine:
+            return Event("taken over", claim, took, error=error)
+        return Event("split" if split else "failed", claim, took, error=error)
+    except (Exception, KeyboardInterrupt):
+        book.release(claim)
+        raise
+    took = shop.clock.monotonic() - began
+    book.done(claim, ends, took)
+    return Event("done", claim, took, ends)
+
+
+def _is_of_this_process(error: TwiceError) -> bool:
+    """Not the slice is wrong but this machine: every other slice would fail here just as well."""
+    if isinstance(error, EnvironmentProblem):
+        return True
+    return any(JVM_GONE.classes[0] in each.classes for each in signs(error))
+
+
+def _was_stopped(error: TwiceError) -> bool:
+    """Its jobs were cancelled: the signal went to the main thread, and this is what another thread hears of it."""
+    return any(each.condition in CANCELLED for each in signs(error))
+
+
+def _passes(shop: Workshop, claim: BatchClaim, error: TwiceError) -> bool:
+    task = shop.project.tasks.get(claim.task)
+    return task is not None and judged(task.policy.retry, signs(error)).nature is Nature.TRANSIENT
+
+
+def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:
+    task = shop.project.tasks.get(claim.task)
+    if task is None:
+        raise RunError(
+            f"there is no task {claim.task!r} in this project any more",
+            where=f"{claim.task}[{claim.labels[0]}]",
+            fix="Declare it again (formerly= keeps its history), or cancel the backfill.",
+        )
+    planned = {slice_named(task.scope, slice_.label): slice_ for slice_ in claim.slices}
+    left: tuple[Slice, ...] = tuple(planned)
+    ends: dict[str, SliceEnd] = {}
+    while left:
+        todo = {slice_: planned[slice_] for slice_ in left}
+        moved = _made_since(shop, task, todo, claim.kind) if claim.kind == "restate" or len(planned) > 1 else {}
+        made: list[SliceEnd] = []
+        alone: list[tuple[Slice, ...]] = []
+        if claim.kind == "restate":  # not done a second time
+            made = [SliceEnd(run.label, Outcome.ALREADY.value, run.rows, run.fingerprint) for run in moved.values()]
+        else:  # whether it is right by now, its own run finds out; the batch need not be computed again for it
+            alone = [(slice_,) for slice_ in moved]
+        rest = [slice_ for slice_ in left if slice_ not in moved]
+        for group in (*neighbours(rest, len(rest) or 1), *alone):
+            made += _run(shop, task, group, claim)
+        ends.update((end.label, end) for end in made)
+        left = tuple(slice_ for slice_ in left if slice_.label not in ends)
+    return tuple(sorted(ends.values(), key=lambda end: end.label))
+
+
+def _made_since(
+    shop: Workshop, task: Task, planned: Mapping[Slice, PlannedSlice], kind: Kind
+) -> Mapping[Slice, RunRecord]:
+    """Slices whose generation has moved since the plan was frozen: they were made since, by a worker that did not live
+    to say so or by somebody's run. For a plain run the ledger's word is enough: each run looks for itself."""
+    if kind == "restate":
+        plan = make_plan(shop.project.id, task, tuple(planned))
+        look(shop, task, plan, shop.target_of(task.target, shop.engine.fresh()))
+    runs = shop.ledger.runs_of(task.name, [slice_.label for slice_ in planned])
+    return {
+        slice_: runs[slice_.label]
+        for slice_, known in planned.items()
+        if slice_.label in runs and runs[slice_.label].generation > known.generation
+    }
+
+
+def _run(shop: Workshop, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
+    """Not every slice has an end if somebody moved one of them first: those that nobody moved are still to be made."""
+    planned = {slice_.label: slice_.generation for slice_ in claim.slices if slice_.standing != "downstream"}
+    before = shop.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
+    # A plain run of the same slice, or a dead worker's lease on it, is waited for.
+    wait = shop.lease + timedelta(seconds=10)
+    # What a slice below was at when the plan was made tells nothing: what it reads is made later.
+    result = run_task(shop, task, slices, claim.kind, wait, claim.silent, planned)
+    old = {label: run.fingerprint for label, run in before.items() if run.generation and run.fingerprint}
+    made = {slice_.label: slice_.fingerprint for slice_ in result.slices}
+    changed = [s for s in slices if s.label in old and old[s.label] != made[s.label]]
+    compared = _sums(shop, task, changed, result) if claim.kind == "restate" else {}
+    left = _not_moved(result, planned) if claim.kind == "restate" else set()
+    ends = []
+    for end in result.slices:
+        if end.label in left:
+            continue
+        comparison = None
+        if end.changed is not None and end.label in old and end.rows is not None:
+            comparison = Comparison(not end.changed, before[end.label].rows, end.rows, compared.get(end.label, {}))
+        ends.append(SliceEnd(end.label, result.outcome.value, end.rows, end.fingerprint, comparison))
+    return ends
+
+
+def _not_moved(result: RunResult, planned: Mapping[str, int]) -> set[str]:
+    """The slices of a lost restatement that are as the plan saw them. None of them, if that is all: whoever won has
+    taken the table back to where it was, and the next round would find nothing else."""
+    if result.outcome not in (Outcome.ALREADY, Outcome.UNKNOWN):
+        return set()
+    left = {slice_.label for slice_ in result.slices if slice_.generation <= planned.get(slice_.label, -1)}
+    return left if len(left) < len(result.slices) else set()
+
+
+def _sums(
+    shop: Workshop, task: Task, changed: list[Slice], result: RunResult
+) -> Mapping[str, Mapping[str, tuple[str | None, str | None]]]:
+    """The sums that differ, by reading both versions of the table: only what changed is read, and only after it is
+    published."""
+    if not changed or result.version is None:
+        return {}
+    plan = make_plan(shop.project.id, task, tuple(changed))
+    target = shop.target_of(task.target, shop.engine.fresh())
+    try:
+        # Just before our commit: whoever published these slices, there they are as they were.
+        old = shop.engine.totals(target.read(task.target, result.version - 1), plan.slices)
+        new = shop.engine.totals(target.read(task.target, result.version), plan.slices)
+    except Exception:  # noqa: BLE001 - an old version may be gone (VACUUM); the rows are published all the same
+        return {}
+    return {
+        label: {name: (old[label].get(name), after) for name, after in sums.items() if old[label].get(name) != after}
+        for label, sums in new.items()
+    }

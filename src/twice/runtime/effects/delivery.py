@@ -1,0 +1,218 @@
+"""From a released effect to a receipt: its text is made once, then it is sent, and its end is told apart.
+
+Nothing in here can undo a publish. Whoever dies in here leaves the effect in a state that says how far it came.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from twice.core.effect import Effect, Message, Result
+from twice.core.failpoints import SendPoint, hit
+from twice.core.outbox import (
+    Answer,
+    Change,
+    Doubtful,
+    EffectRecord,
+    EffectState,
+    Refused,
+    after_answer,
+    after_probe,
+    after_silence,
+    too_late,
+)
+from twice.core.ports import Clock, Letter, NotLeaving, Sender
+from twice.core.project import Project
+from twice.core.task import Task
+from twice.errors import DeclarationError, TwiceError
+from twice.ledgers.ledger import Ledger
+from twice.runtime.holder import is_gone
+
+IN_FLIGHT = 8
+LONGEST_BODY = 256 * 1024
+LEASE = timedelta(seconds=90)
+"""Longer than a try may take. Past two thirds of it, a try that has not begun to leave does not leave any more."""
+
+S = EffectState
+Sample = Callable[[Task, EffectRecord, int], tuple[Mapping[str, Any], ...]]
+
+
+@dataclass(frozen=True)
+class Post:
+    """What sending needs at hand: no engine, no target. `sample` reads rows of what was committed."""
+
+    project: Project
+    ledger: Ledger
+    senders: Mapping[str, Sender]
+    clock: Clock
+    holder: str
+    sample: Sample
+    lease: timedelta = LEASE
+
+    def declared(self, effect: EffectRecord) -> Effect | None:
+        """The declaration behind an effect; None if it is gone from the project."""
+        task = self.project.tasks.get(effect.task)
+        return next((one for one in task.effects if one.name == effect.name), None) if task else None
+
+
+def render_released(post: Post, task: str | None = None) -> None:
+    """Make the text of every effect whose publish is on record. Two processes at once: one text is stored. Dying in
+    here leaves the rest released."""
+    for effect in post.ledger.outbox.in_state(S.RELEASED, task):
+        hit(SendPoint.RELEASED)
+        message = _composed(post, effect)
+        if isinstance(message, Message):
+            post.ledger.outbox.render(effect, message, post.holder)
+        else:
+            post.ledger.outbox.change(effect, message, post.holder)
+        hit(SendPoint.RENDERED)
+
+
+def drain(post: Post, task: str | None = None, patience: timedelta = timedelta(0)) -> int:
+    """Send what is due, eight at a time, and for as long as `patience` what becomes due; how many tries were made.
+
+    First what silence left behind is judged: with a key it is due again, without one it is in doubt. Dying in here
+    leaves at most eight effects `sending`.
+    """
+    judge_silent(post, task)
+    ask_probes(post, task)
+    deadline = post.clock.monotonic() + patience.total_seconds()
+    tries = 0
+    with ThreadPoolExecutor(IN_FLIGHT, "twice-effect") as pool:
+        while True:
+            due = post.ledger.outbox.due(task, 500)
+            tries += sum(_in_parallel(pool, lambda effect: _try(post, effect), due))
+            if due:
+                continue
+            following = post.ledger.outbox.next_due(task)
+            left = deadline - post.clock.monotonic()
+            if following is None or left <= 0 or (following - post.ledger.now()).total_seconds() > left:
+                return tries
+            threading.Event().wait(max(0.01, (following - post.ledger.now()).total_seconds()))
+
+
+def judge_silent(post: Post, task: str | None = None) -> None:
+    """Effects whose sender fell silent while it was sending. Whether they arrived, nobody here can know."""
+    outbox = post.ledger.outbox
+    gone = [effect for effect in outbox.in_state(S.SENDING, task) if effect.sender and is_gone(effect.sender)]
+    for effect in {effect.id: effect for effect in (*outbox.silent(task), *gone)}.values():
+        outbox.change(effect, after_silence(effect, post.ledger.now()), post.holder)
+
+
+def ask_probes(post: Post, task: str | None = None) -> None:
+    """Let the receiver say whether a doubtful effect arrived, where a probe can ask it. While its sender may still
+    wake up, only a yes counts."""
+    for effect in post.ledger.outbox.in_state(S.IN_DOUBT, task):
+        declared = post.declared(effect)
+        if declared is None or declared.probe is None:
+            continue
+        try:
+            arrived = declared.probe(effect.key)
+        except Exception:  # noqa: BLE001 - user code; a probe that fails has said nothing
+            continue
+        if arrived is None or (not arrived and may_wake_up(effect)):
+            continue
+        post.ledger.outbox.change(effect, after_probe(bool(arrived), post.ledger.now()), f"probe of {effect.name}")
+
+
+def may_wake_up(effect: EffectRecord) -> bool:
+    """Whether a process that fell silent while it was sending may still exist: it could send after all."""
+    return effect.sender is not None and not is_gone(effect.sender)
+
+
+def _in_parallel(
+    pool: ThreadPoolExecutor, act: Callable[[EffectRecord], bool], effects: Sequence[EffectRecord]
+) -> list[bool]:
+    # Failpoints are armed in a context; threads start without one.
+    return list(pool.map(lambda pair: pair[0].run(act, pair[1]), [(copy_context(), effect) for effect in effects]))
+
+
+def _try(post: Post, effect: EffectRecord) -> bool:
+    """One try. Dying before `begin` has sent nothing; after it the effect is `sending`, and its key or a person
+    decides."""
+    outbox = post.ledger.outbox
+    late = too_late(effect, post.ledger.now())
+    if late is not None:
+        outbox.change(effect, late, post.holder)
+        return False
+    hit(SendPoint.BEFORE_SENDING)
+    began = post.clock.monotonic()
+    begun = outbox.begin(effect, post.holder, post.lease)
+    if begun is None:
+        return False
+    hit(SendPoint.SENDING)
+    answer = _send(post, begun, began)
+    hit(SendPoint.ANSWERED)
+    outbox.end(begun, after_answer(begun, answer, effect.doubt_since, post.ledger.now()), post.holder)
+    hit(SendPoint.RECORDED)
+    return True
+
+
+def _send(post: Post, effect: EffectRecord, began: float) -> Answer:
+    def leaving() -> None:
+        # A process that was stopped may wake up here, long judged. The clock alone is not asked: it may have stood
+        # still with the machine. Stopped between this line and the first byte, it does send: see docs/effects.md.
+        in_time = post.clock.monotonic() - began < post.lease.total_seconds() * 2 / 3
+        if not in_time or not post.ledger.outbox.holds(effect):
+            raise NotLeaving
+        hit(SendPoint.LEAVING)
+
+    declared, sender = post.declared(effect), post.senders.get(effect.kind)
+    if sender is None or effect.message is None:
+        return Refused(f"this project has no sender for {effect.kind}", for_good=True)
+    letter = Letter(effect.key, effect.keyed, effect.message, declared.function if declared else None)
+    try:
+        return sender.send(letter, leaving)
+    except NotLeaving:
+        return Refused("it woke up too late to send")
+    except DeclarationError as error:
+        return Refused(f"{error.what}. {error.fix}".strip())
+    except Exception as error:  # noqa: BLE001 - a defect of a sender; what it had done by then is not known
+        return Doubtful(f"the sender failed with {type(error).__name__}")
+
+
+def _composed(post: Post, effect: EffectRecord) -> Message | Change:
+    """Its text, or why there can be none: user code raised, the declaration is gone."""
+    declared, task = post.declared(effect), post.project.tasks.get(effect.task)
+    sender = post.senders.get(effect.kind)
+    if declared is None or task is None:
+        return Change(S.DEAD, "the task does not declare this effect any more, so its text cannot be made")
+    if sender is None:
+        return Change(S.DEAD, f"this project has no sender for {effect.kind}")
+    try:
+        result = stored_result(post, effect, post.sample(task, effect, declared.sample) if declared.sample else ())
+        message = sender.compose(declared, result, effect.key, post.ledger.now())
+    except TwiceError as error:
+        return Change(S.DEAD, f"its text cannot be made: {error}")
+    except Exception as error:  # noqa: BLE001 - user code
+        return Change(S.DEAD, f"its text cannot be made: {type(error).__name__}: {error}")
+    if len(message.body.encode()) > LONGEST_BODY:
+        return Change(S.DEAD, f"its text is longer than {LONGEST_BODY:,} bytes")
+    return message
+
+
+def stored_result(post: Post, effect: EffectRecord, sample: tuple[Mapping[str, Any], ...]) -> Result:
+    """What the ledger remembers of the publish that the effect speaks of."""
+    attempt = post.ledger.attempt(effect.attempt) if effect.attempt else None
+    learnt = next((one for one in attempt.slices if one.label == effect.label), None) if attempt else None
+    run = post.ledger.run(effect.task, effect.label)
+    here = post.ledger.outbox.table_of(effect) == post.ledger.home.place(effect.task).table
+    known = run if here and run is not None and run.generation == effect.generation else None
+    of_slice = learnt or known
+    return Result(
+        project=post.project.id,
+        task=effect.task,
+        slice=effect.label,
+        generation=effect.generation,
+        rows=of_slice.rows if of_slice else None,
+        fingerprint=of_slice.fingerprint if of_slice else None,
+        version=attempt.version if attempt else known.version if known else None,
+        audits=attempt.audits if attempt else (),
+        sample=sample,
+    )

@@ -1,0 +1,1 @@
+"""Items of a work queue and messages of an inbox: each handled once."""

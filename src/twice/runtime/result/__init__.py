@@ -1,0 +1,1 @@
+"""From declared inputs to rows that may be published: computed, checked, audited."""

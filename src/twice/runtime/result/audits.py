@@ -1,0 +1,98 @@
+"""Carrying out audits on staged rows, which nobody sees yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from twice.core.audit import Audit, AuditResult, judge, result
+from twice.core.ports import Frame, Measured, Staged, Target
+from twice.core.task import Task
+from twice.core.time_scope import TimeScope
+from twice.errors import UserCodeError
+from twice.runtime.context import Workshop
+
+_TOLD = 3
+"""So many slices are named in a message."""
+
+
+def run_audits(
+    shop: Workshop,
+    task: Task,
+    target: Target,
+    staged: Staged,
+    measured: Mapping[str, Measured],
+    rows_before: Mapping[str, int | None],
+) -> tuple[AuditResult, ...]:
+    """Every audit's result, in the declared order. What the write already counted costs nothing more.
+
+    Several slices are judged each for itself, as if it had come alone: an empty day must not hide behind a full one.
+    """
+    results: list[AuditResult] = []
+    stage: Frame | None = None
+    for audit in task.audits:
+        judged = {label: judge(audit, of.rows, of.counts, rows_before[label]) for label, of in measured.items()}
+        known = {label: each for label, each in judged.items() if each is not None}
+        if len(known) == len(judged):
+            results.append(_together(audit, known))
+            continue
+        if audit.kind == "unique":
+            counted = target.duplicates(staged, _unique(audit, staged))
+            if counted is not None:
+                results.append(_told_unique(audit, counted, measured))
+                continue
+        stage = target.read(task.target, at=staged) if stage is None else stage
+        results.append(_read_stage(shop, audit, task, stage, staged, measured))
+    return tuple(results)
+
+
+def _together(audit: Audit, judged: Mapping[str, AuditResult]) -> AuditResult:
+    if len(judged) == 1:
+        return next(iter(judged.values()))
+    bad = {label: each.message for label, each in judged.items() if not each.passed}
+    if not bad:
+        return result(audit, True, f"holds for each of {len(judged)} slices")
+    told = "; ".join(f"{label}: {message}" for label, message in list(bad.items())[:_TOLD])
+    return result(audit, False, told + (f"; and {len(bad) - _TOLD} more slices" if len(bad) > _TOLD else ""))
+
+
+def _read_stage(
+    shop: Workshop, audit: Audit, task: Task, stage: Frame, staged: Staged, measured: Mapping[str, Measured]
+) -> AuditResult:
+    slices = staged.plan.slices
+    if audit.kind == "unique":
+        return _told_unique(audit, shop.engine.duplicates(stage, _unique(audit, staged)), measured)
+    if len(slices) == 1:
+        return _ask(audit, stage)
+    scope = task.scope
+    assert isinstance(scope, TimeScope), task.name
+    judged = {}
+    for slice_ in slices:
+        assert slice_.bounds is not None, slice_
+        part = shop.engine.cut(stage, slice_.bounds.column, slice_.start, slice_.end, scope.zone)
+        judged[slice_.label] = _ask(audit, part)
+    return _together(audit, judged)
+
+
+def _unique(audit: Audit, staged: Staged) -> tuple[str, ...]:
+    """The columns that must not repeat: within a slice, so several slices are told apart too."""
+    slices = staged.plan.slices
+    held = [slice_.bounds.column for slice_ in slices[:1] if slice_.bounds is not None and len(slices) > 1]
+    return (*audit.columns, *(name for name in held if name not in audit.columns))
+
+
+def _told_unique(audit: Audit, count: int, measured: Mapping[str, Measured]) -> AuditResult:
+    rows = sum(of.rows for of in measured.values())
+    return result(audit, count == 0, f"{count} of {rows} rows repeat another's {', '.join(audit.columns)}")
+
+
+def _ask(audit: Audit, stage: Frame) -> AuditResult:
+    assert audit.check is not None, audit
+    try:
+        answer = audit.check(stage)
+    except Exception as error:
+        raise UserCodeError(
+            f"the audit {audit.name} raised {type(error).__name__}: {error}", fix="Correct the audit and run again."
+        ) from error
+    if isinstance(answer, str):
+        return result(audit, False, answer)
+    return result(audit, bool(answer), "holds" if answer else "does not hold")

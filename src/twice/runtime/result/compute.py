@@ -1,0 +1,235 @@
+"""From declared inputs to a lazy result frame: pinned, cut to the slice, computed by user code, inspected.
+
+Nothing here writes and no job over the data runs: dying anywhere leaves every table as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from twice.core.lineage import changed_beside, inputs_hash
+from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Frame, Leaf, Portion, Shape, Suspicion
+from twice.core.record import TABLE
+from twice.core.scope import Whole
+from twice.core.since import Since, Window
+from twice.core.slice import Slice
+from twice.core.task import RUN_PARAMETER, Read, TableName, Task
+from twice.core.token import Intention
+from twice.core.write import Plan
+from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
+from twice.runtime.context import Workshop
+from twice.runtime.result.check_columns import check_named
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a function with a parameter `run` gets. `read` is the undeclared way to a table: it is recorded
+    as an input of this run, but it is not in the graph."""
+
+    slice: Slice
+    slices: tuple[Slice, ...]
+    spark: Any
+    root: Path
+    read: Callable[[str], Frame]
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One state of a table. `id`: of which table of its name, where it has one."""
+
+    version: int
+    id: str | None
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A lazy result: what would be written, from what (by slice label), and what about it may differ next time.
+
+    `read_at` is the version of the task's own target that it reads, if it does; `tables` are all the tables it was
+    pinned to; `because` says by label why a slice's inputs are not what they were, where that is known exactly.
+    """
+
+    frame: Frame
+    shape: Shape
+    leaves: Mapping[str, tuple[Leaf, ...]]
+    intentions: Mapping[str, Intention]
+    suspicions: tuple[Suspicion, ...]
+    read_at: int | None = None
+    tables: Mapping[str, Pin] = field(default_factory=dict)
+    because: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pins:
+    """The tables one run reads, each at the version it had when it was first opened, and which part of its inputs each
+    slice reads where there are several. `cuts`: the inputs as they were cut to the slices."""
+
+    shop: Workshop
+    session: Any
+    tables: dict[TableName, Pin] = field(default_factory=dict)
+    portions: list[Portion] = field(default_factory=list)
+    cuts: list[Frame] = field(default_factory=list)
+
+    def open(self, table: TableName) -> Frame:
+        """The table at its pinned version: reading it again later in this run gives the same rows."""
+        target = self.shop.target_of(table, self.session)
+        place = self.shop.project.located(table)
+        if place not in self.tables:
+            now = target.published(table, ())
+            if now.version is None:
+                raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(self.shop, table))
+            self.tables[place] = Pin(now.version, now.id)
+        return target.read(table, at=self.tables[place].version)
+
+    def version(self, table: TableName) -> int | None:
+        """The version a table is read at, if this run reads it."""
+        pin = self.tables.get(self.shop.project.located(table))
+        return None if pin is None else pin.version
+
+
+def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window | None = None) -> Computed:
+    """The result frame of the plan's slices (of the window, for an incremental task), not yet evaluated."""
+    result = result_frame(shop, task, plan.slices, pins, window)
+    frame, shape = shop.engine.shape(result, task.write.layout(task.scope).slice_column)
+    check_named(task, shape)
+    suspicions = shop.engine.suspicions(frame)
+    beside = (*_outside(shop, task, pins, result), *allowed(task, suspicions))
+    before = _leaves_before(shop, task, plan) if len(plan.slices) == 1 else ()
+    leaves = {label: (*mine, *beside) for label, mine in _leaves(shop, plan, pins, frame, before).items()}
+    code = shop.code_hash(task)
+    intentions = {label: Intention(code, inputs_hash(mine)) for label, mine in leaves.items()}
+    tables = {str(table): pin for table, pin in pins.tables.items()}
+    because = {label: why for label, mine in leaves.items() if (why := changed_beside(mine, before))}
+    return Computed(frame, shape, leaves, intentions, suspicions, pins.version(task.target), tables, because)
+
+
+def result_frame(
+    shop: Workshop, task: Task, slices: tuple[Slice, ...], pins: Pins, window: Window | None = None
+) -> Frame:
+    """What the task's function returns for these slices, as it is: also what `preview` shows."""
+    arguments: dict[str, Any] = {
+        name: open_input(shop, task, source, slices, pins, window) for name, source in task.inputs.items()
+    }
+    if task.wants_run:
+        arguments[RUN_PARAMETER] = Run(
+            slices[-1], slices, pins.session, shop.root, lambda table: pins.open(TableName.parse(table))
+        )
+    return _call(task, arguments)
+
+
+def _leaves(
+    shop: Workshop, plan: Plan, pins: Pins, frame: Frame, before: Sequence[Leaf]
+) -> Mapping[str, tuple[Leaf, ...]]:
+    if len(plan.slices) == 1:
+        return {plan.slices[0].label: shop.engine.leaves(frame, before)}
+    return shop.engine.leaves_of_each(frame, plan.slices, pins.portions)
+
+
+def _outside(shop: Workshop, task: Task, pins: Pins, result: Frame) -> tuple[Leaf, ...]:
+    """A query's text is all that a SQL task is made of, and is part of its code; a function may take more from
+    anywhere."""
+    return () if task.sql is not None else shop.engine.outside(result, pins.cuts, task.function)
+
+
+def allowed(task: Task, suspicions: Sequence[Suspicion]) -> tuple[Leaf, ...]:
+    """What the guard lets pass because the task says so may differ on the next run: nothing shows that it does not."""
+    return tuple(Leaf(ALLOWED, each.name, None) for each in suspicions if each.name in task.policy.allow)
+
+
+def _leaves_before(shop: Workshop, task: Task, plan: Plan) -> tuple[Leaf, ...]:
+    """What the published slices were computed from, as far as the ledger remembers."""
+    runs = [shop.ledger.run(task.name, slice_.label) for slice_ in plan.slices]
+    published = {run.attempt: run.label for run in runs if run is not None and run.attempt is not None}
+    attempts = [(shop.ledger.attempt(attempt), label) for attempt, label in published.items()]
+    return tuple(
+        Leaf(held.kind, held.name, held.identity, held.version)
+        for attempt, label in attempts
+        if attempt is not None
+        for held in attempt.inputs
+        if held.label == label and held.kind != TABLE
+    )
+
+
+def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
+    """Stop before anything is written if the plan is not the same on every run."""
+    held = [suspicion for suspicion in computed.suspicions if suspicion.name not in task.policy.allow]
+    if not held:
+        return
+    told = "; ".join(f"{s.name} reaches {_columns(s.columns)}: {s.why}" for s in held)
+    allow = ", ".join(f'"{name}"' for name in dict.fromkeys(s.name for s in held))
+    raise Nondeterministic(
+        f"a second run would give another result: {told}",
+        where=where,
+        fix=f"{held[0].fix} Or accept it: policy=Policy(allow=({allow},)).",
+    )
+
+
+def unsure_functions(computed: Computed) -> tuple[str, ...]:
+    """Notes on the Python functions in the plan that nobody can call the same next time."""
+    leaves = dict.fromkeys(leaf for mine in computed.leaves.values() for leaf in mine)
+    return tuple(
+        f"the function {leaf.name}: nothing shows that a second run gives the same rows"
+        for leaf in leaves
+        if leaf.kind == FUNCTION and leaf.identity is None
+    )
+
+
+def open_input(
+    shop: Workshop, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None
+) -> Frame:
+    """An input pinned, and cut to the slices (from the first to the last) or to the window."""
+    frame = pins.open(source.table)
+    if source.by is None or isinstance(task.scope, Whole):
+        return frame
+    if isinstance(task.scope, Since):
+        return frame if window is None else shop.engine.since(frame, source.by, window)
+    parts = {slice_.label: (task.scope.widened(slice_, source.before), slice_.end) for slice_ in slices}
+    if len(slices) > 1:
+        pins.portions.append(Portion(frame, source.by, task.scope.zone, parts))
+    cut = shop.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, task.scope.zone)
+    pins.cuts.append(cut)
+    return cut
+
+
+def _how_to_make(shop: Workshop, table: TableName) -> str:
+    located = shop.project.located
+    writers = [task.name for task in shop.project.tasks.values() if located(task.target) == located(table)]
+    if writers:
+        return f"Run {writers[0]} first, which writes it, or everything in order: twice run --all."
+    return "Create it, or correct the name in inputs=."
+
+
+def _call(task: Task, arguments: Mapping[str, Any]) -> Frame:
+    try:
+        return task.function(**arguments)
+    except TwiceError:
+        raise
+    except Exception as error:
+        line = _innermost(error, task)
+        raise UserCodeError(
+            f"the task's own code raised {type(error).__name__}: {_first_line(error)}{line}",
+            fix="Correct the code and run again.",
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else "(no message)"
+
+
+def _innermost(error: Exception, task: Task) -> str:
+    """Where in the user's file, if the traceback passes through it."""
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if task.source is not None and name == str(task.source):
+            found = f" ({task.source.name}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return found
+
+
+def _columns(columns: tuple[str, ...]) -> str:
+    return ", ".join(columns) if ALL_ROWS in columns else f"column {', '.join(columns)}"

@@ -1,0 +1,51 @@
+"""What an incremental task reads next: from its mark to an upper bound that is read once and then kept."""
+
+from __future__ import annotations
+
+from twice.core.ports import Frame
+from twice.core.since import CursorValue, Since, Window, told
+from twice.core.task import Task
+from twice.core.write import AppendRows
+from twice.runtime.context import Workshop
+from twice.runtime.result.compute import Pins
+from twice.runtime.table.kept_mark import frozen_bound, kept_mark
+
+
+def next_window(shop: Workshop, task: Task, version: int, pins: Pins) -> tuple[Window | None, tuple[str, ...]]:
+    """The window after the mark that a token's version stands for; None if there is nothing new. And notes.
+
+    The upper bound comes from the source, never from a clock. One that an earlier attempt from the same mark has
+    frozen in the ledger is kept, so a retry does the work that failed; it is only lowered if the source shrank. One
+    that leaves nothing to read is not kept: it was frozen for another `initial`, and would end every run from here on.
+    """
+    scope = task.scope
+    assert isinstance(scope, Since), task.name
+    mark = kept_mark(shop.ledger, task, scope, version)
+    low = scope.start if mark is None else mark
+    name, frame = _source(task, scope, pins)
+    newest, nulls = shop.engine.newest(frame, scope.cursor)
+    notes: tuple[str, ...] = (f"{nulls:,} rows of {name} have no {scope.cursor}: they are never read",) if nulls else ()
+    if newest is None:
+        return None, notes
+    high = scope.held_back(newest)
+    if low < scope.start:  # type: ignore[operator]
+        notes += (f"initial={scope.initial} is later than the mark: it goes on from the mark {told(low)}",)
+    # Keyed writes read the rows of the mark's own stamp again: one that arrived late is not lost, and the key makes
+    # the others harmless. Without a key they are left to the next run, so that none comes twice.
+    closed = not isinstance(task.write.compile(()), AppendRows)
+
+    def fresh(bound: CursorValue) -> bool:
+        return bound > low or (closed and version == 0 and bound == low)  # type: ignore[operator]
+
+    more = False
+    frozen = frozen_bound(shop.ledger, task, scope, version)
+    if frozen is not None and fresh(frozen):
+        more, high = frozen < high, min(high, frozen)  # type: ignore[operator]
+    return (Window(low, high, closed, more) if fresh(high) else None), notes
+
+
+def _source(task: Task, scope: Since, pins: Pins) -> tuple[str, Frame]:
+    for name, source in task.inputs.items():
+        if source.by == scope.cursor:
+            return name, pins.open(source.table)
+    raise AssertionError(f"{task.name} has no input cut by {scope.cursor}")

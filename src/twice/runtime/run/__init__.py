@@ -1,0 +1,1 @@
+"""One run, from claim to finish; and several of them in a row."""

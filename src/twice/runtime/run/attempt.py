@@ -1,0 +1,197 @@
+"""One process trying one run: what it carries from claim to finish, and how its failures are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from twice.core.audit import AuditResult
+from twice.core.interruption import behind, being_handled, exit_code_of
+from twice.core.ports import Measured, Staged, Target
+from twice.core.record import Claim, Facts
+from twice.core.root_cause import root_cause
+from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.since import Window
+from twice.core.task import Task
+from twice.core.token import Kind
+from twice.core.write import Plan
+from twice.errors import Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
+from twice.runtime.context import Trace, Workshop
+from twice.runtime.result.compute import Computed
+from twice.runtime.run.landing import ROWS, Landing, Wording
+from twice.runtime.staleness.made_since import Seen
+from twice.runtime.table.settle import Found
+
+_TRACE = "Traceback (most recent call last):"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What stays the same from claim to finish; `notes` collects what a person should know; `silent`: no effect
+    speaks of it; `seen`: the generations at which it was decided on, shared with the attempts before it; `landing`:
+    what is known of its commit."""
+
+    shop: Workshop
+    task: Task
+    plan: Plan
+    kind: Kind
+    claim: Claim
+    trace: Trace
+    session: Any
+    target: Target
+    landing: Landing
+    notes: list[str] = field(default_factory=list)
+    silent: bool = False
+    seen: Seen = field(default_factory=Seen)
+
+    @property
+    def id(self) -> str:
+        return self.claim.attempt
+
+    @property
+    def where(self) -> str:
+        return place(self.task.name, [slice_.label for slice_ in self.plan.slices])
+
+    @property
+    def apps(self) -> Mapping[str, str]:
+        """Each slice's label and its token's name."""
+        return {slice_.label: app for slice_, app in zip(self.plan.slices, self.plan.app_ids, strict=True)}
+
+    def discard(self, complete: bool = True) -> None:
+        """Delete what this attempt has staged, which its own process may always do, unless it may have landed. What
+        cannot be deleted now is found by the next run, so it never stands in the way of what is to be told: how the
+        attempt ended. `complete`: nobody is writing for it any more."""
+        if not self.landing.absent:
+            return
+        with suppress(Exception):
+            self.target.discard(self.task.target, self.id, self.plan.reach)
+            if complete:
+                self.shop.ledger.discarded(self.id)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Staged, measured and (once audited) ready to be published."""
+
+    staged: Staged
+    measured: Mapping[str, Measured]
+    computed: Computed
+    found: Found
+    why: str
+    audits: tuple[AuditResult, ...] = ()
+    window: Window | None = None
+
+
+def place(task: str, labels: list[str] | tuple[str, ...]) -> str:
+    return f"{task}[{labels[0]}]" if len(labels) == 1 else f"{task}[{labels[0]}..{labels[-1]}]"
+
+
+def ended(
+    attempt: Attempt,
+    outcome: Outcome,
+    slices: tuple[SliceResult, ...],
+    why: str,
+    version: int | None,
+    audits: tuple[AuditResult, ...] = (),
+) -> RunResult:
+    return RunResult(
+        attempt.task.name,
+        outcome,
+        slices,
+        attempt.id,
+        why,
+        version,
+        audits,
+        tuple(attempt.notes),
+        dict(attempt.trace.seconds),
+    )
+
+
+@contextmanager
+def discarding(attempt: Attempt) -> Iterator[None]:
+    """An attempt that fails deletes its own staged rows; not if they may have landed."""
+    before = being_handled()
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        # Tasks that were told to stop may still write a file.
+        attempt.discard(complete=behind(error, KeyboardInterrupt, before=before) is None)
+        raise
+
+
+@contextmanager
+def giving_back(shop: Workshop, attempt: str) -> Iterator[None]:
+    """Who is interrupted while it claims lets go of what it may have got."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        with suppress(TwiceError):
+            shop.ledger.close_attempt(attempt, AttemptState.FAILED)
+        raise
+
+
+@contextmanager
+def reported(shop: Workshop, claim: Claim, trace: Trace, wording: Wording = ROWS) -> Iterator[Landing]:
+    """Every failure is told where it happened, with a true sentence about the table, and closes its attempt. What has
+    landed is recorded first; where that is not known, or cannot be recorded, the attempt stays open with its slices
+    free: only the target can say how it ended, and the next look asks it."""
+    where = place(claim.task, claim.labels)
+    landing = Landing(where, lambda facts, aims: shop.ledger.publish(claim.attempt, facts, generations=aims), wording)
+    before = being_handled()
+    try:
+        yield landing
+    except (Exception, KeyboardInterrupt) as error:
+        interrupt = behind(error, KeyboardInterrupt, before=before)
+        landing.settle()
+        told = landing.judged(_told(interrupt or error, where))
+        if isinstance(told, OutcomeUnknown):
+            if landing.unrecorded is None:  # else the ledger has just shown that it cannot be written
+                _let_go(shop, claim)
+        else:
+            _close(shop, claim, trace, told)
+        if interrupt is not None:
+            raise Interrupted(told, exit_code_of(interrupt)) from error
+        if told is error:
+            raise
+        raise told from error
+
+
+def _close(shop: Workshop, claim: Claim, trace: Trace, told: TwiceError) -> None:
+    """An attempt that is recorded as published stays so."""
+    state = AttemptState.SUPERSEDED if isinstance(told, Superseded) else AttemptState.FAILED
+    facts = Facts(error=told.details(), seconds=trace.seconds)
+    try:
+        shop.ledger.close_attempt(claim.attempt, state, facts)
+    except TwiceError as unrecorded:
+        # The first error is what the person must hear; the open attempt is settled by the next look.
+        told.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"
+
+
+def _let_go(shop: Workshop, claim: Claim) -> None:
+    """Who runs it next need not wait: the target lets one of two win."""
+    with suppress(TwiceError):
+        shop.ledger.release(claim.attempt)
+
+
+def _told(error: BaseException, where: str) -> TwiceError:
+    if isinstance(error, TwiceError):
+        return error.at(where)
+    if isinstance(error, KeyboardInterrupt):
+        return RunError("interrupted", where=where, fix="Run it again: it will look first.")
+    return RunError(
+        f"{type(error).__name__}: {telling_line(error)}",
+        where=where,
+        fix="Run it again with --debug to see the whole trace.",
+    )
+
+
+def telling_line(error: BaseException) -> str:
+    """The first line; of an error from one of Spark's Python workers, the line below its trace; of a call into the JVM,
+    what made it fail."""
+    lines = str(error).strip().splitlines()
+    if _TRACE not in lines:
+        return root_cause(error)
+    below = [line for line in lines[lines.index(_TRACE) + 1 :] if line.strip() and not line[0].isspace()]
+    return below[0] if below else lines[0]

@@ -1,0 +1,86 @@
+"""One commit at the target, and what is true of it however the call ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from twice.core.interruption import BrokenOff, behind, being_handled
+from twice.core.ports import Landed, Lost, Staged, Target
+from twice.core.record import Facts
+from twice.core.task import TableName
+from twice.core.token import Note
+from twice.errors import OutcomeUnknown
+from twice.runtime.run.attempt import telling_line
+from twice.runtime.run.landing import LOOKS_FIRST, Known, Landing
+
+
+def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    """Compare-and-swap, for the generations of the note; `landing` knows how it ended, the ledger does not yet.
+
+    Whatever is raised once the commit was begun, the table is asked what is true: an error after it landed is no
+    failure, but a note of what landed. Where the table cannot be asked, or the commit may still be on its way, the
+    outcome is unknown, and nothing of the attempt is given up.
+    """
+    landing.known = Known.UNKNOWN
+    aims = {
+        slice_.label: note.generations[app] for app, slice_ in zip(staged.plan.app_ids, staged.plan.slices, strict=True)
+    }
+    before = being_handled()
+    try:
+        end = target.commit(staged, expected, note)
+    except (Exception, KeyboardInterrupt) as error:
+        if behind(error, OutcomeUnknown, BrokenOff, before=before) is not None:
+            raise
+        interrupt = behind(error, KeyboardInterrupt, before=before)
+        landed = _asked(landing, target, staged.table, note, interrupt or error)
+        if landed is None:
+            landing.known = Known.NOT_LANDED
+            raise
+        landed = _counted(landed, staged)
+        notes = (
+            () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {telling_line(error)}",)
+        )
+        landing.landed(Facts(version=landed.version, changes=landed.changes, notes=notes), aims)
+        if interrupt is not None:
+            raise
+        return landed
+    if isinstance(end, Lost):
+        landing.known = Known.NOT_LANDED
+        return end
+    end = _counted(end, staged)
+    landing.landed(Facts(version=end.version, changes=end.changes), aims)
+    return end
+
+
+def find_landed(target: Target, table: TableName, note: Note) -> Landed | None:
+    """Ask the table whether the commit with this note is in it. Only a commit that has ended may be asked about: None
+    then means never. Raises what stops it from reading."""
+    app, aim = next(iter(note.generations.items()))
+    found = target.provenance(table, app, aim)
+    if found is None or found.attempt != note.attempt:
+        return None
+    assert found.version is not None, app
+    return Landed(found.version, found.changes, found.changed)
+
+
+def _asked(landing: Landing, target: Target, table: TableName, note: Note, error: BaseException) -> Landed | None:
+    """Whatever stops us from reading the table, we do not know."""
+    try:
+        return find_landed(target, table, note)
+    except Exception as silent:
+        if isinstance(error, KeyboardInterrupt):
+            raise error from silent
+        raise OutcomeUnknown(
+            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: "
+            f"{telling_line(silent)}",
+            now=landing.wording.may_hold,
+            fix=LOOKS_FIRST,
+        ) from error
+
+
+def _counted(landed: Landed, staged: Staged) -> Landed:
+    """With the rows that were left out before the target saw them."""
+    if landed.changes is None:
+        return landed
+    return replace(landed, changes=replace(landed.changes, deduplicated=staged.deduplicated))

@@ -1,0 +1,81 @@
+"""plan: what a run would do, and why. It reads; it writes nothing, not even to the ledger.
+
+Opening a project may have changed the ledger before: one from an earlier version is migrated, and the tables are asked
+which of its old records are their own (assign.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from twice.core.ports import Leaf, Suspicion
+from twice.core.since import Since
+from twice.core.slice import Slice
+from twice.core.task import Task
+from twice.runtime.context import Workshop
+from twice.runtime.result.compute import Pins, compute
+from twice.runtime.result.window import next_window
+from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
+from twice.runtime.table.owner import refuse_taken
+from twice.runtime.table.settle import remembered
+from twice.runtime.table.write_plan import make_plan
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """`suspicions` would stop the run; `leaves` is what it would read. `quarantined`: a run would refuse it."""
+
+    task: str
+    target: str
+    write: str
+    label: str
+    generation: int
+    version: int | None
+    compute: bool
+    why: str
+    leaves: tuple[Leaf, ...]
+    suspicions: tuple[Suspicion, ...]
+    quarantined: bool = False
+
+
+def _idle(task: Task, slice_: Slice, generation: int, version: int | None) -> Forecast:
+    why = "nothing new: the source has not moved beyond the mark"
+    return Forecast(task.name, str(task.target), task.write.name, slice_.label, generation, version, False, why, (), ())
+
+
+def forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
+    held = slice_.label in shop.ledger.quarantined(task.name)
+    return replace(_forecast(shop, task, slice_), quarantined=held)
+
+
+def _forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
+    plan = make_plan(shop.project.id, task, (slice_,))
+    session = shop.engine.fresh()
+    target = shop.target_of(task.target, session)
+    published = target.published(task.target, plan.app_ids)
+    refuse_taken(shop.project.id, task, published.owners)
+    generation = published.generations[plan.app_ids[0]]
+    held = remembered(shop, task, target, plan.app_ids[0], slice_.label, generation)
+    pins = Pins(shop, session)
+    window = None
+    if isinstance(task.scope, Since):
+        window, _ = next_window(shop, task, generation, pins)
+        if window is None:
+            return _idle(task, slice_, generation, published.version)
+    computed = compute(shop, task, plan, pins, window)
+    present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
+    decision = decide("run", rerun_of(task), [SliceState(slice_.label, generation, held, present, because)])
+    if window is not None:
+        decision = Decision(True, f"rows of {window}")
+    return Forecast(
+        task.name,
+        str(task.target),
+        task.write.name,
+        slice_.label,
+        generation,
+        published.version,
+        decision.compute,
+        decision.why,
+        computed.leaves[slice_.label],
+        tuple(s for s in computed.suspicions if s.name not in task.policy.allow),
+    )

@@ -1,0 +1,173 @@
+"""The last two steps: data and tokens land together, then the ledger hears of it. The first to land wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from twice.core.failpoints import Point, hit
+from twice.core.ports import Landed, Lost
+from twice.core.record import Facts
+from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.since import told
+from twice.core.token import Kind, Note
+from twice.core.write import Changes
+from twice.errors import Superseded
+from twice.runtime.effects.send import to_say
+from twice.runtime.run.attempt import Attempt, Ready, ended, telling_line
+from twice.runtime.run.commit import commit
+from twice.runtime.run.lease import Heartbeat
+from twice.runtime.table.garbage import collect_passed
+from twice.runtime.table.settle import look
+
+_WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
+    "reset": ("the mark was reset meanwhile", "Run it again: it goes on from where the mark is now."),
+    "takeover": ("the table was taken over meanwhile", "Run it again: it looks first whose the table is."),
+}
+"""Commits of tokens alone: what a run that lost to one says, and what is to be done."""
+
+
+def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lost:
+    """Compare-and-swap at the target, for the generations fixed at look.
+
+    The intent, with the effects that speak of it, is in the ledger before the commit begins: whoever comes after a
+    crash in here asks the target.
+    """
+    heartbeat.check(attempt.where)
+    effects = Facts(effects=to_say(attempt, ready))
+    attempt.shop.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING, effects)
+    hit(Point.PUBLISHING)
+    expected = {attempt.apps[label]: generation for label, generation in ready.found.generations.items()}
+    note = Note(
+        attempt.id,
+        attempt.kind,
+        {attempt.apps[label]: aim for label, aim in ready.found.aims.items()},
+        {attempt.apps[label]: intention for label, intention in ready.computed.intentions.items()},
+    )
+    end = commit(attempt.landing, attempt.target, ready.staged, expected, note)
+    attempt.notes.extend(attempt.landing.facts.notes)
+    return end
+
+
+def finish(attempt: Attempt, ready: Ready, end: Landed | Lost) -> RunResult:
+    """Close the ledger. Dying in here leaves it behind the target; the next look brings it up."""
+    if isinstance(end, Lost):
+        return _lose(attempt, ready, end)
+    generations = ready.found.aims
+    changed = _changed(attempt, ready, end)
+    outcome = _outcome(attempt, ready, end.changes, changed)
+    facts = Facts(version=end.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds, changes=end.changes)
+    attempt.landing.landed(facts, generations)
+    attempt.landing.record()
+    hit(Point.AFTER_FINISH)
+    _tidy_up(attempt)
+    slices = tuple(
+        SliceResult(
+            label,
+            generation,
+            ready.measured[label].rows,
+            ready.measured[label].fingerprint,
+            changed=changed.get(label),
+        )
+        for label, generation in generations.items()
+    )
+    result = ended(attempt, outcome, slices, ready.why, end.version, ready.audits)
+    window = ready.window
+    return replace(
+        result, changes=end.changes, mark=told(window.high) if window else None, more=window is not None and window.more
+    )
+
+
+def _tidy_up(attempt: Attempt) -> None:
+    """After what others have left on these slices. The run has ended well by now: what cannot be tidied up is left to
+    the next run, and noted."""
+    try:
+        collect_passed(attempt.shop, attempt.task, attempt.target, attempt.plan)
+    except Exception as error:  # noqa: BLE001 - see above
+        attempt.notes.append(f"what dead attempts have left could not be deleted: {telling_line(error)}")
+
+
+def _changed(attempt: Attempt, ready: Ready, end: Landed) -> dict[str, bool | None]:
+    """By slice, whether a restatement changed its rows: as the target has counted or compared them. Where it has not,
+    the table held what the ledger remembers of the last publish, unless others changed it. None: nobody can say."""
+    if attempt.kind != "restate":
+        return {}
+    labels, others = tuple(ready.found.generations), ready.found.others
+    same = _same_as_published(attempt, ready)
+    if end.changed is not None:
+        changed: dict[str, bool | None] = {label: label in end.changed for label in labels}
+        others = frozenset(label for label in end.changed if same[label])
+    elif end.changes is not None and len(labels) == 1:
+        return {labels[0]: _any(end.changes)}
+    else:
+        changed = {label: None if same[label] is None else not same[label] for label in labels}
+        changed |= {label: None for label in ready.found.forgotten if same[label]} | dict.fromkeys(others, True)
+    if others and end.changes is None:
+        attempt.notes.append(f"what others had changed is replaced: {', '.join(sorted(others))}")
+    return changed
+
+
+def _same_as_published(attempt: Attempt, ready: Ready) -> dict[str, bool | None]:
+    """By slice, whether these are the rows of its last publish. None: nobody remembers them."""
+    runs = attempt.shop.ledger.runs_of(attempt.task.name, tuple(ready.found.generations))
+    before = {label: runs[label].fingerprint if label in runs else None for label in ready.found.generations}
+    return {
+        label: None if held is None else held == ready.measured[label].fingerprint for label, held in before.items()
+    }
+
+
+def _outcome(attempt: Attempt, ready: Ready, changes: Changes | None, changed: Mapping[str, bool | None]) -> Outcome:
+    if attempt.kind != "restate" or not all(ready.found.generations.values()):
+        return Outcome.PUBLISHED
+    if changes is not None:
+        return Outcome.CHANGED if _any(changes) else Outcome.IDENTICAL
+    if any(changed.values()):
+        return Outcome.CHANGED
+    unknown = [label for label, each in changed.items() if each is None]
+    if unknown:
+        attempt.notes.append(f"nobody remembers what {', '.join(unknown)} held: it cannot be compared")
+        return Outcome.PUBLISHED
+    return Outcome.IDENTICAL
+
+
+def _any(changes: Changes) -> bool:
+    return bool(changes.inserted or changes.updated or changes.deleted)
+
+
+def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:
+    """Read who won. The same intention is as good as ours; another one is told. Who moved the tokens and wrote no row
+    has published nothing in our place."""
+    attempt.discard()
+    published = end.published
+    notes = [
+        attempt.target.provenance(attempt.task.target, app, published.generations[app]) for app in attempt.plan.app_ids
+    ]
+    won_by = ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"
+    look(attempt.shop, attempt.task, attempt.plan, attempt.target, attempt.id)
+    without_rows = next((note for note in notes if note is not None and note.kind in _WITHOUT_ROWS), None)
+    how_lost = f"{won_by} published first" if without_rows is None else _WITHOUT_ROWS[without_rows.kind][0]
+    facts = Facts(notes=(*attempt.notes, how_lost), seconds=attempt.trace.seconds)
+    attempt.shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED, facts)
+    if without_rows is not None:
+        raise Superseded(
+            f"{how_lost} (attempt {without_rows.attempt[:8]})",
+            where=attempt.where,
+            now="None of this run's rows are in the table.",
+            fix=_WITHOUT_ROWS[without_rows.kind][1],
+        )
+    slices = tuple(SliceResult(label, published.generations[app]) for label, app in attempt.apps.items())
+    theirs = [note.intentions.get(app) if note else None for note, app in zip(notes, attempt.plan.app_ids, strict=True)]
+    known = [intention for intention in theirs if intention is not None]
+    if len(known) < len(theirs):
+        return ended(attempt, Outcome.UNKNOWN, slices, how_lost, published.version)
+    ours = ready.computed.intentions.values()
+    if all(mine.same_as(intention) for mine, intention in zip(ours, known, strict=True)):
+        return ended(attempt, Outcome.ALREADY, slices, f"published by {won_by}", published.version)
+    unknown = all(mine == intention for mine, intention in zip(ours, known, strict=True))
+    how = "and it cannot be shown that it read the same inputs" if unknown else "with other code or other inputs"
+    raise Superseded(
+        f"another attempt ({won_by}) published first, {how}",
+        where=attempt.where,
+        now="The table holds the other attempt's rows.",
+        fix=f"Compare with twice history {attempt.task.name}; to publish yours, run again.",
+    )

@@ -1,0 +1,166 @@
+"""Several runs in one call: a slice with its lookback, or every task of a day in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from twice.core.project import Project
+from twice.core.run import RunResult
+from twice.core.scope import slice_named
+from twice.core.slice import Slice
+from twice.core.task import Task
+from twice.core.time_scope import TimeScope
+from twice.core.token import Kind
+from twice.errors import BeforeStart, TwiceError, UsageError
+from twice.runtime.context import Workshop
+from twice.runtime.run.run_task import run_task
+from twice.runtime.staleness.follow import followed
+from twice.runtime.staleness.stale import Stale, reached, stale_slices
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class TaskEnd:
+    """How one task of a chain ended: its results, or its error, or the failed task that it waits for, or why it has
+    nothing to do with the chain's date. `stale`: slices of other dates that are not right, and were left."""
+
+    task: str
+    results: tuple[RunResult, ...] = ()
+    error: TwiceError | None = None
+    waits_for: str | None = None
+    left_out: str | None = None
+    stale: tuple[Stale, ...] = ()
+
+
+def run_slices(
+    shop: Workshop,
+    task: Task,
+    slices: tuple[Slice, ...],
+    kind: Kind,
+    wait: timedelta | None,
+    silent: bool = False,
+) -> tuple[RunResult, ...]:
+    """Each slice in its own run, with the earlier ones its scope looks back to, oldest first.
+
+    A failed slice does not stop the later ones; the first failure is raised when all were tried.
+    """
+    return _each(shop, task, _with_lookback(task, slices, kind), kind, wait, silent)
+
+
+def retry_slices(
+    shop: Workshop, task: Task, slices: tuple[Slice, ...], wait: timedelta | None
+) -> tuple[RunResult, ...]:
+    """Try again, by a person's word: exactly these, quarantined or not. What has landed is not repeated.
+
+    Dying after the quarantine is lifted leaves slices that any run may take up.
+    """
+    shop.ledger.lift(task.name, [slice_.label for slice_ in slices])
+    return _each(shop, task, slices, "run", wait)
+
+
+def _each(
+    shop: Workshop,
+    task: Task,
+    slices: tuple[Slice, ...],
+    kind: Kind,
+    wait: timedelta | None,
+    silent: bool = False,
+) -> tuple[RunResult, ...]:
+    results: list[RunResult] = []
+    failed: TwiceError | None = None
+    for slice_ in slices:
+        try:
+            results.append(run_task(shop, task, (slice_,), kind, wait, silent))
+            while results[-1].more:  # what an earlier attempt began is done; now what came since
+                results.append(run_task(shop, task, (slice_,), kind, wait, silent))
+        except TwiceError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    return tuple(results)
+
+
+def run_in_order(project: Project, run: Callable[[Task], tuple[RunResult, ...]]) -> tuple[TaskEnd, ...]:
+    """Every task after the tasks it reads from. A failure stops only what depends on it."""
+    ends: dict[str, TaskEnd] = {}
+    for task in project.in_order():
+        broken = [up.name for up in project.upstream(task) if ends[up.name].error or ends[up.name].waits_for]
+        if broken:
+            ends[task.name] = TaskEnd(task.name, waits_for=broken[0])
+            continue
+        try:
+            ends[task.name] = TaskEnd(task.name, run(task))
+        except TwiceError as error:
+            ends[task.name] = TaskEnd(task.name, error=error.at(task.name))
+    return tuple(ends.values())
+
+
+def run_all(shop: Workshop, date_: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
+    """Every task of a date, each after the tasks it reads from; and what reads a slice that the chain made again
+    (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is told, not made.
+
+    What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
+    """
+    slices, left_out = of_date(shop.project, date_)
+    done: dict[str, set[str]] = {}
+
+    def run(task: Task) -> tuple[RunResult, ...]:
+        wanted = {each.label: each for each in _with_lookback(task, slices.get(task.name, ()), "run")}
+        wanted.update(followed(shop, task, done))
+        done[task.name] = set(wanted) | reached(shop.project, shop.ledger, task, done)
+        return _each(shop, task, tuple(sorted(wanted.values())), "run", wait)
+
+    ends = run_in_order(shop.project, run)
+    return tuple(replace(end, left_out=_nothing_of(end, left_out), stale=_left(shop, end)) for end in ends)
+
+
+def of_date(project: Project, date_: str | None) -> tuple[dict[str, tuple[Slice, ...]], dict[str, str]]:
+    """What each task does for the date, and the tasks that begin later, with the reason."""
+    slices: dict[str, tuple[Slice, ...]] = {}
+    later: dict[str, BeforeStart] = {}
+    for name, task in project.tasks.items():
+        try:
+            slices[name] = slices_of_day(task, date_)
+        except BeforeStart as error:
+            later[name] = error
+    if later and not slices:
+        raise next(iter(later.values()))
+    return slices, {name: error.what for name, error in later.items()}
+
+
+def _nothing_of(end: TaskEnd, left_out: Mapping[str, str]) -> str | None:
+    """Why a task had nothing to do. One that begins later may have read the day before its first: that was followed."""
+    return None if end.results or end.error else left_out.get(end.task)
+
+
+def _left(shop: Workshop, end: TaskEnd) -> tuple[Stale, ...]:
+    if end.error or end.waits_for:
+        return ()
+    task = shop.project.task(end.task)
+    return stale_slices(shop.project, shop.ledger, task, shop.code_hash(task))
+
+
+def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:
+    """What one task of a chain does for the chain's date: its day, the hours of that day, or the month it lies in.
+    A task that owns its whole table, or goes on from a mark, needs no date."""
+    if not isinstance(task.scope, TimeScope):
+        return (slice_named(task.scope, None),)
+    if text is None or not _DAY.fullmatch(text):
+        return (slice_named(task.scope, text),)
+    try:
+        return task.scope.covering(date.fromisoformat(text))
+    except ValueError:
+        raise UsageError(f"{text} is no day", where=task.name, fix="Give a day of the calendar.") from None
+
+
+def _with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:
+    if not isinstance(task.scope, TimeScope) or not task.scope.lookback or kind == "restate":
+        return slices
+    wanted = {slice_.label: slice_ for slice_ in slices}
+    for slice_ in slices:
+        wanted.update({early.label: early for early in task.scope.earlier(slice_, task.scope.lookback)})
+    return tuple(sorted(wanted.values()))

@@ -1,0 +1,304 @@
+"""One run, read downward. Every step is one named helper, a span in `seconds`, and a failpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from twice.core.audit import measures_of
+from twice.core.failpoints import Point, hit
+from twice.core.mark import version_of
+from twice.core.ports import PLAN, Measured, Staged
+from twice.core.record import TABLE, Facts, InputRecord, SliceRecord
+from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.since import Since, Window, told
+from twice.core.slice import Slice
+from twice.core.task import Task
+from twice.core.token import Kind
+from twice.errors import AuditFailed, EmptyRefused, StageMismatch, UsageError
+from twice.runtime.context import Trace, Workshop
+from twice.runtime.effects.send import speak
+from twice.runtime.result.audits import run_audits
+from twice.runtime.result.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
+from twice.runtime.result.window import next_window
+from twice.runtime.run.attempt import Attempt, Ready, discarding, ended, giving_back, reported
+from twice.runtime.run.lease import Heartbeat, beating, claim_slices
+from twice.runtime.run.publish import finish, publish
+from twice.runtime.run.retry import retrying
+from twice.runtime.staleness.correction import winning_ties
+from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
+from twice.runtime.staleness.made_since import Seen, made_since
+from twice.runtime.table.kept_mark import kept_mark
+from twice.runtime.table.settle import Found, look
+from twice.runtime.table.write_plan import make_plan
+
+
+def run_task(
+    shop: Workshop,
+    task: Task,
+    slices: tuple[Slice, ...],
+    kind: Kind = "run",
+    wait: timedelta | None = None,
+    silent: bool = False,
+    planned: Mapping[str, int] | None = None,
+) -> RunResult:
+    """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing.
+    Passing trouble is tried again by itself, as the task's policy says. `silent`: no effect speaks of it.
+    `planned`: the generations at which somebody decided on this run; a slice that moved on since was made since."""
+    labels = tuple(slice_.label for slice_ in slices)
+    seen = Seen(planned)
+    return retrying(
+        shop, task, labels, lambda attempt: _run_once(shop, task, slices, kind, wait, silent, seen, attempt)
+    )
+
+
+def _run_once(
+    shop: Workshop,
+    task: Task,
+    slices: tuple[Slice, ...],
+    kind: Kind,
+    wait: timedelta | None,
+    silent: bool,
+    seen: Seen,
+    attempt_id: str,
+) -> RunResult:
+    trace = Trace(shop.clock)
+    seen.begins(attempt_id)
+    with trace.step("plan"):
+        refuse_kind(task, kind)
+        plan = make_plan(shop.project.id, task, slices)
+    hit(Point.AFTER_PLAN)
+    with trace.step("claim"), giving_back(shop, attempt_id):
+        claim = claim_slices(shop, task, plan, kind, attempt_id, wait)
+    with reported(shop, claim, trace) as landing:
+        hit(Point.AFTER_CLAIM)
+        with beating(shop, claim) as heartbeat, shop.session() as session:
+            target = shop.target_of(task.target, session)
+            attempt = Attempt(shop, task, plan, kind, claim, trace, session, target, landing, silent=silent, seen=seen)
+            result = _run_claimed(attempt, heartbeat)
+    return speak(attempt, result)
+
+
+def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
+    step = attempt.trace.step
+    pins = Pins(attempt.shop, attempt.session)
+    with step("look"):
+        found, window = _look(attempt, pins)
+    if window is None and isinstance(attempt.task.scope, Since):
+        return _nothing_new(attempt, found, attempt.task.scope)
+    moved = attempt.seen.moved(found.generations, lambda earlier: _landed(attempt, earlier))
+    hit(Point.AFTER_LOOK)
+    with step("compute"):
+        computed = compute(attempt.shop, attempt.task, attempt.plan, pins, window)
+        decision = _decide(attempt, found, computed, window)
+    if not decision.compute:
+        return _unchanged(attempt, found, decision.why, _shown_right(attempt, found, computed))
+    made = None if window else made_since(attempt.kind, moved, states(found, computed))
+    if made is not None:
+        return _unchanged(attempt, found, made)  # nobody has shown of which versions it is right
+    refuse_suspicions(attempt.task, computed, attempt.where)
+    attempt.notes.extend(unsure_functions(computed))
+    hit(Point.AFTER_COMPUTE)
+    with step("stage"), discarding(attempt):
+        ready = _stage(attempt, found, computed, decision.why, window)
+    hit(Point.AFTER_STAGE)
+    with step("audit"), discarding(attempt):
+        ready = _audit(attempt, ready)
+    hit(Point.AFTER_AUDIT)
+    with step("publish"), discarding(attempt):
+        end = publish(attempt, ready, heartbeat)
+    hit(Point.AFTER_PUBLISH)
+    return finish(attempt, ready, end)
+
+
+def refuse_kind(task: Task, kind: Kind) -> None:
+    """Some tasks cannot be computed again; told before anything is claimed."""
+    if kind != "restate":
+        return
+    if isinstance(task.scope, Since):
+        raise UsageError(
+            "an incremental task has no slice to compute again: it goes on from its mark",
+            where=task.name,
+            now="The table is unchanged.",
+            fix=f"To read rows again, set the mark back: twice mark reset {task.name} --to ….",
+        )
+    if not task.write.restatable:
+        raise UsageError(
+            f"{task.write.name}() cannot be restated: its rows have no key, so they would come twice",
+            where=task.name,
+            now="The table is unchanged.",
+            fix="Use replace() or merge(key) where a slice must be computed again.",
+        )
+
+
+def _look(attempt: Attempt, pins: Pins) -> tuple[Found, Window | None]:
+    """Fix the generation, and an incremental task's upper bound. They are stored with the attempt and never
+    computed again."""
+    found = look(attempt.shop, attempt.task, attempt.plan, attempt.target, attempt.id)
+    attempt.notes.extend(found.notes)
+    aims = {label: generation + 1 for label, generation in found.generations.items()}
+    window, scope = None, attempt.task.scope
+    if isinstance(scope, Since):
+        label = scope.only.label
+        window, notes = next_window(attempt.shop, attempt.task, found.generations[label], pins)
+        attempt.notes.extend(notes)
+        if window is None:
+            return found, None
+        aims = {label: version_of(window.high)}
+    attempt.shop.ledger.fix(attempt.claim, found.generations, aims)
+    return replace(found, aims=aims), window
+
+
+def _decide(attempt: Attempt, found: Found, computed: Computed, window: Window | None) -> Decision:
+    if window is not None:
+        return Decision(True, f"rows of {window}")
+    known = states(found, computed)
+    decision = decide(attempt.kind, rerun_of(attempt.task), known)
+    if not decision.compute and not attempt.task.write.restatable:
+        changed = [reason for state in known if (reason := difference(state)) and _was_compared(attempt, state)]
+        attempt.notes.extend(f"what was appended stays, although {reason}" for reason in changed[:1])
+    return decision
+
+
+def _was_compared(attempt: Attempt, state: SliceState) -> bool:
+    """An earlier version of twice compared tables alone: what it published is not thereby of other inputs."""
+    if attempt.task.sql is not None or state.published is None or state.published.code != state.present.code:
+        return True
+    held = attempt.shop.ledger.inputs(attempt.task.name).get(state.label, ())
+    return any(record.kind in (PLAN, "rows") for record in held)
+
+
+def _landed(attempt: Attempt, earlier: str) -> bool:
+    record = attempt.shop.ledger.attempt(earlier)  # the look has just brought it up to the table
+    return record is not None and record.state is AttemptState.PUBLISHED
+
+
+def _nothing_new(attempt: Attempt, found: Found, scope: Since) -> RunResult:
+    """The source has not moved beyond the mark. No table was written."""
+    why = "the source has not moved beyond the mark"
+    result = _unchanged(attempt, found, why)
+    mark = kept_mark(attempt.shop.ledger, attempt.task, scope, found.generations[scope.only.label])
+    return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else told(mark))
+
+
+def states(found: Found, computed: Computed) -> list[SliceState]:
+    """What is known of each slice, for `decide`."""
+    return [
+        SliceState(label, generation, found.intentions[label], computed.intentions[label], computed.because.get(label))
+        for label, generation in found.generations.items()
+    ]
+
+
+def _unchanged(attempt: Attempt, found: Found, why: str, pinned: tuple[InputRecord, ...] = ()) -> RunResult:
+    """Nothing to write. The table was only read."""
+    ledger = attempt.shop.ledger
+    facts = Facts(
+        inputs=pinned,
+        why=why,
+        version=found.version,
+        notes=tuple(attempt.notes),
+        seconds=attempt.trace.seconds,
+    )
+    ledger.close_attempt(attempt.id, AttemptState.UNCHANGED, facts)
+    ledger.discarded(attempt.id)
+    slices = []
+    runs = ledger.runs_of(attempt.task.name, tuple(found.generations))
+    for label, generation in found.generations.items():
+        run = runs.get(label)
+        slices.append(SliceResult(label, generation, run.rows if run else None, run.fingerprint if run else None))
+    return ended(attempt, Outcome.ALREADY, tuple(slices), why, found.version)
+
+
+def _stage(attempt: Attempt, found: Found, computed: Computed, why: str, window: Window | None) -> Ready:
+    """Write the rows where nobody sees them, counting them in flight.
+
+    Dying in here leaves invisible files that carry the attempt's name, and the table as it was.
+    """
+    task = attempt.task
+    into = attempt.target.prepare(task.target, computed.shape, task.write.layout(task.scope), task.policy.evolve)
+    observed = attempt.shop.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
+    plan = winning_ties(attempt.shop, task, attempt.plan, attempt.kind, states(found, computed))
+    staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, read_at=computed.read_at, into=into)
+    measured = observed.read()
+    _verify(attempt, staged, measured)
+    facts = Facts(
+        slices=_slice_records(found, computed, measured),
+        inputs=_input_records(attempt, computed),
+        why=why,
+        seconds=attempt.trace.seconds,
+    )
+    attempt.shop.ledger.advance(attempt.claim, AttemptState.CLAIMED, AttemptState.STAGED, facts)
+    return Ready(staged, measured, computed, found, why, window=window)
+
+
+def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) -> None:
+    """A lost executor can lose and double rows inside one job: what was counted must be what was written."""
+    counted = sum(slice_.rows for slice_ in measured.values())
+    if staged.rows + staged.deduplicated != counted:
+        raise StageMismatch(
+            f"{staged.rows + staged.deduplicated} rows were staged, but {counted} rows of the slice were computed",
+            fix="Run it again. If it happens twice, the task's code gives another result each time it is evaluated.",
+        )
+    empty = [label for label, slice_ in measured.items() if not slice_.rows]
+    if empty and attempt.task.policy.empty == "refuse":
+        told = "the result" if len(measured) == 1 else f"the result of {', '.join(empty[:3])}"
+        raise EmptyRefused(
+            f'{told} is empty, and the task says empty="refuse"',
+            fix="Check its inputs for this slice. To let an empty result empty the slice, leave out empty=.",
+        )
+
+
+def _slice_records(found: Found, computed: Computed, measured: Mapping[str, Measured]) -> tuple[SliceRecord, ...]:
+    return tuple(
+        SliceRecord(label, generation, computed.intentions[label], measured[label].rows, measured[label].fingerprint)
+        for label, generation in found.generations.items()
+    )
+
+
+def _input_records(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
+    leaves = tuple(
+        InputRecord(label, leaf.kind, leaf.name, leaf.identity, leaf.version)
+        for label, mine in computed.leaves.items()
+        for leaf in mine
+    )
+    return leaves + _pinned(attempt, computed)
+
+
+def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
+    """Up to these versions of its tables the slices are known to be right: the logs tell what came after."""
+    return tuple(
+        InputRecord(slice_.label, TABLE, table, pin.id, pin.version)
+        for slice_ in attempt.plan.slices
+        for table, pin in sorted(computed.tables.items())
+    )
+
+
+def _shown_right(attempt: Attempt, found: Found, computed: Computed) -> tuple[InputRecord, ...]:
+    """The same of what is published and left as it is, by slice: what stays by policy, whatever its inputs are by now,
+    is not thereby right."""
+    same = {state.label for state in states(found, computed) if difference(state) is None}
+    return tuple(record for record in _pinned(attempt, computed) if record.label in same)
+
+
+def _audit(attempt: Attempt, ready: Ready) -> Ready:
+    """Fail before anyone sees it. Dying in here leaves the table as it was."""
+    ledger = attempt.shop.ledger
+    labels = [slice_.label for slice_ in attempt.plan.slices]
+    known = ledger.runs_of(attempt.task.name, labels)
+    before = {label: known[label].rows if label in known else None for label in labels}
+    results = run_audits(attempt.shop, attempt.task, attempt.target, ready.staged, ready.measured, before)
+    facts = Facts(audits=results, seconds=attempt.trace.seconds)
+    failed = [audit for audit in results if audit.stops]
+    if failed:
+        told = AuditFailed(
+            "; ".join(f"audit {audit.name} failed: {audit.message}" for audit in failed),
+            where=attempt.where,
+            now="The rows were never visible; the table is unchanged.",
+            fix=f"See twice history {attempt.task.name}; correct the data or the code, then run again.",
+        )
+        ledger.close_attempt(attempt.id, AttemptState.REJECTED, replace(facts, error=told.details()))
+        raise told
+    attempt.notes.extend(f"audit {a.name} warns: {a.message}" for a in results if not a.passed)
+    ledger.advance(attempt.claim, AttemptState.STAGED, AttemptState.AUDITED, facts)
+    return replace(ready, audits=results)

@@ -1,0 +1,59 @@
+"""Was a slice made since somebody decided to make it? One decision moves a slice by one generation.
+
+The decision is older than the look of the attempt that carries it out. A backfill's plan was frozen days ago: a slice
+that has moved on since is not moved a second time, whoever moved it. A retry follows an attempt of the same run, whose
+reply may have been lost: if that one landed, there is nothing left to do. What others publish in its pause is no
+answer: they may have read their inputs before this run was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from twice.core.mark import shown
+from twice.core.token import Kind
+from twice.runtime.staleness.decide import SliceState
+
+
+class Seen:
+    """The generations that a decision was made on: those a plan saw, else those the run's first look finds. All
+    attempts of one run share it."""
+
+    def __init__(self, planned: Mapping[str, int] | None = None) -> None:
+        self._generations = dict(planned or {})
+        self._planned = frozenset(self._generations)
+        self._attempts: list[str] = []
+
+    def begins(self, attempt: str) -> None:
+        """One more attempt of the run."""
+        self._attempts.append(attempt)
+
+    def moved(self, found: Mapping[str, int], landed: Callable[[str], bool]) -> tuple[str, ...]:
+        """The slices that were published since: those of a plan by anybody, others by an attempt of this run that has
+        `landed`. What is seen for the first time is kept."""
+        later = [
+            label for label, generation in found.items() if generation > self._generations.setdefault(label, generation)
+        ]
+        if self._planned.issuperset(later) or any(landed(attempt) for attempt in self._attempts):
+            return tuple(later)
+        return tuple(label for label in later if label in self._planned)
+
+
+def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -> str | None:
+    """Why there is nothing left to do, although nobody can show that the slices are right; None if there is.
+
+    One moved slice is enough to stop a restatement: the others are left to whoever asked for them together. A plain
+    run goes on wherever it can be *shown* that other code or other inputs were published.
+    """
+    if not moved or (kind == "run" and not all(state.label in moved and not _differs(state) for state in states)):
+        return None
+    at = ", ".join(
+        f"{state.label} was published ({shown(state.generation)})" for state in states if state.label in moved
+    )
+    return f"nothing done: {at} after this run was planned"
+
+
+def _differs(state: SliceState) -> bool:
+    if state.published is None or state.published.code != state.present.code:
+        return True
+    return state.present.inputs is not None and state.published.inputs != state.present.inputs

@@ -1,0 +1,196 @@
+"""How do many slices stand? From the ledger and the inputs' logs, without building a plan for each.
+
+The answer is `decide`'s, as for a run; only what the inputs of now are is read from what their tables' commits
+touched since. What a slice hangs on beside its tables (files, the constants of its plan, functions) no log tells: the
+plan of one slice is built for it, and stands for all, since a function that does not ask for the run cannot tell one
+slice from another. Where it does ask, or where the one does not agree, each slice's own plan is built, as a run would.
+In doubt a slice counts as stale: its run looks closer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from twice.core.backfill import PlannedSlice
+from twice.core.lineage import EARLIER, changed_beside, has_plan
+from twice.core.ports import Leaf, Touched
+from twice.core.record import TABLE, InputRecord, RunRecord
+from twice.core.slice import Slice
+from twice.core.task import Read, TableName, Task
+from twice.core.token import Intention, app_id
+from twice.errors import TwiceError
+from twice.runtime.context import Workshop
+from twice.runtime.result.compute import Computed, Pins, compute
+from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
+from twice.runtime.staleness.touched import newest_touch
+from twice.runtime.table.owner import refuse_taken
+from twice.runtime.table.write_plan import make_plan
+
+_HARMLESS = frozenset({"literal", "rows"})
+"""Leaves that are the same whenever the code and the pinned tables are."""
+
+
+def standings(shop: Workshop, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
+    """Each slice's standing and why, in the order given. Reads only."""
+    apps = [app_id(shop.project.id, task.first_name, slice_.label) for slice_ in slices]
+    published = shop.target_of(task.target, session).published(task.target, apps)
+    refuse_taken(shop.project.id, task, published.owners)
+    generations = published.generations
+    runs = {run.label: run for run in shop.ledger.runs(task.name)}
+    held = shop.ledger.inputs(task.name)
+    changes = _changes(shop, task, slices, held, session)
+    looks, tables = _Looks(shop, task), _tables(changes)
+    code = shop.code_hash(task)
+    found = []
+    for slice_, app in zip(slices, apps, strict=True):
+        run, generation = runs.get(slice_.label), generations[app]
+        if run is not None and run.generation != generation:
+            run = replace(run, intention=None)  # the table knows better, and nobody remembers its inputs
+        told = held.get(slice_.label, ())
+        reason = _reason(changes, slice_, told) if generation else None
+        intention = run.intention if run is not None and generation and reason is None else None
+        if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
+            reason = looks.reason(slice_, told, intention, tables)
+        found.append(_standing(task, slice_, generation, run, code, reason))
+    return tuple(found)
+
+
+def _standing(
+    task: Task, slice_: Slice, generation: int, run: RunRecord | None, code: str, changed: str | None
+) -> PlannedSlice:
+    if run is not None and run.failed:
+        why = "it is quarantined" if run.quarantined else f"its last attempt: {_ended(run)}"
+        return PlannedSlice(slice_.label, "failed", why, generation)
+    published = run.intention if run is not None else None
+    inputs = published.inputs if published is not None and changed is None else ""
+    state = SliceState(slice_.label, generation, published, Intention(code, inputs))
+    decision = decide("run", rerun_of(task), [state])
+    if generation == 0:
+        return PlannedSlice(slice_.label, "missing", decision.why, generation)
+    if not decision.compute:
+        return PlannedSlice(slice_.label, "published", decision.why, generation)
+    same_code = published is not None and published.code == code
+    why = changed if changed is not None and same_code else decision.why
+    return PlannedSlice(slice_.label, "stale", why, generation)
+
+
+def _ended(run: RunRecord) -> str:
+    return run.last_state.value if run.last_state else "unknown"
+
+
+@dataclass(frozen=True)
+class _Change:
+    """One table's changes: as it is `now`, and for each slice the newest version that touched what the slice reads of
+    it. `since` is how far back the log was read; `lost`: it does not reach back so far."""
+
+    now: Touched
+    newest: Mapping[str, int]
+    since: int
+    lost: bool
+
+
+def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence[InputRecord]) -> str | None:
+    """Why the inputs of a published slice may not be what they were; None if the logs show that they are."""
+    if not held:
+        return "nobody remembers which versions of its inputs it read"
+    pinned = {record.name: record for record in held if record.kind == TABLE}
+    for table, pin in sorted(pinned.items()):
+        change, version = changes.get(table), pin.version
+        if change is None or version is None:
+            return f"its input {table} cannot be compared"
+        if change.now.is_another(version, pin.identity):
+            return (
+                f"its input {table} was recreated, or replaced by an older copy, since version {version} of it was read"
+            )
+        if change.newest.get(slice_.label, -1) > version or (change.lost and version < change.since):
+            return f"its input {table} changed since version {version}"
+    unversioned = [record for record in held if record.kind != TABLE and record.identity is None]
+    leaves = [Leaf(record.kind, record.name, None) for record in unversioned]
+    return (changed_beside(leaves, ()) or "an input has no version to compare") if unversioned else None
+
+
+def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:
+    """What a plan's leaves call the tables whose logs were read."""
+    return frozenset(change.now.name for change in changes.values() if change is not None)
+
+
+def _beside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> frozenset[tuple[str, str | None]]:
+    """The leaves that belong to none of the pinned tables: no log tells of their changes."""
+    return frozenset(
+        (leaf.kind, leaf.identity)
+        for leaf in leaves
+        if leaf.kind not in _HARMLESS and leaf.kind != TABLE and leaf.name not in tables
+    )
+
+
+class _Looks:
+    """What slices hang on beside their tables, from plans that are built when they are asked for."""
+
+    def __init__(self, shop: Workshop, task: Task) -> None:
+        self._shop, self._task = shop, task
+        self._one: Computed | None = None
+
+    def reason(
+        self, slice_: Slice, held: Sequence[InputRecord], published: Intention, tables: frozenset[str]
+    ) -> str | None:
+        """Why a slice, whose tables are as they were, is stale all the same; None if it is not."""
+        beside = _beside(held, tables)
+        try:
+            if self._task.sql is None and not has_plan(held) and has_plan(self._leaves(slice_)):
+                return EARLIER
+            if not beside or (not self._task.wants_run and _beside(self._leaves(slice_), tables) == beside):
+                return None
+            computed = self._computed(slice_)
+        except TwiceError as error:
+            return f"its plan cannot be made now: {error.what}"
+        present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
+        return difference(SliceState(slice_.label, 1, published, present, because))
+
+    def _leaves(self, slice_: Slice) -> tuple[Leaf, ...]:
+        """Those of one slice: of this one, unless another was asked for before."""
+        self._one = self._one or self._computed(slice_)
+        (leaves,) = self._one.leaves.values()
+        return leaves
+
+    def _computed(self, slice_: Slice) -> Computed:
+        plan = make_plan(self._shop.project.id, self._task, (slice_,))
+        with self._shop.session() as session:
+            return compute(self._shop, self._task, plan, Pins(self._shop, session))
+
+
+def _changes(
+    shop: Workshop, task: Task, slices: Sequence[Slice], held: Mapping[str, Sequence[InputRecord]], session: Any
+) -> dict[str, _Change | None]:
+    """For every table that one of the slices was pinned to, declared or not."""
+    oldest: dict[str, int] = {}
+    wanted = {slice_.label for slice_ in slices}
+    for label, records in held.items():
+        for record in records if label in wanted else ():
+            if record.kind == TABLE and record.version is not None:
+                oldest[record.name] = min(record.version, oldest.get(record.name, record.version))
+    declared: dict[str, list[Read]] = {}
+    for source in task.inputs.values():
+        declared.setdefault(str(shop.project.located(source.table)), []).append(source)
+    return {
+        name: _change(shop, task, slices, declared.get(name, [Read(TableName.parse(name))]), since, session)
+        for name, since in oldest.items()
+    }
+
+
+def _change(
+    shop: Workshop, task: Task, slices: Sequence[Slice], reads: Sequence[Read], since: int, session: Any
+) -> _Change | None:
+    """A table that is read twice, cut in two ways, is touched where one of them is."""
+    newest: dict[str, int] = {}
+    now, lost = None, False
+    for source in reads:
+        now = shop.target_of(source.table, session).touched(source.table, since, source.by)
+        if now is None:
+            return None
+        lost = lost or now.spans is None
+        for label, at in newest_touch(task, slices, source, now).items():
+            newest[label] = max(at, newest.get(label, -1))
+    assert now is not None, "every table that was pinned is read"
+    return _Change(now, newest, now.version if lost else since, lost)

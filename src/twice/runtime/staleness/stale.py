@@ -1,0 +1,180 @@
+"""What the ledger alone knows to be stale: slices whose input was published again since, or whose code changed.
+
+Nothing but the ledger is read: what other systems did to a table of theirs is for a run to find out, and so is which
+days' rows a merge changed beside those of its own slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from twice.core.project import Project
+from twice.core.reach import readers, values_of
+from twice.core.record import Pinned
+from twice.core.scope import Whole, slices_named
+from twice.core.slice import Slice
+from twice.core.task import Read, Task
+from twice.core.time_scope import TimeScope
+from twice.core.write import ReplaceRows
+from twice.ledgers.ledger import Ledger
+from twice.runtime.staleness.decide import rerun_of
+
+
+@dataclass(frozen=True)
+class Stale:
+    """One published slice that is not right any more, and why."""
+
+    task: str
+    slice: Slice
+    why: str
+
+
+def stale_slices(
+    project: Project,
+    ledger: Ledger,
+    task: Task,
+    code: str | None = None,
+    due: Mapping[str, set[str]] | None = None,
+) -> tuple[Stale, ...]:
+    """The stale slices of a task, oldest first. `code` is the hash of its code as it is now, if that shall count.
+    `due`: only what is stale because of these slices of other tasks, by task and label."""
+    if rerun_of(task) == "never" or not isinstance(task.scope, TimeScope | Whole):
+        return ()
+    published = {run.label: run for run in ledger.runs(task.name) if run.generation}
+    if not published:
+        return ()
+    found: dict[str, str] = {}
+    for label, run in published.items():
+        if code is not None and run.intention is not None and run.intention.code != code:
+            found[label] = "the code or its options changed"
+    for up in project.upstream(task):
+        wanted = None if due is None else due.get(up.name, set())
+        if wanted is None or wanted:
+            for label, why in _since(project, ledger, task, up, wanted):
+                if label in published:
+                    found.setdefault(label, why)
+    return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
+
+
+def reads_of(project: Project, below: Task, up: Task) -> tuple[Read, ...]:
+    """The inputs by which a task reads what another one writes."""
+    return tuple(each for each in below.inputs.values() if project.located(each.table) == project.located(up.target))
+
+
+def readers_of(ledger: Ledger, below: Task, up: Task, source: Read, slice_: Slice) -> tuple[Slice, ...]:
+    """The slices of a task that read what a slice of another one holds. Where the column it is read by says nothing
+    about that, or the slice does not own its rows (a merge changes rows of any day), every slice there is has."""
+    if isinstance(below.scope, Whole):
+        return (below.scope.only,)
+    if not isinstance(below.scope, TimeScope):
+        return ()
+    exact = _exact(up, source)
+    found = set(exact(below.scope, slice_)) if exact is not None else set()
+    if exact is None or not _owns_rows(up):
+        found.update(slices_named(below.scope, [run.label for run in ledger.runs(below.name) if run.generation]))
+    return tuple(sorted(found))
+
+
+def reached(project: Project, ledger: Ledger, task: Task, due: Mapping[str, set[str]]) -> set[str]:
+    """The labels of a task's published slices that read one of these slices of other tasks, right or not: what is
+    right by now may have been made just before somebody died, and what reads it in turn is not."""
+    if not isinstance(task.scope, TimeScope | Whole):
+        return set()
+    published = {run.label for run in ledger.runs(task.name) if run.generation}
+    found: set[str] = set()
+    for up in project.upstream(task):
+        above = slices_named(up.scope, sorted(due.get(up.name, set())))
+        for source in reads_of(project, task, up) if above else ():
+            exact = _exact(up, source) if _owns_rows(up) else None
+            if exact is None or not isinstance(task.scope, TimeScope):
+                return published  # which of them read rows that it changed is seen where one is stale
+            found.update(reader.label for slice_ in above for reader in exact(task.scope, slice_))
+    return found & published
+
+
+def _exact(up: Task, source: Read) -> Callable[[TimeScope, Slice], tuple[Slice, ...]] | None:
+    """How the readers of a slice follow from its values in the column it is read by; None if they do not."""
+    scope, column = up.scope, source.by
+    if column is None or not isinstance(scope, TimeScope) or values_of(scope, scope.first, column) is None:
+        return None
+
+    def exactly(below: TimeScope, slice_: Slice) -> tuple[Slice, ...]:
+        values = values_of(scope, slice_, column)
+        return () if values is None else readers(below, values, source.before)
+
+    return exactly
+
+
+def _owns_rows(up: Task) -> bool:
+    return up.write.layout(up.scope).slice_column is not None
+
+
+def reads_all(task: Task, up: Task, source: Read) -> bool:
+    """Whether every slice of the task reads rows of every publish: it reads the whole table, or that is exchanged."""
+    if source.by is None or isinstance(task.scope, Whole):
+        return True
+    return isinstance(up.scope, Whole) and isinstance(up.write.compile(()), ReplaceRows)
+
+
+def reads_unknown(task: Task, up: Task, source: Read) -> bool:
+    """Whether only the table can say which slices of the task read rows that a publish changed."""
+    return not reads_all(task, up, source) and (not _owns_rows(up) or _exact(up, source) is None)
+
+
+@dataclass(frozen=True)
+class _Publish:
+    """The last publish of a slice. `fence`: of the attempt that made it; 0 where the ledger does not know it."""
+
+    label: str
+    version: int
+    fence: int
+
+    def is_after(self, pin: Pinned) -> bool:
+        """Not by the version alone: a table that was dropped and made again counts its versions anew."""
+        return self.version > pin.version or self.fence > pin.fence
+
+
+def _since(
+    project: Project, ledger: Ledger, task: Task, up: Task, wanted: set[str] | None
+) -> Iterator[tuple[str, str]]:
+    """Slices of the task that read a slice of `up` which was published after they looked, and which; and those that
+    read another table than the last of them."""
+    table = str(project.located(up.target))
+    pins = ledger.pins(task.name, table)
+    if not pins:
+        return
+    fences = ledger.publishers(up.name)
+    remade = [
+        _Publish(run.label, run.version, fences.get(run.label, 0))
+        for run in ledger.runs(up.name)
+        if run.generation and run.version is not None and (wanted is None or run.label in wanted)
+    ]
+    for source in reads_of(project, task, up):
+        for label, by in _newest(task, up, source, remade, pins).items():
+            yield label, f"its input {table} was published again since: {up.name}[{by.label}]"
+    if wanted is None:
+        last = max(pins.values(), key=lambda pin: pin.fence)
+        for label, pin in pins.items():
+            if pin.id is not None and last.id not in (None, pin.id):
+                yield label, f"its input {table} was recreated, or replaced by an older copy, since it was read"
+
+
+def _newest(
+    task: Task, up: Task, source: Read, remade: Sequence[_Publish], pins: Mapping[str, Pinned]
+) -> dict[str, _Publish]:
+    """By label of the task: of the publishes that it reads and has not seen, the newest."""
+    ordered = sorted(remade, key=lambda each: (each.fence, each.version))
+    if reads_all(task, up, source):
+        last = [max(ordered, key=lambda each: each.version), ordered[-1]] if ordered else []
+        return {label: each for each in last for label, pin in pins.items() if each.is_after(pin)}
+    exact = _exact(up, source)
+    if exact is None or not isinstance(task.scope, TimeScope):
+        return {}
+    oldest = Pinned(min(pin.version for pin in pins.values()), min(pin.fence for pin in pins.values()))
+    found: dict[str, _Publish] = {}
+    for each in ordered:
+        for slice_ in slices_named(up.scope, [each.label]) if each.is_after(oldest) else ():
+            read = [reader.label for reader in exact(task.scope, slice_)]
+            found.update({label: each for label in read if label in pins and each.is_after(pins[label])})
+    return found

@@ -1,0 +1,90 @@
+"""Records from before the ledger knew whose they are: the tables are asked which of them are their own.
+
+An attempt's id is in the commit that it made, so a table shows its own attempts. Old records of an attempt that no
+commit names are nobody's: `twice ledger unassigned` lists them, and no effect of theirs is sent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from twice.core.interruption import behind
+from twice.core.ports import Published, Target
+from twice.core.record import RunRecord, Shown
+from twice.core.task import Task
+from twice.core.token import app_id
+from twice.errors import in_one_line
+from twice.runtime.context import Workshop
+
+_log = logging.getLogger("twice")
+
+
+def names_of(task: Task) -> tuple[str, ...]:
+    """Every name that old records of the task may have."""
+    return (task.name, *task.formerly)
+
+
+def assign_all(shop: Workshop) -> None:
+    """Ask the table of every task that has old records, once. One that cannot be asked now, for whatever reason, is
+    told in the log and asked the next time; until then its old records are nobody's, and nothing of them is sent. It
+    stops no command: most have nothing to do with that table. Dying in here leaves the rest to the next command."""
+    tasks = shop.project.tasks
+    waiting = shop.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})
+    if not waiting:
+        return
+    with shop.session() as session:
+        for name in waiting:
+            try:
+                shown = _shown_by_table(shop, tasks[name], session)
+            except Exception as error:
+                if behind(error, KeyboardInterrupt) is not None:
+                    raise
+                _log.warning(
+                    "%s: %s cannot be asked now which of the ledger's old records are its own (%s); "
+                    "the next command asks it again, and until then they are nobody's",
+                    *(name, tasks[name].target, in_one_line(error)),
+                )
+                continue
+            shop.ledger.unassigned.take(name, names_of(tasks[name]), shown, all_slices=True)
+
+
+def assign_seen(
+    shop: Workshop,
+    task: Task,
+    target: Target,
+    labels: Mapping[str, str],
+    published: Published,
+    recorded: dict[str, RunRecord],
+) -> dict[str, RunRecord]:
+    """At a look: an older twice may have been at work when this ledger learnt of environments, and has landed since.
+    What is recorded of the slices now."""
+    ahead = {
+        label: (app, published.generations[app])
+        for app, label in labels.items()
+        if published.generations[app] > (recorded[label].generation if label in recorded else 0)
+    }
+    if not ahead or not shop.ledger.unassigned.any(names_of(task)):
+        return recorded
+    notes = {label: target.provenance(task.target, *held) for label, held in ahead.items()}
+    newest = {label: note.attempt for label, note in notes.items() if note is not None}
+    generations = {label: generation for label, (_, generation) in ahead.items()}
+    shown = Shown(frozenset(newest.values()), generations, newest)
+    shop.ledger.unassigned.take(task.name, names_of(task), shown, all_slices=False)
+    return shop.ledger.runs_of(task.name, tuple(labels.values()))
+
+
+def _shown_by_table(shop: Workshop, task: Task, session: Any) -> Shown:
+    """The attempts that the newest commit of each slice names; and those whose effects are still to be sent, if an
+    older commit names them: these are few, so each may be asked for."""
+    target = shop.target_of(task.target, session)
+    prefix = app_id(shop.project.id, task.first_name, "")
+    tokens = {app.removeprefix(prefix): held for app, held in target.tokens(task.target, prefix).items()}
+    newest = {label: held.note.attempt for label, held in tokens.items() if held.note is not None}
+    shown = set(newest.values())
+    for attempt, label, generation in shop.ledger.unassigned.unsent(names_of(task)):
+        if attempt not in shown and label in tokens and generation < tokens[label].generation:
+            note = target.provenance(task.target, f"{prefix}{label}", generation)
+            shown |= {attempt} if note is not None and note.attempt == attempt else set()
+    return Shown(frozenset(shown), {label: held.generation for label, held in tokens.items()}, newest)

@@ -1,0 +1,70 @@
+"""Where an incremental task is, by its token. Reads only."""
+
+from __future__ import annotations
+
+from twice.core.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
+from twice.core.since import CursorValue, Since, told, type_of
+from twice.core.task import Task
+from twice.errors import UNCHANGED, DeclarationError
+from twice.ledgers.ledger import Ledger
+
+
+def kept_mark(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorValue | None:
+    """The mark that a token's version stands for; None where nothing is published.
+
+    Raises DeclarationError where it is a mark of another kind of cursor, or was counted from an `initial` that nobody
+    remembers: to guess would read rows twice, or never.
+    """
+    if version == 0:
+        return None
+    if kind_of(version) is None:
+        return _counted(ledger, task, scope, version)
+    if kind_of(version) != scope.type:
+        raise _other_kind(task, scope, str(kind_of(version)))
+    return mark_of(version)
+
+
+def frozen_bound(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorValue | None:
+    """The upper bound of an earlier attempt from the same mark; None if there was none, or of another kind."""
+    aim = ledger.frozen_aim(task.name, scope.only.label, version)
+    return mark_of(aim) if aim is not None and kind_of(aim) == scope.type else None
+
+
+def reads_again(ledger: Ledger, task: Task, scope: Since, version: int) -> bool:
+    """Whether the mark was further once: what comes next was read before, and a person wants it read again."""
+    furthest = ledger.furthest_aim(task.name, scope.only.label, last_of_kind(version))
+    return furthest is not None and furthest > version
+
+
+def _counted(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorValue:
+    """By the attempt that wrote it: the ledger kept which mark it moved to. `initial` may be another one since."""
+    for why in ledger.why_published(task.name, scope.only.label, version):
+        mark = mark_in(why)
+        if mark is None:
+            continue
+        if type_of(mark) != scope.type:
+            raise _other_kind(task, scope, type_of(mark))
+        return mark
+    at = told(counted_from(scope.start, version))
+    raise DeclarationError(
+        "the table's mark was written by an older twice as a distance from initial=, and the ledger no longer has that "
+        "value",
+        where=task.name,
+        now=UNCHANGED,
+        fix=f"Say where it is: twice mark reset {task.name} --to {at} --reason …, if initial={scope.initial} was never "
+        "changed; else the mark of the last run.",
+    )
+
+
+def _other_kind(task: Task, scope: Since, held: str) -> DeclarationError:
+    return DeclarationError(
+        f"the table's mark is {_with_article(held)}, and initial={scope.initial} makes {scope.cursor} "
+        f"{_with_article(scope.type)}",
+        where=task.name,
+        now=UNCHANGED,
+        fix=f"Give initial= as it was, or say where the new cursor is: twice mark reset {task.name} --to … --reason ….",
+    )
+
+
+def _with_article(kind: str) -> str:
+    return f"an {kind}" if kind == "integer" else f"a {kind}"

@@ -1,0 +1,226 @@
+"""What became of attempts that did not report back? The target is asked, never guessed at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from twice.core.mark import shown
+from twice.core.outbox import prepare
+from twice.core.ports import Published, Target
+from twice.core.record import AttemptRecord, Facts, RunRecord, SliceRecord
+from twice.core.run import AttemptState
+from twice.core.slice import WHOLE
+from twice.core.task import Task
+from twice.core.token import Intention
+from twice.core.write import Changes, Plan, UpsertRows
+from twice.ledgers.ledger import Ledger
+from twice.runtime.context import Workshop
+from twice.runtime.table.assign import assign_seen
+from twice.runtime.table.foreign_changes import changed_by_others
+from twice.runtime.table.owner import refuse_taken
+
+
+@dataclass(frozen=True)
+class Found:
+    """A look at the target: the table's version, each slice's generation and what it was published from.
+    `aims`: the generations to publish, once they are fixed. `others`: the slices that others changed since;
+    `forgotten`: those of which nobody can say it any more."""
+
+    version: int | None
+    generations: Mapping[str, int]
+    intentions: Mapping[str, Intention | None]
+    notes: tuple[str, ...] = ()
+    aims: Mapping[str, int] = field(default_factory=dict)
+    others: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()
+
+
+def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | None = None) -> Found:
+    """Ask the target what it holds; bring the ledger up to it. A second look changes nothing more. `mine` is the
+    attempt that looks: it settles others, never itself. Raises TableTaken for a table that is another task's.
+
+    Dying here leaves the ledger behind the target, which the next look finds again.
+    """
+    labels = {app: slice_.label for app, slice_ in zip(plan.app_ids, plan.slices, strict=True)}
+    # Before the table: what was recorded then must be there, unless the table itself went back.
+    recorded = shop.ledger.runs_of(task.name, tuple(labels.values()))
+    published = target.published(task.target, plan.app_ids)
+    refuse_taken(shop.project.id, task, published.owners)
+    recorded = assign_seen(shop, task, target, labels, published, recorded)
+    notes = settle_passed(shop, task, target, labels, published, mine)
+    generations = {label: published.generations[app] for app, label in labels.items()}
+    for app, label in labels.items():
+        held = _generation(recorded.get(label))
+        if held > generations[label]:
+            notes.append(_went_back(shop, task, target, app, label, held, generations[label]))
+    known = shop.ledger.runs_of(task.name, tuple(generations))
+    intentions = {
+        label: _catch_up(shop, task, target, app, label, generations[label], known.get(label))
+        for app, label in labels.items()
+    }
+    others = changed_by_others(shop, task, target, plan)
+    said = (*notes, *others.notes)
+    return Found(published.version, generations, intentions, said, others=others.labels, forgotten=others.forgotten)
+
+
+def settle_passed(
+    shop: Workshop,
+    task: Task,
+    target: Target,
+    labels: Mapping[str, str],
+    published: Published,
+    mine: str | None = None,
+) -> list[str]:
+    """Close the open attempts whose generation the target has passed: they landed, or they must lose. The same for
+    those that were given up with rows still staged: a process thought dead may land after that.
+
+    An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One that died
+    before its look and lost its lease knew no generation and staged nothing; if it wakes, the ledger stops it.
+    """
+    notes: list[str] = []
+    apps = {label: app for app, label in labels.items()}
+    for attempt in _undecided(shop.ledger, task.name, tuple(apps)):
+        if attempt.id == mine:
+            continue
+        passed = passed_at(attempt, {label: published.generations[app] for label, app in apps.items()})
+        if passed is None:
+            if attempt.state.open and never_looked(attempt) and lease_ran_out(shop.ledger, attempt):
+                shop.ledger.abandon_unlooked(attempt.id)
+            continue
+        label, generation = passed
+        note = target.provenance(task.target, apps[label], generation)
+        if note is not None and note.attempt == attempt.id:
+            record_landed(shop, attempt, note.version, note.changes)
+            if isinstance(task.write.compile(()), UpsertRows):
+                # What it had staged and did not need: it died before it could tidy up. VACUUM has what stays.
+                with suppress(Exception):
+                    target.discard(task.target, attempt.id, (WHOLE,))
+            notes.append(f"attempt {attempt.id[:8]} had published without reporting back; it is recorded now")
+        else:
+            shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
+    return notes
+
+
+def _undecided(ledger: Ledger, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
+    """Attempts on these slices that may have landed without a word, oldest first: the open ones, and those closed
+    without a publish whose staged rows were never deleted."""
+    wanted = set(labels)
+    given_up = (a for a in ledger.undiscarded(task) if any(slice_.label in wanted for slice_ in a.slices))
+    return sorted((*ledger.open_attempts(task, labels), *given_up), key=lambda attempt: attempt.fence)
+
+
+def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[str, int] | None:
+    """The first slice whose generation moved beyond what the attempt expected, with the one it aimed at.
+
+    One is enough: a commit needs every token at its expected generation.
+    """
+    for slice_ in attempt.slices:
+        held = generations.get(slice_.label)
+        if held is None or slice_.expected is None:
+            continue
+        if held > slice_.expected or held == aim_of(slice_):  # the second: a mark that was set back
+            return slice_.label, aim_of(slice_)
+    return None
+
+
+def aim_of(slice_: SliceRecord) -> int:
+    """The generation it would publish: the next one, unless it was told (an incremental task's mark)."""
+    assert slice_.expected is not None, slice_
+    return slice_.expected + 1 if slice_.aim is None else slice_.aim
+
+
+def never_looked(attempt: AttemptRecord) -> bool:
+    return all(slice_.expected is None for slice_ in attempt.slices)
+
+
+def lease_ran_out(ledger: Ledger, attempt: AttemptRecord) -> bool:
+    """Also if another attempt has taken the slice over since."""
+    return attempt.lease_until is None or attempt.lease_until < ledger.now()
+
+
+def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None, changes: Changes | None = None) -> None:
+    """The target says the attempt landed; its own process did not live to say so."""
+    generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
+    shop.ledger.publish(attempt.id, Facts(version=version, changes=changes), generations=generations)
+
+
+def _generation(run: RunRecord | None) -> int:
+    return run.generation if run is not None else 0
+
+
+def _went_back(shop: Workshop, task: Task, target: Target, app: str, label: str, recorded: int, generation: int) -> str:
+    """Of a mark that was reset, the ledger may have heard late, or not at all."""
+    shop.ledger.forget(task.name, label)
+    note = target.provenance(task.target, app, generation) if generation else None
+    if note is not None and note.kind == "reset":
+        return (
+            f"the mark of {label} was reset: the table holds {shown(generation)} where {shown(recorded)} was published"
+        )
+    return (
+        f"the table holds {shown(generation)} of {label} where {shown(recorded)} was published: "
+        "it was recreated, or replaced by an older copy"
+    )
+
+
+def _catch_up(
+    shop: Workshop,
+    task: Task,
+    target: Target,
+    app: str,
+    label: str,
+    generation: int,
+    known: RunRecord | None,
+) -> Intention | None:
+    """The intention the slice was published with; the ledger learns what it did not know. At which version is asked of
+    the commit itself: what others did after it must stay in sight."""
+    if known is not None and known.generation == generation:
+        return known.intention
+    if not generation:
+        return None
+    note = target.provenance(task.target, app, generation)
+    intention = note.intentions.get(app) if note else None
+    attempt, version = (note.attempt, note.version) if note else (None, None)
+    # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
+    ours = shop.ledger.attempt(attempt, task.name) if attempt else None
+    if ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
+        # Written off, its rows deleted as far as anybody knew, and there it is: what it has to say is said.
+        record_landed(shop, ours, version, note.changes if note else None)
+        return intention
+    # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
+    published = ours.slices if ours is not None and ours.state is AttemptState.PUBLISHED else ()
+    recorded = next((slice_ for slice_ in published if slice_.label == label), None)
+    if recorded is None:
+        forget_effects(shop, task, {label: generation})
+    shop.ledger.adopt(
+        task.name,
+        label,
+        generation=generation,
+        attempt=attempt,
+        intention=intention,
+        version=version,
+        measured=recorded,
+    )
+    return intention
+
+
+def forget_effects(shop: Workshop, task: Task, generations: Mapping[str, int]) -> None:
+    """What was said of slices whose publish this ledger did not see, nobody knows: it is not said again. Before they
+    are adopted: dying in between leaves the rest to the next look."""
+    unknown = [
+        prepare(shop.ledger.home.whose(task.name), task.first_name, effect, label, generation, None)
+        for label, generation in generations.items()
+        for effect in task.effects
+    ]
+    if unknown:
+        shop.ledger.outbox.remember_unknown(task.name, unknown)
+
+
+def remembered(shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int) -> Intention | None:
+    """The intention of a published generation, by the ledger's word or the commit's own. Changes nothing."""
+    known = shop.ledger.run(task.name, label)
+    if known is not None and known.generation == generation:
+        return known.intention
+    note = target.provenance(task.target, app, generation) if generation else None
+    return note.intentions.get(app) if note else None

@@ -1,0 +1,1 @@
+"""Looking after what crashes leave: recover, check, rebuild, prune, marks, takeovers."""

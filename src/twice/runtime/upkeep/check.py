@@ -1,0 +1,120 @@
+"""check: does the ledger say what the targets say? It reads both and changes neither.
+
+Opening a project may have changed the ledger before: one from an earlier version is migrated, and the tables are asked
+which of its old records are their own (assign.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twice.core.mark import shown
+from twice.core.ports import Held
+from twice.core.record import AttemptRecord, RunRecord
+from twice.core.scope import slices_named
+from twice.core.since import Since
+from twice.core.time_scope import TimeScope
+from twice.runtime.context import Workshop
+from twice.runtime.run.attempt import place
+from twice.runtime.table.old_tables import left_open
+from twice.runtime.table.settle import lease_ran_out, never_looked, passed_at
+from twice.runtime.upkeep.rebuild import tokens_of
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not as it should be between two runs, and what puts it right. None of it endangers a table:
+    every run looks at the table first."""
+
+    where: str
+    what: str
+    fix: str
+
+
+def check(shop: Workshop, session: Any) -> tuple[Difference, ...]:
+    tokens = {task.name: tokens_of(shop, task, session) for task in shop.project.in_order()}
+    return (*_of_runs(shop, tokens), *_of_attempts(shop, tokens))
+
+
+def _of_runs(shop: Workshop, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
+    for task in shop.project.in_order():
+        known = {run.label: run for run in shop.ledger.runs(task.name)}
+        tokens = held[task.name]
+        for label in sorted(known.keys() | tokens.keys()):
+            difference = _compared(known.get(label), tokens.get(label))
+            if difference:
+                yield Difference(place(task.name, (label,)), *difference)
+
+
+def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | None:
+    recorded = known.generation if known else 0
+    landed = held.generation if held else 0
+    if landed > recorded:
+        return f"the table holds {shown(landed)}, the ledger knows of {_less(recorded)}", "twice ledger rebuild"
+    if landed < recorded:
+        return (
+            f"the ledger knows of {shown(recorded)}, the table holds {_less(landed)}: it was recreated, or replaced by "
+            "an older copy",
+            "run it: the next run takes the table's word",
+        )
+    if known and held and held.note and known.attempt and known.attempt != held.note.attempt:
+        return (
+            f"{shown(landed)} is attempt {held.note.attempt[:8]}'s in the table, "
+            f"{known.attempt[:8]}'s in the ledger: one of them belongs to another copy",
+            "compare with twice history; then restate it",
+        )
+    return None
+
+
+def _less(generation: int) -> str:
+    return shown(generation).removeprefix("generation ")
+
+
+def _of_attempts(shop: Workshop, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
+    for attempt in shop.ledger.open_attempts():
+        if lease_ran_out(shop.ledger, attempt):
+            yield Difference(
+                _where(attempt), f"attempt {attempt.id[:8]} ({attempt.holder}) went silent", "twice recover"
+            )
+    for there, task in left_open(shop):
+        for attempt in there.ledger.open_attempts(task.name):
+            if lease_ran_out(there.ledger, attempt):
+                told = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
+                yield Difference(_where(attempt), told, "twice recover")
+    for attempt in shop.ledger.undiscarded():
+        fix = "twice gc" if _collectable(shop, attempt, held) else _until_passed(shop, attempt, held[attempt.task])
+        yield Difference(_where(attempt), f"attempt {attempt.id[:8]} may have left staged files", fix)
+
+
+def _collectable(shop: Workshop, attempt: AttemptRecord, held: Mapping[str, Mapping[str, Held]]) -> bool:
+    """Whether `gc` can take it: what it cannot is not sent there for ever."""
+    task = shop.project.tasks.get(attempt.task)
+    if (
+        task is None
+        or never_looked(attempt)
+        or not slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
+    ):
+        return True
+    tokens = held[attempt.task]
+    generations = {
+        slice_.label: tokens[slice_.label].generation if slice_.label in tokens else 0 for slice_ in attempt.slices
+    }
+    return passed_at(attempt, generations) is not None
+
+
+def _until_passed(shop: Workshop, attempt: AttemptRecord, tokens: Mapping[str, Held]) -> str:
+    """What publishes one of its slices. A run may find a published one right, and then publishes nothing."""
+    task = shop.project.tasks[attempt.task]
+    labels = [slice_.label for slice_ in slices_named(task.scope, [each.label for each in attempt.slices])]
+    missing = [label for label in labels if label not in tokens]
+    again = not missing and not isinstance(task.scope, Since) and task.write.restatable
+    label = (missing or labels)[0]
+    date = f" --date {label}" if isinstance(task.scope, TimeScope) else ""
+    verb = "restate" if again else "run"
+    return f"twice {verb} {attempt.task}{date}: until then its process, if it lives, may still publish them"
+
+
+def _where(attempt: AttemptRecord) -> str:
+    return place(attempt.task, tuple(slice_.label for slice_ in attempt.slices))

@@ -1,0 +1,150 @@
+"""Where an incremental task is, and setting that back (or forward) on purpose."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+
+from twice.core.failpoints import Point, hit
+from twice.core.mark import mark_of, version_of
+from twice.core.ports import Lost
+from twice.core.record import Facts
+from twice.core.run import AttemptState
+from twice.core.since import Since, told
+from twice.core.task import Task
+from twice.core.token import Note
+from twice.core.write import AppendRows
+from twice.errors import MAY_BE_MOVED, MOVED, DeclarationError, Superseded, UsageError
+from twice.runtime.context import Trace, Workshop
+from twice.runtime.run.attempt import giving_back, reported
+from twice.runtime.run.commit import commit
+from twice.runtime.run.landing import Wording
+from twice.runtime.run.lease import beating, claim_slices
+from twice.runtime.table.kept_mark import kept_mark
+from twice.runtime.table.settle import look
+from twice.runtime.table.write_plan import make_plan
+
+_WORDING = Wording(
+    landed="moved",
+    done="the mark is moved",
+    doing="the mark was being moved",
+    holds=MOVED,
+    may_hold=MAY_BE_MOVED,
+    next_look="It then records the reset.",
+)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """`at` is None before the first publish, and where nobody can say what the token means (`unclear` says why);
+    `version` is the token's, `table_version` the table's. Where it is not `keyed`, rows that are read again come
+    twice."""
+
+    task: str
+    cursor: str
+    at: str | None
+    initial: str
+    version: int
+    table_version: int | None
+    keyed: bool
+    unclear: str | None = None
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Who moved a mark, from where to where, and why. Kept in the ledger with the attempt that did it."""
+
+    to: str | None
+    by: str
+    reason: str
+
+
+def show_mark(shop: Workshop, task: Task) -> Mark:
+    """As the target has it. Changes nothing."""
+    scope = incremental(task)
+    target = shop.target_of(task.target, shop.engine.fresh())
+    app = make_plan(shop.project.id, task, (scope.only,)).app_ids[0]
+    published = target.published(task.target, (app,))
+    return _mark(shop, task, scope, published.generations[app], published.version)
+
+
+def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
+    """The mark before and after. Rows from the new mark on are read by the next run; no row is touched here.
+
+    It is a commit of the token alone, by compare-and-swap like any publish: a run that is under way when it lands
+    loses. However it ends, what is said of the mark is true. Dying in here has moved the mark or not; the next look
+    records which.
+    """
+    scope = incremental(task)
+    aim = version_of(scope.start if reset.to is None else scope.parse(reset.to))
+    plan = make_plan(shop.project.id, task, (scope.only,))
+    plan = replace(plan, write=AppendRows(plan.slices))
+    attempt = uuid.uuid4().hex
+    with giving_back(shop, attempt):
+        claim = claim_slices(shop, task, plan, "reset", attempt, None)
+    trace = Trace(shop.clock)
+    with reported(shop, claim, trace, _WORDING) as landing, beating(shop, claim) as heartbeat:
+        target = shop.target_of(task.target, shop.engine.fresh())
+        found = look(shop, task, plan, target, claim.attempt)
+        before = _mark(shop, task, scope, found.generations[scope.only.label], found.version)
+        _check_movable(task, before)
+        if before.version == aim:
+            shop.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is there already"))
+            return before, before
+        heartbeat.check(f"{task.name}[{scope.only.label}]")
+        shop.ledger.fix(claim, found.generations, {scope.only.label: aim})
+        staged = target.stage(task.target, None, plan, claim.attempt)
+        story = _story(before, aim, reset)
+        intent = Facts(why=story, notes=(story,))
+        shop.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
+        hit(Point.PUBLISHING)
+        (app,) = plan.app_ids
+        end = commit(landing, target, staged, {app: before.version}, Note(claim.attempt, "reset", {app: aim}))
+        if isinstance(end, Lost):
+            raise _overtaken(task)
+        hit(Point.AFTER_PUBLISH)
+        landing.record()
+    return before, _mark(shop, task, scope, aim, end.version)
+
+
+def incremental(task: Task) -> Since:
+    if not isinstance(task.scope, Since):
+        raise UsageError(
+            "this task keeps no mark: it is cut into slices",
+            where=task.name,
+            fix=f"To compute a slice again: twice restate {task.name} --date ….",
+        )
+    return task.scope
+
+
+def _overtaken(task: Task) -> Superseded:
+    return Superseded(
+        "a run moved the mark meanwhile",
+        now="The mark is where that run put it.",
+        fix=f"Look with twice mark show {task.name}, then reset again.",
+    )
+
+
+def _check_movable(task: Task, mark: Mark) -> None:
+    if mark.version == 0:
+        raise UsageError(
+            "nothing is published yet, so there is no mark to reset",
+            where=task.name,
+            now="The table is unchanged.",
+            fix=f"The first run begins at initial={mark.initial}: twice run {task.name}.",
+        )
+
+
+def _story(before: Mark, aim: int, reset: Reset) -> str:
+    at = "unknown" if before.at is None else before.at
+    return f"mark reset from {at} to {told(mark_of(aim))} by {reset.by}: {reset.reason}"
+
+
+def _mark(shop: Workshop, task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
+    keyed = not isinstance(task.write.compile(()), AppendRows)
+    found = Mark(task.name, scope.cursor, None, told(scope.start), version, table_version, keyed)
+    try:
+        mark = kept_mark(shop.ledger, task, scope, version)
+    except DeclarationError as error:
+        return replace(found, unclear=str(error))  # to say where it is, is the way out
+    return found if mark is None else replace(found, at=told(mark))

@@ -1,0 +1,37 @@
+"""prune: let go of what is old and decides nothing any more, in the ledger and beside PostgreSQL's tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from twice.errors import UsageError
+from twice.ledgers.runs.prune import Pruned
+from twice.runtime.context import Workshop
+from twice.runtime.table.garbage import collect_all
+
+SHORTEST = timedelta(days=1)
+"""What a process may still be at work on is not old."""
+
+
+@dataclass(frozen=True)
+class Tidied:
+    """What went from the ledger, and how many commits were forgotten beside the tables."""
+
+    ledger: Pruned
+    commits: int
+
+
+def prune(shop: Workshop, session: Any, older_than: timedelta) -> Tidied:
+    """Attempts that did not report back are settled first: a commit that is forgotten can speak for nobody. A second
+    call finds nothing. Dying in here leaves the rest to the next call."""
+    if older_than < SHORTEST:
+        raise UsageError("what is younger than a day is not pruned", fix="Give --older-than 1d or more.")
+    collect_all(shop, session)
+    before = shop.ledger.now() - older_than
+    pruned = shop.ledger.prune(before)
+    commits = sum(
+        shop.target_of(task.target, session).forget(task.target, before) for task in shop.project.tasks.values()
+    )
+    return Tidied(pruned, commits)

@@ -1,0 +1,54 @@
+"""recover: settle every attempt that did not report back, and say what is still to be said. It never runs a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from twice.core.record import AttemptRecord
+from twice.core.run import AttemptState
+from twice.core.task import Task
+from twice.runtime.context import Workshop
+from twice.runtime.effects.send import say
+from twice.runtime.table.garbage import collect_all
+from twice.runtime.table.old_tables import left_open
+from twice.runtime.table.settle import lease_ran_out
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What became of one attempt: `state` is what the ledger says of it now."""
+
+    attempt: str
+    task: str
+    labels: tuple[str, ...]
+    state: AttemptState
+
+
+def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
+    """Close what the targets can decide, then what has lost its lease. A second call finds nothing to do.
+
+    An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded
+    as published: its staged files are not touched before that is decided. The same for one that was given up before,
+    and for what is open on a table that its task wrote before it was given another one.
+    """
+    left = left_open(shop)
+    before = (*shop.ledger.open_attempts(), *shop.ledger.undiscarded(), *_open_in(left))
+    collected = collect_all(shop, session)
+    asked = [there for there in left if not any(one.unasked and one.task == there[1].name for one in collected)]
+    for attempt in (*shop.ledger.open_attempts(), *_open_in(asked)):
+        if lease_ran_out(shop.ledger, attempt):
+            shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
+    say(shop, session)
+    return tuple(
+        Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)
+        for attempt in before
+        if (after := shop.ledger.attempt(attempt.id)) is not None
+        and not after.state.open
+        and after.state is not attempt.state
+    )
+
+
+def _open_in(left: Sequence[tuple[Workshop, Task]]) -> tuple[AttemptRecord, ...]:
+    return tuple(attempt for there, task in left for attempt in there.ledger.open_attempts(task.name))

@@ -1,0 +1,103 @@
+"""takeover: a person gives a table to another task than the one whose slices it holds."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from twice.core.owner import Owner, owner_of, takeover_token
+from twice.core.ports import Landed, Lost, Target
+from twice.core.since import Since
+from twice.core.slice import WHOLE
+from twice.core.task import Task
+from twice.core.token import Note, app_id
+from twice.core.write import AppendRows, Plan
+from twice.errors import Superseded, TwiceError, UsageError
+from twice.runtime.context import Workshop
+from twice.runtime.run.commit import commit
+from twice.runtime.run.landing import Landing, Wording
+from twice.runtime.table.owner import told
+
+_WORDING = Wording(
+    landed="taken over",
+    done="the table is taken over",
+    doing="the table was being taken over",
+    holds="The table is this task's.",
+    may_hold="The table may already be this task's.",
+    next_look="The table says whose it is.",
+)
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """Who took it over, and why. Kept in the table's commit and in the ledger."""
+
+    by: str
+    reason: str
+
+
+def strangers_of(shop: Workshop, task: Task) -> Mapping[str, int]:
+    """Whose slices stand in the task's way, told for people, and how many. Changes nothing."""
+    return {told(shop.project.id, other): count for other, count in _strangers(shop, task)[1].items()}
+
+
+def take_over(shop: Workshop, task: Task, takeover: Takeover) -> Mapping[str, int]:
+    """Give the table to this task; whose slices it held, and how many. No row is touched. A second call finds nothing
+    to take over.
+
+    One commit of tokens alone for each of the others, by compare-and-swap. What the task has published there itself
+    moves on by one generation that nobody remembers the inputs of: the others may have written over it, so its next
+    run computes it again, where its strategy can. What landed is recorded, whatever ends it. Dying in here has taken
+    over from some of them, as the table says; the ledger's record of the last one may be missing.
+    """
+    target, strangers = _strangers(shop, task)
+    for other, count in strangers.items():
+        attempt = uuid.uuid4().hex
+        slices = f"{count:,} slice{'' if count == 1 else 's'}"
+        why = f"{task.target} taken over from {told(shop.project.id, other)} ({slices}) by {takeover.by}: "
+        _commit(shop, task, target, other, attempt, why + takeover.reason)
+    return {told(shop.project.id, other): count for other, count in strangers.items()}
+
+
+def _strangers(shop: Workshop, task: Task) -> tuple[Target, dict[Owner, int]]:
+    target = shop.target_of(task.target, shop.engine.fresh())
+    me = owner_of(shop.project.id, task)
+    published = target.published(task.target, (app_id(me.project, me.task, ""),))
+    if published.version is None:
+        raise UsageError(f"there is no table {task.target}, so nothing is to be taken over", where=task.name)
+    return target, published.owners.strangers(me)
+
+
+def _commit(shop: Workshop, task: Task, target: Target, other: Owner, attempt: str, why: str) -> None:
+    """Dying in here has taken over or not."""
+    me = owner_of(shop.project.id, task)
+    token = takeover_token(me, other)
+    mine = () if isinstance(task.scope, Since) or not task.write.restatable else _mine(target, task, me)
+    apps = (token, *mine)
+    before = target.published(task.target, apps)
+    slices = tuple(replace(WHOLE, label=app) for app in apps)
+    staged = target.stage(task.target, None, Plan(AppendRows(slices), slices, apps), attempt)
+    moved = {app: generation + 1 for app, generation in before.generations.items()}
+    moved[token] = before.owners.next_takeover
+    landing = Landing(task.name, lambda *_: shop.ledger.record_takeover(task.name, attempt, shop.holder, why), _WORDING)
+    try:
+        end = commit(landing, target, staged, before.generations, Note(attempt, "takeover", moved, why=why))
+        if isinstance(end, Landed):
+            landing.record()
+    except (Exception, KeyboardInterrupt) as error:
+        landing.settle()
+        if isinstance(error, TwiceError):
+            raise landing.judged(error.at(task.name)) from error
+        raise
+    if isinstance(end, Lost):
+        raise Superseded(
+            "the table's slices were published meanwhile",
+            where=task.name,
+            now=f"It was not taken over from {told(shop.project.id, other)}.",
+            fix="Let the runs on it end, then take it over again.",
+        )
+
+
+def _mine(target: Target, task: Task, me: Owner) -> tuple[str, ...]:
+    return tuple(target.tokens(task.target, app_id(me.project, me.task, "")))

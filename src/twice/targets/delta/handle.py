@@ -1,0 +1,102 @@
+"""Where one attempt works: the run's session, one table's folder, and what is lent to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+
+from twice.core.task import TableName
+from twice.targets.delta.lock import Waiting, locked
+from twice.targets.delta.log.jvm import Log
+
+Hashes = Callable[[DataFrame], tuple[SparkColumn, SparkColumn]]
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """Lent by whoever picks the engine: a target does not know it.
+
+    `row_hashes`: two independent 64-bit hashes of a row's content, as expressions on a frame's columns.
+    `totalled`: a frame as it is, and the sums of some numbers of its rows, to be read once it is written.
+    """
+
+    row_hashes: Hashes
+    totalled: Callable[..., tuple[DataFrame, Callable[[], tuple[int, ...]]]]
+
+
+@dataclass(frozen=True)
+class Site:
+    """`waiting`: what is done while another commits on a local file system (None: a word now and then)."""
+
+    session: SparkSession
+    name: TableName
+    path: str
+    instruments: Instruments
+    waiting: Waiting | None = None
+
+    @property
+    def log(self) -> Log:
+        return Log(self.session, self.path)
+
+    def locked(self) -> AbstractContextManager[None]:
+        return locked(self.session._jvm, self.path, self.waiting)
+
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        """The bytes of those of these files (named as the log names them) that are there.
+
+        On this machine's disk each is asked for by itself, 5,000 in 30 ms. Elsewhere a folder is listed once: a store
+        takes as long to tell of one file as of a thousand.
+        """
+        root = self.local
+        if root is None:
+            return self._listed(paths)
+        found = {}
+        for path in paths:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                found[path] = (root / unquote(urlsplit(path).path)).stat().st_size
+        return found
+
+    @cached_property
+    def local(self) -> Path | None:
+        """The table's folder, if it is one of this machine."""
+        jvm: Any = self.session._jvm
+        url = urlsplit(str(self._files().makeQualified(jvm.org.apache.hadoop.fs.Path(self.path)).toUri().toString()))
+        return Path(url2pathname(url.path)) if url.scheme == "file" else None
+
+    def _listed(self, paths: Iterable[str]) -> dict[str, int]:
+        files, places = self._files(), {path: self._at(path) for path in paths}
+        found: dict[tuple[str, str], int] = {}
+        for folder in {str(place.getParent().toString()): place.getParent() for place in places.values()}.values():
+            if files.exists(folder):
+                for status in files.listStatus(folder):
+                    found[str(folder.toString()), str(status.getPath().getName())] = int(status.getLen())
+        keys = {path: (str(place.getParent().toString()), str(place.getName())) for path, place in places.items()}
+        return {path: found[key] for path, key in keys.items() if key in found}
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete data files that no version refers to. Dying here leaves the rest to VACUUM, and so does a file system
+        that refuses: a commit that landed stays landed."""
+        with suppress(Exception):
+            files = self._files()
+            for path in paths:
+                files.delete(self._at(path), False)
+
+    def _files(self) -> Any:
+        jvm: Any = self.session._jvm
+        root = jvm.org.apache.hadoop.fs.Path(self.path)
+        return root.getFileSystem(self.session._jsparkSession.sessionState().newHadoopConf())
+
+    def _at(self, path: str) -> Any:
+        """The log writes paths as URIs, relative to the table."""
+        jvm: Any = self.session._jvm
+        location = jvm.org.apache.hadoop.fs.Path
+        return location(location(self.path), location(jvm.java.net.URI(path)))

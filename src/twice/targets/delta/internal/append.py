@@ -1,0 +1,61 @@
+"""Append rows by the internal path: files staged in place, published by one commit with their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from twice.core.ports import Landed, Lost, Staged
+from twice.core.token import Note
+from twice.core.write import Plan
+from twice.errors import DeclarationError, StageMismatch
+from twice.targets.delta.handle import Site
+from twice.targets.delta.internal import in_place
+from twice.targets.delta.log.jvm import Transaction
+from twice.targets.delta.log.table import Intent, why_untouchable
+from twice.targets.delta.write.fit import fitted
+from twice.targets.delta.write.manifest import File, file_of, in_all
+from twice.targets.delta.write.publish import Stage, Work, begun, swap
+
+
+def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+    """Dying here leaves data files named by the attempt, which no version of the table refers to."""
+    handle = Stage(into, site.path, publish)
+    transaction, added = in_place.write(site, handle, fitted(frame, into.table), plan, attempt)
+    handle = Stage(into, site.path, publish, added, transaction)
+    files = [file_of(file.json(), None) for file in added]
+    return _staged(site, plan, attempt, files, handle)
+
+
+def stage_nothing(site: Site, into: Intent, plan: Plan, attempt: str) -> Staged:
+    """No rows, so that the commit moves its tokens alone. Nothing is written, so it works on every table whose
+    commits are files of its own log."""
+    why = why_untouchable(into.table)
+    if why is not None:
+        raise DeclarationError(f"{site.name.name}: {why}", now="The table is unchanged.")
+    handle = Stage(into, site.path, publish)
+    return _staged(site, plan, attempt, [], replace(handle, transaction=begun(site, handle)))
+
+
+def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    """Dying before Delta's commit publishes nothing, after it everything."""
+    with site.locked():
+        return swap(site, staged, expected, note, lambda transaction: _work(transaction, staged))
+
+
+def _work(transaction: Transaction, staged: Staged) -> Work:
+    handle: Stage = staged.handle
+    if handle.read_at is not None:
+        transaction.read_whole_table()
+    files = [file_of(file.json(), None) for file in handle.files]
+    if in_all(files) != staged.rows:
+        raise StageMismatch("the staged files do not hold the rows that were staged", fix="Run the task again.")
+    return Work(handle.files, staged=files)
+
+
+def _staged(site: Site, plan: Plan, attempt: str, files: list[File], handle: Stage) -> Staged:
+    rows = in_all(files)
+    counts = {slice_.label: 0 if at else rows for at, slice_ in enumerate(plan.slices)}
+    return Staged(site.name, plan, attempt, rows, counts, tuple(file.path for file in files), handle=handle)

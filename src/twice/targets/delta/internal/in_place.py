@@ -1,0 +1,61 @@
+"""Staging in place: data files in the table's own folder, which no version of it refers to yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from twice.core.failpoints import Point, hit
+from twice.core.slice import labels_of
+from twice.core.write import Plan, UpsertRows
+from twice.errors import RowsOutsideSlice
+from twice.targets.delta.handle import Site
+from twice.targets.delta.log.condition import owned, quoted, spelled
+from twice.targets.delta.log.jvm import Transaction, broken_check, named
+from twice.targets.delta.log.table import Table
+from twice.targets.delta.write.publish import Stage, begun
+from twice.targets.keyed import null_key
+from twice.targets.shown import readable
+
+_SLICE, _KEY = "twice slice", "twice key"
+
+
+def prefix(attempt: str) -> str:
+    """How the names of an attempt's data files begin."""
+    return f"twice-{attempt}-"
+
+
+def write(site: Site, stage: Stage, rows: DataFrame, plan: Plan, attempt: str) -> tuple[Transaction, tuple[Any, ...]]:
+    """The added files, and the transaction that reads them. Rows outside the slices, or without a key, are refused.
+
+    Dying here leaves data files named by the attempt, which no version of the table refers to.
+    """
+    transaction = begun(site, stage)
+    try:
+        with named(site.session, prefix(attempt)):
+            added = transaction.write(rows, _checks(plan, stage.table))
+    except Exception as error:
+        outside = broken_check(error, _SLICE)
+        if outside is not None:
+            raise RowsOutsideSlice(
+                f"the result has rows outside {labels_of(plan.slices)}: {readable(outside, stage.table.shape.columns)}",
+                fix="Filter the result to its slice.",
+            ) from error
+        if isinstance(plan.write, UpsertRows) and broken_check(error, _KEY) is not None:
+            raise null_key(plan.write) from error
+        raise
+    hit(Point.IN_STAGE)
+    return transaction, tuple(added)
+
+
+def _checks(plan: Plan, table: Table) -> Mapping[str, str]:
+    names = [column.name for column in table.shape.columns]
+    checks = {}
+    inside = owned(plan.slices, names)
+    if inside is not None:
+        checks[_SLICE] = inside
+    if isinstance(plan.write, UpsertRows) and plan.write.null_keys == "refuse":
+        checks[_KEY] = " AND ".join(f"{quoted(spelled(names, key))} IS NOT NULL" for key in plan.write.key)
+    return checks

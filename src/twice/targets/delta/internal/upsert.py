@@ -1,0 +1,134 @@
+"""Upsert rows by the internal path: one row of each key staged in place, then one commit that takes the files with
+changed rows out and puts them in again without those rows, together with the new ones.
+
+Not Delta's MERGE: it cannot be audited before it commits, rewrites the files of rows that do not change, and records
+no token where nothing changed (decision 0005).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from twice.core.ports import Landed, Lost, Staged
+from twice.core.token import Note
+from twice.core.write import Plan, UpsertRows
+from twice.errors import StageMismatch
+from twice.targets.delta.handle import Site
+from twice.targets.delta.internal import in_place
+from twice.targets.delta.log.condition import owned
+from twice.targets.delta.log.jvm import Transaction, named
+from twice.targets.delta.log.key_range import Reach, reach_of
+from twice.targets.delta.log.table import Intent
+from twice.targets.delta.write.fit import fitted, gathered
+from twice.targets.delta.write.manifest import SliceType, at_paths, count, file_of, in_all
+from twice.targets.delta.write.publish import Stage, Work, begun, check_present, swap
+from twice.targets.delta.write.row_diff import Before, Verdicts, in_all_changes, judged
+from twice.targets.delta.write.survivors import survivors
+
+
+def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+    """Dying here leaves data files named by the attempt, which no version of the table refers to."""
+    verb, table = _verb(plan), into.table
+    rows, given = survivors(fitted(frame, table), verb, site.instruments)
+    handle = Stage(into, site.path, publish)
+    transaction, added = in_place.write(site, handle, gathered(rows, table.partition_columns), plan, attempt)
+    column = table.shape.partitioned_by
+    files = [file_of(file.json(), column) for file in added]
+    total = in_all(files)
+    bounds = plan.slices[0].bounds
+    counts = {slice_.label: 0 if at else total for at, slice_ in enumerate(plan.slices)}
+    if bounds is not None and column is not None and bounds.column.lower() == column.lower():
+        counts = count(files, plan.slices, SliceType(table.slice_type))
+    handle = replace(handle, files=added, transaction=transaction)
+    paths = tuple(file.path for file in files)
+    rows_given, ties = given()
+    return Staged(site.name, plan, attempt, total, counts, paths, rows_given - total, ties, handle)
+
+
+def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    """The heavy work comes before the lock: files that belong to one version are written, and committed only if
+    nobody changed a row since. Dying before Delta's commit publishes nothing, after it everything."""
+    return swap(site, staged, expected, note, lambda transaction: _work(site, transaction, staged), site.locked)
+
+
+def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
+    """Dying here leaves files named by the attempt that no version refers to."""
+    handle: Stage = staged.handle
+    transaction.read_whole_table()
+    files = [file_of(file.json(), None) for file in handle.files]
+    check_present(site, files)
+    rows = handle.transaction.frame(handle.files)
+    inside = owned(staged.plan.slices, rows.columns)
+    before = Before(
+        transaction.rows(handle.table, _reach(staged)),
+        lambda paths: transaction.frame(at_paths(transaction.files_at(paths), paths)),
+        inside,
+    )
+    with judged(before, rows, staged.rows, _verb(staged.plan), site.instruments) as verdicts:
+        changes = in_all_changes(verdicts.changes, staged)
+        removed = at_paths(transaction.files_at(verdicts.files), verdicts.files)
+        as_staged = handle.files if verdicts.written == staged.rows else ()
+        staying = verdicts.staying(transaction.frame(removed)) if removed else None
+        new = verdicts.to_write(rows) if verdicts.written and not as_staged else None
+        made = _written(site, transaction, staged, _rewritten(handle, staying, new))
+        added = [*as_staged, *made]
+        _verify(transaction, verdicts, added, removed)
+    return Work(
+        added,
+        removed,
+        changes=changes,
+        staged=files if as_staged else (),
+        made=[file_of(file.json(), None) for file in made],
+        spare=() if as_staged else staged.files,
+    )
+
+
+def _rewritten(handle: Stage, staying: DataFrame | None, new: DataFrame | None) -> DataFrame | None:
+    """What is written for this commit alone: the rows of the removed files that stay, and the new rows unless they are
+    committed as they were staged."""
+    if new is not None:
+        new = gathered(new, handle.table.partition_columns)
+    return staying if new is None else new if staying is None else staying.unionByName(new)
+
+
+def _written(site: Site, transaction: Transaction, staged: Staged, rows: DataFrame | None) -> list[Any]:
+    """Files of the very version the transaction began on; not by it, since it commits."""
+    if rows is None:
+        return []
+    at = transaction.version if transaction.version >= 0 else None
+    with named(site.session, in_place.prefix(staged.attempt)):
+        return begun(site, staged.handle, at).write(rows, {})
+
+
+def _verify(transaction: Transaction, verdicts: Verdicts, added: list[Any], removed: list[Any]) -> None:
+    """What goes in and what comes out, in rows, must be what was judged: a row lost on the way stops the commit."""
+    there = [file_of(file.json(), None) for file in removed]
+    known = all(file.rows is not None for file in there)
+    before = in_all(there) if known else transaction.frame(removed).count()
+    after = in_all([file_of(file.json(), None) for file in added])
+    if after - before != verdicts.written - verdicts.gone:
+        raise StageMismatch(
+            f"the commit would put {after} rows in and take {before} out, where {verdicts.written} rows are to be "
+            f"written and {verdicts.gone} to go",
+            fix="Run the task again. If it happens twice, please report it.",
+        )
+
+
+def _reach(staged: Staged) -> Reach | None:
+    """How far the staged keys reach, where that tells which rows they can meet."""
+    verb, handle = _verb(staged.plan), staged.handle
+    if verb.delete_missing or verb.null_keys == "match" or not handle.files:
+        return None
+    types = {column.name.lower(): column for column in handle.table.shape.columns}
+    column = types[verb.key[0].lower()]
+    return reach_of([json.loads(file.json())["add"] for file in handle.files], column.name, column.type)
+
+
+def _verb(plan: Plan) -> UpsertRows:
+    assert isinstance(plan.write, UpsertRows), plan.write
+    return plan.write

@@ -1,0 +1,73 @@
+"""Which rows the commits since a version may have touched: from the log's own words, without a Spark job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from twice.core.ports import Span, Touched
+from twice.targets.delta.log.history import History
+from twice.targets.delta.log.table import Table
+from twice.targets.grain import slice_value
+
+FARTHEST = 20_000
+"""So many commits are read; a table that moved further counts as changed everywhere."""
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def touched(history: History, name: str, table: Table, since: int, column: str | None) -> Touched:
+    """`name` is what a plan's leaves call this table."""
+    if not 0 <= since <= table.version or table.version - since > FARTHEST:
+        return Touched(name, table.version, None, table.id)
+    by = _Column.of(table, column)
+    spans: dict[Span, None] = {}
+    for version in range(since + 1, table.version + 1):
+        actions = history.actions(version)
+        if actions is None:
+            return Touched(name, table.version, None, table.id)
+        spans.update(dict.fromkeys(_spans(version, actions, by)))
+    return Touched(name, table.version, tuple(spans), table.id)
+
+
+class _Column:
+    """How a file of the table tells its values in one column: by its partition, or by its statistics."""
+
+    def __init__(self, name: str, type_: str, partition: bool) -> None:
+        self.name, self.type, self.partition = name, type_, partition
+
+    @classmethod
+    def of(cls, table: Table, name: str | None) -> _Column | None:
+        for column in table.shape.columns:
+            if name is not None and column.name.lower() == name.lower() and column.type in ("date", "timestamp"):
+                return cls(table.in_log(column.name), column.type, column.name in table.partition_columns)
+        return None
+
+    def span(self, version: int, file: dict[str, Any]) -> Span | None:
+        """None if no row of the file has a value: such rows are in no slice. Any value, where Python has no date for
+        one of the file's: Spark counts further than the year 9999."""
+        try:
+            if self.partition:
+                value = slice_value(file["partitionValues"][self.name], self.type)
+                return None if value is None else Span(version, value, value)
+            stats = json.loads(file["stats"])
+            low = slice_value(stats["minValues"][self.name], self.type)
+            high = slice_value(stats["maxValues"][self.name], self.type)
+            # Statistics of instants are cut to milliseconds.
+            return Span(version, low, high + _MILLISECOND if isinstance(high, datetime) else high)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            return Span(version)
+
+
+def _spans(version: int, actions: Sequence[dict[str, Any]], by: _Column | None) -> Iterator[Span]:
+    for action in actions:
+        if "metaData" in action:
+            yield Span(version)  # other columns, or another table in its place
+        for file in (action.get("add"), action.get("remove")):
+            if file is None or not file.get("dataChange"):
+                continue
+            span = Span(version) if by is None else by.span(version, file)
+            if span is not None:
+                yield span

@@ -1,0 +1,97 @@
+"""Replace the rows of one slice by Delta's public calls: a hidden copy, then `replaceWhere` with a token.
+
+Rows are written and committed by these calls. The tokens are read and compared by Delta's own classes (internal.py).
+Slower (the rows are written twice) and one slice per commit, but it works on every table Delta can write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import DataFrame, DataFrameWriter
+
+from twice.core.ports import Landed, Lost, Staged
+from twice.core.token import Note
+from twice.core.write import Plan
+from twice.targets.delta.handle import Site
+from twice.targets.delta.internal.in_place import prefix
+from twice.targets.delta.log.condition import condition
+from twice.targets.delta.log.jvm import Transaction, named
+from twice.targets.delta.log.table import Intent
+from twice.targets.delta.public import copy
+from twice.targets.delta.write.fit import fitted
+from twice.targets.delta.write.publish import Stage, Work, must_change, swap
+
+
+def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+    """Dying here leaves a hidden folder named by the attempt."""
+    handle = Stage(into, site.path, publish, folder=copy.stage_folder(site.path, attempt))
+    handle, total = copy.write(site, handle, fitted(frame, into.table), plan)
+    counts = {plan.slices[0].label: total}
+    return Staged(site.name, plan, attempt, total, counts, (str(handle.folder),), handle=handle)
+
+
+def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    """Dying before Delta's commit publishes nothing, after it everything."""
+
+    def work(transaction: Transaction) -> Work:
+        call = create if transaction.table is None else _exchange
+        return Work(public=partial(call, site, staged), at=transaction.version)
+
+    return public_swap(site, staged, expected, note, work)
+
+
+def public_swap(
+    site: Site, staged: Staged, expected: Mapping[str, int], note: Note, work: Callable[[Transaction], Work]
+) -> Landed | Lost:
+    """The same swap, with the lock around Delta's own call, which writes and commits together (decision 0015).
+    Dying before Delta's commit publishes nothing, after it everything."""
+    handle: Stage = staged.handle
+
+    def ready(transaction: Transaction) -> Work:
+        todo = work(transaction)
+        return replace(todo, staged=handle.copied, public=lambda told: _called(site, staged, todo, told))
+
+    end = swap(site, staged, expected, note, ready, site.locked)
+    if isinstance(end, Landed):
+        with suppress(Exception):  # the next run looks for what is left of it
+            copy.remove(site.session, site.path, staged.attempt)
+    return end
+
+
+def create(site: Site, staged: Staged, note: Note) -> None:
+    """Make the table with its first rows and the token, in one commit. Refused if it is there."""
+    handle: Stage = staged.handle
+    # Not CREATE TABLE: a creator that was killed may have left the folder, and it then says that the table exists.
+    writer = _writer(site, staged, note).mode("error").option("delta.columnMapping.mode", "none")
+    writer.partitionBy(*handle.table.partition_columns).save(handle.path)
+
+
+def _exchange(site: Site, staged: Staged, note: Note) -> None:
+    """The slice's rows for the staged ones, with the columns that are new, in one commit."""
+    handle: Stage = staged.handle
+    writer = _writer(site, staged, note)
+    if must_change(handle.into, site.log.table()):
+        writer = writer.option("mergeSchema", "true")
+    where = condition(staged.plan.slices, handle.table.shape.partitioned_by)
+    # Never without a condition unless the slice is the whole table: an overwrite would take every other day away.
+    if where is not None:
+        writer = writer.option("replaceWhere", where)
+    elif staged.plan.slices[0].bounds is not None:
+        raise AssertionError("a slice with bounds in a table without a slice column")
+    writer.mode("overwrite").save(handle.path)
+
+
+def _writer(site: Site, staged: Staged, note: Note) -> DataFrameWriter:
+    app = staged.plan.app_ids[0]
+    rows = copy.rows(site.session, staged.handle).write.format("delta").option("userMetadata", note.to_json())
+    return rows.option("txnAppId", app).option("txnVersion", note.generations[app])
+
+
+def _called(site: Site, staged: Staged, todo: Work, note: Note) -> None:
+    assert todo.public is not None
+    with named(site.session, prefix(staged.attempt)):
+        todo.public(note)

@@ -1,0 +1,1 @@
+"""What every way of writing shares: rows fitted, compared and counted, then one commit."""

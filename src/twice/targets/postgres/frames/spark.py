@@ -1,0 +1,175 @@
+"""Spark's frames in and out of PostgreSQL: Arrow batches between a task and its Python, never row by row.
+
+Each task speaks to the server itself. Rows go out by a function over a partition's batches: a data source of Python's
+would begin two more processes for each write. Rows come in by a data source: only it is told what is filtered. How to
+connect travels inside the pickled code, not among Spark's options: options are shown in plans and logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import adbc_driver_postgresql.dbapi as adbc
+import psycopg
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.functions import col
+from pyspark.sql.types import StructType
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
+
+from twice.core.ports import Column
+from twice.errors import StageMismatch
+from twice.targets.active_session import acting
+from twice.targets.postgres.frames.arrow import converted
+from twice.targets.postgres.read.pushdown import condition_of
+from twice.targets.postgres.read.query import Query
+from twice.targets.postgres.read.reading import begin_reading
+from twice.targets.postgres.read.split import split
+from twice.targets.postgres.server.server import Server
+from twice.targets.postgres.write.stage import Loading, Taken, copy_part, seal
+
+INPUT = "twice_input"
+"""Under this option a plan says what is read, for the record of a run's inputs."""
+
+_Function = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_TAKEN = "take bigint, rows bigint"
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+class SparkFrames:
+    """Bound to one run's session (`spark.newSession()`), whose settings are changed."""
+
+    lazy = True
+
+    def __init__(self, session: SparkSession, tasks: int) -> None:
+        self._session = session
+        self._tasks = tasks
+        session.conf.set(_PUSHDOWN, "true")
+
+    def columns(self, frame: DataFrame) -> tuple[Column, ...]:
+        return tuple(Column(each.name, each.dataType.simpleString()) for each in frame.schema.fields)
+
+    def copy(self, frame: DataFrame, wanted: Sequence[Column], loading: Loading) -> None:
+        """Spark tells the takes of those tasks that count, however often it tried."""
+        rows = _fitted(frame, wanted).coalesce(self._tasks)
+        try:
+            with acting(self._session):
+                taken = [Taken(*row) for row in _over_batches(rows, _copying(loading), _TAKEN).collect()]
+        except Exception as error:
+            if f"{StageMismatch.__module__}.{StageMismatch.__qualname__}" in str(error):
+                raise StageMismatch(_last_line(str(error)), fix="Run the task again.") from error
+            raise
+        seal(loading, taken)
+
+    def read(self, server: Server, query: Query) -> DataFrame:
+        parts = min(self._tasks, self._session.sparkContext.defaultParallelism)
+        reading = _Reading(server.secret, server.settings(idle=0).as_string(None), query, parts)
+        schema = ", ".join(f"{_quoted(held.name)} {held.type}" for held in query.columns)
+        at = f" at snapshot {query.snapshot}" if query.snapshot else ""
+        reader = self._session.read.format(self._register(_source(reading))).schema(schema)
+        with acting(self._session):
+            return reader.option(INPUT, f"{server.name}:{query.relation}{at}").load()
+
+    def _register(self, source: type[DataSource]) -> str:
+        self._session.dataSource.register(source)
+        return source.name()
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What travels to the tasks that read."""
+
+    conninfo: str = field(repr=False)
+    settings: str
+    query: Query
+    parts: int
+
+
+@dataclass
+class _Range(InputPartition):
+    condition: str
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, reading: _Reading) -> None:
+        self._reading = reading
+        self._conditions: list[str] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802 - Spark's name
+        held = {each.name.lower(): each for each in self._reading.query.columns}
+        for each in filters:
+            condition = condition_of(each, held)
+            if condition is None:
+                yield each
+            else:
+                self._conditions.append(condition)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with psycopg.connect(self._reading.conninfo, autocommit=True) as connection:
+            text = self._reading.query.text(*self._conditions)
+            ranges = split(connection, self._reading.query.relation, text, self._reading.parts)
+        return [_Range(each) for each in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        reading = self._reading
+        assert isinstance(partition, _Range)
+        more = [*self._conditions, *([partition.condition] if partition.condition else [])]
+        with adbc.connect(reading.conninfo) as connection, connection.cursor() as cursor:
+            begin_reading(cursor, reading.query, reading.settings)
+            cursor.execute(reading.query.text(*more))
+            for batch in cursor.fetch_record_batch():
+                yield converted(batch, reading.query.columns)
+
+
+def _copying(loading: Loading) -> _Function:
+    def copying(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        taken = copy_part(loading, iter(batches))
+        yield pa.RecordBatch.from_pydict({"take": [taken.take], "rows": [taken.rows]})
+
+    return copying
+
+
+def _over_batches(frame: DataFrame, function: _Function, schema: str) -> DataFrame:
+    """`frame.mapInArrow`, without the pandas that PySpark 4.1 asks for there and nowhere uses."""
+    made = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = made(*(_quoted(name) for name in frame.columns))
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
+
+
+def _source(reading: _Reading) -> type[DataSource]:
+    name = f"twice_postgres_{uuid4().hex}"
+
+    class Reading(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def reader(self, schema: StructType) -> _Reader:  # noqa: ARG002 - Spark's signature
+            return _Reader(reading)
+
+    return Reading
+
+
+def _fitted(frame: DataFrame, wanted: Sequence[Column]) -> DataFrame:
+    """The wanted columns, in their order and types; that they fit was checked before."""
+    given = {each.name.lower(): each.name for each in frame.schema.fields}
+    return frame.select(*(col(_quoted(given[each.name.lower()])).cast(each.type).alias(each.name) for each in wanted))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if StageMismatch.__qualname__ in line]
+    return lines[-1].partition(": ")[2].strip() if lines else text

@@ -1,0 +1,1 @@
+"""Reading in parallel from one snapshot."""

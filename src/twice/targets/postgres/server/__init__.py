@@ -1,0 +1,1 @@
+"""One PostgreSQL server: connections, names, types, and what its errors mean."""

@@ -1,0 +1,1 @@
+"""Staging by COPY, and the one transaction that publishes."""

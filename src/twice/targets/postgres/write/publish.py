@@ -1,0 +1,152 @@
+"""The one transaction that publishes: tokens locked and compared, rows exchanged, tokens moved, commit, read back.
+
+Whoever else wants to publish one of these slices waits for the lock on its token, also on a slice without rows, where
+there is no row to lock. The reply to a COMMIT can get lost: then the tokens are read again, under the same lock, which
+waits until the server has made up its mind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+import psycopg
+
+from twice.core.failpoints import Point, hit
+from twice.core.interruption import uninterrupted
+from twice.core.ports import Landed, Lost, Published, Staged
+from twice.core.token import Note
+from twice.core.write import UpsertRows
+from twice.errors import OutcomeUnknown, StageMismatch, TwiceError
+from twice.targets.postgres import state
+from twice.targets.postgres.server.errors import AGAIN, explained, is_line
+from twice.targets.postgres.server.server import Connection, Server
+from twice.targets.postgres.table import changed, establish, find, wait_for_makers, widen
+from twice.targets.postgres.write.stage import Stage, check_whole, drop
+from twice.targets.postgres.write.verbs import carry_out
+
+_TRIES = 4
+_PATIENCE_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""How long a server that does not answer after a COMMIT is waited for, before the outcome is called unknown."""
+
+
+def publish(server: Server, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    """Dying here has published all or nothing: a transaction without its COMMIT is undone by the server."""
+    doing = f"publishing to {staged.table}"
+    for left in reversed(range(_TRIES)):
+        try:
+            end = _transact(server, staged, expected, note)
+        except psycopg.Error as error:
+            if error.sqlstate not in AGAIN or not left:
+                raise explained(error, server.name, doing) from error
+            end = None
+        if end is not None:
+            return _read_back(server, staged, note, end)
+    raise StageMismatch("the server gave no answer to COMMIT several times, and did not commit", fix="Run it again.")
+
+
+def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost | None:
+    """One try; None if it did not commit and may be tried again. Every error but OutcomeUnknown means that nothing was
+    published. From COMMIT on until its end is known, Ctrl-C waits."""
+    stage: Stage = staged.handle
+    with server.connected() as connection:
+        connection.autocommit = False
+        server.begin(connection, "read committed")
+        end = _exchange(connection, stage, staged, expected, note)
+        if isinstance(end, Lost):
+            connection.rollback()
+            return end
+        hit(Point.BEFORE_COMMIT)
+        with uninterrupted():
+            try:
+                connection.commit()
+            except psycopg.Error as error:
+                if not is_line(error):
+                    raise  # a constraint that is checked at the very end: the server has said no
+                return _settle(server, staged, expected, note, end)
+            hit(Point.AFTER_COMMIT)
+    return end
+
+
+def _exchange(
+    connection: Connection, stage: Stage, staged: Staged, expected: Mapping[str, int], note: Note
+) -> Landed | Lost:
+    verb, into = staged.plan.write, stage.into
+    number = into.entry.id or establish(connection, into, staged.plan.app_ids)
+    before = state.generations(connection, number, staged.plan.app_ids, lock=True)
+    # The table's own row last, and held only if somebody else's publish could change what this one counts on.
+    alone = isinstance(verb, UpsertRows) or stage.read_at is not None
+    now = find(connection, stage.table.relation)
+    held = state.entry(connection, now.relation, now.oid, lock=alone) if now else None
+    if now is None or held is None or held.id != number:
+        raise changed()
+    if before != dict(expected):
+        return Lost(Published(held.version, before))
+    widen(connection, into, now)
+    if stage.read_at not in (None, held.version):
+        raise StageMismatch(
+            "the table changed after this task read it, so its rows may be out of date", fix="Run the task again."
+        )
+    sealed = check_whole(connection, stage, lock=True)
+    done = carry_out(connection, stage, sealed, verb, compare=note.kind == "restate")
+    changes = done.changes
+    if changes is not None:
+        changes = replace(changes, deduplicated=staged.deduplicated, ties=changes.ties + staged.ties)
+    version = state.move(connection, number, now.oid, replace(note, changes=changes, changed=done.changed))
+    drop(connection, stage.attempt)
+    return Landed(version, changes, done.changed)
+
+
+def _settle(
+    server: Server, staged: Staged, expected: Mapping[str, int], note: Note, end: Landed
+) -> Landed | Lost | None:
+    """How a COMMIT ended whose answer was lost; None if it did not commit and may be tried again."""
+    stage: Stage = staged.handle
+    reason: TwiceError | None = None
+    for pause in _PATIENCE_S:
+        time.sleep(pause)
+        try:
+            with server.transaction() as connection:
+                # The lock waits for a transaction that is still being committed.
+                number = _number(connection, stage)
+                found = state.generations(connection, number, staged.plan.app_ids, lock=True)
+                version = state.landed(connection, number, note)
+        except TwiceError as error:
+            reason = error
+            continue
+        if version is not None:
+            return replace(end, version=version)
+        return None if found == dict(expected) else Lost(Published(None, found))
+    raise OutcomeUnknown(
+        "the server gave no answer to COMMIT, and cannot be asked how it ended",
+        now="The table may already hold these rows.",
+        fix="Run it again when the server answers: it will look first.",
+    ) from reason
+
+
+def _read_back(server: Server, staged: Staged, note: Note, end: Landed | Lost) -> Landed | Lost:
+    """Success is said only of what another connection can see."""
+    if isinstance(end, Lost):
+        return end
+    try:
+        with server.transaction() as connection:
+            version = state.landed(connection, _number(connection, staged.handle), note)
+    except TwiceError:
+        return end  # the server itself said that it committed; what went wrong came after that
+    if version != end.version:
+        raise OutcomeUnknown(
+            "the server said that it committed, but the table does not have it",
+            now="The table may have been restored to an older state.",
+            fix="Look at the server, then run again: it will look first.",
+        )
+    return end
+
+
+def _number(connection: Connection, stage: Stage) -> int:
+    """Of the table's entry; 0 if there is none, since the publish that would have made it did not commit."""
+    if stage.into.entry.id:
+        return stage.into.entry.id
+    wait_for_makers(connection, stage.table.relation)
+    now = find(connection, stage.table.relation)
+    return now.entry.id if now and now.entry else 0
