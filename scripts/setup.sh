@@ -75,4 +75,4 @@ say "jars of Delta, checked against their sha256"
 .venv/bin/python -m twice.engine.session.jars >/dev/null
 
 say "class-data archive, for a quick start of Spark"
-.venv/bin/python -m twice.engine.session.archive >/dev/null
+.venv/bin/python -m twice.engine.train_archive >/dev/null

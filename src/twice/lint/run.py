@@ -16,8 +16,9 @@ from twice.lint import baseline as baselines
 from twice.lint import cache
 from twice.lint.facts import FileFacts, Notice, ProjectFacts
 from twice.lint.finding import RANK, Finding, LintResult
-from twice.lint.frontends import SUFFIXES, ReadContext, read
+from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.dbt_project import fingerprint
+from twice.lint.frontends.reader import SUFFIXES, read
 from twice.lint.project import linked
 from twice.lint.rules import Rule, chosen
 from twice.lint.settings import LintSettings

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from twice.lint.facts import FileFacts, ModelFact, Span
-from twice.lint.frontends import ReadContext, read
+from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.dbt_project import fingerprint, surroundings
+from twice.lint.frontends.reader import read
 from twice.lint.frontends.template import TemplateFailure, render
 
 INCREMENTAL = """{{ config(materialized='incremental') }}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from twice.lint.frontends import ReadContext, read
+from twice.lint.frontends.context import ReadContext
+from twice.lint.frontends.reader import read
 from twice.lint.project import linked
 from twice.lint.run import lint_text
 from twice.lint.settings import LintSettings

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from twice.lint.facts import FileFacts
-from twice.lint.frontends import ReadContext, notebook, read
+from twice.lint.frontends import notebook
+from twice.lint.frontends.context import ReadContext
+from twice.lint.frontends.reader import read
 from twice.lint.run import lint_paths
 from twice.lint.settings import LintSettings
 

@@ -9,7 +9,8 @@ import pytest
 
 from twice.errors import DeclarationError, UsageError
 from twice.lint import baseline, cache
-from twice.lint.frontends import ReadContext, read
+from twice.lint.frontends.context import ReadContext
+from twice.lint.frontends.reader import read
 from twice.lint.run import lint_paths, lint_text
 from twice.lint.settings import LintSettings, from_pyproject, from_table
 

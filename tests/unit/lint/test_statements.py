@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twice.lint.frontends import ReadContext
+from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.sql import read
 from twice.lint.statements.mask import mask, shown
 from twice.lint.statements.parse import guess

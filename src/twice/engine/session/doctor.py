@@ -93,7 +93,7 @@ def _archive(cache: Path) -> Check:
     if archive.made:
         return Check("archive", True, f"{archive.path} ({archive.path.stat().st_size >> 20} MB)")
     # Only slower, so not a failure.
-    return Check("archive", True, "none yet: starts are slower; python -m twice.engine.session.archive makes it")
+    return Check("archive", True, "none yet: starts are slower; python -m twice.engine.train_archive makes it")
 
 
 def _disk(cache: Path) -> Check:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from twice.lint.facts import FileFacts, ModelFact, Notice, Place, Span
-from twice.lint.frontends import ReadContext
+from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.dbt_placeholders import StandIn, this
 from twice.lint.frontends.dbt_project import Surroundings, surroundings
 from twice.lint.frontends.sql import read as read_sql

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from twice.lint.facts import FileFacts, Notice, Span
-from twice.lint.frontends import ReadContext
 from twice.lint.frontends.cells import Cell, Line, exported, of_export, of_jupyter
+from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.python import read as read_python
 
 _CELL_MAGIC = re.compile(r"\s*%(%?)(\w+)[ \t]*(.*)", re.DOTALL)

@@ -18,7 +18,7 @@ from twice.lint.collect.swallows import collect_swallows
 from twice.lint.collect.tasks import collect_tasks
 from twice.lint.collect.transactions import Transactions
 from twice.lint.facts import FileFacts, Notice
-from twice.lint.frontends import ReadContext
+from twice.lint.frontends.context import ReadContext
 from twice.lint.gather import Gathering
 from twice.lint.resolve.module import Module
 from twice.lint.source import suppressions

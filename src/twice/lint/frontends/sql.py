@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from twice.lint.facts import FileFacts, Notice
-from twice.lint.frontends import ReadContext
+from twice.lint.frontends.context import ReadContext
 from twice.lint.gather import Gathering
 from twice.lint.source import suppressions
 from twice.lint.statements.parse import guess
