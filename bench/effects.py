@@ -35,7 +35,7 @@ from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState
 from twice.ledgers.database.effect_tables import effects
 from twice.ledgers.ledger import Ledger
-from twice.runtime.effects.delivery import Post, drain, render_released
+from twice.runtime.effects.delivery import Delivery, drain, render_released
 from twice.runtime.holder import this_process
 from twice.senders.address import Allowed
 from twice.senders.http import Http
@@ -159,7 +159,7 @@ def drained(url: str) -> float:
         ledger.advance(held, AttemptState.CLAIMED, AttemptState.PUBLISHING, Facts(effects=named))
         ledger.publish("a", Facts(version=1), generations=dict.fromkeys(labels, 1))
         senders = {"webhook": WebhookSender(Http(Allowed(("127.0.0.1",))))}
-        post = Post(project, ledger, senders, SYSTEM_CLOCK, this_process(), lambda *_: ())
+        post = Delivery(project, ledger, senders, SYSTEM_CLOCK, this_process(), lambda *_: ())
         render_released(post)
         began = time.perf_counter()
         assert drain(post) == WEBHOOKS

@@ -148,9 +148,9 @@ class Bench:
     def read_ours(self) -> None:
         from twice.core.task import TableName
 
-        with self.opened.shop.session() as session:
+        with self.opened.context.session() as session:
             table = TableName("shop.source", "postgres")
-            target = self.opened.shop.target_of(table, session)
+            target = self.opened.context.target_of(table, session)
             target.read(table).write.format("noop").mode("overwrite").save()
 
     def read_jdbc(self, rows: int) -> None:

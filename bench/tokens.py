@@ -19,7 +19,7 @@ from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
 from twice.core.task import TableName
-from twice.core.token import Note, app_id
+from twice.core.token import Note, token_name
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
 from twice.engine.session.session import SessionSettings, close, embedded, run_session
 from twice.targets.active_session import acting
@@ -79,8 +79,8 @@ class Aged:
 
     def publish(self, turn: int) -> None:
         target, slice_ = self.target(), DAILY.slice_of(_day(turn))
-        plan = Plan(ReplaceRows((slice_,)), (slice_,), (app_id("bench", "new", slice_.label),))
-        expected = target.published(self.name, plan.app_ids).generations
+        plan = Plan(ReplaceRows((slice_,)), (slice_,), (token_name("bench", "new", slice_.label),))
+        expected = target.published(self.name, plan.token_names).generations
         staged = target.stage(self.name, self.frame(target._session, slice_.label), plan, f"turn-{turn}")
         note = Note(staged.attempt, "run", {app: generation + 1 for app, generation in expected.items()})
         if not isinstance(target.commit(staged, expected, note), Landed):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from twice.core.audit import Audit
-from twice.core.backfill import CHOICES, DEFAULT, BatchSize, Request, Standing, parse_batch, parse_only
+from twice.core.backfill import CHOICES, DEFAULT, BatchSize, Request, SliceStatus, parse_batch, parse_only
 from twice.core.backfill_result import BackfillResult, as_result
 from twice.core.effect import Effect, tidy_effects
 from twice.core.ports import Frame
@@ -126,7 +126,7 @@ def backfill(
     start: str,
     end: str,
     *,
-    only: Sequence[Standing] | None = None,
+    only: Sequence[SliceStatus] | None = None,
     parallel: int = 1,
     reverse: bool = False,
     batch: BatchSize = "auto",

@@ -15,7 +15,7 @@ from tests.receivers import HttpReceiver, MailReceiver
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.engine.plain import PlainEngine
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.targets.memory import MemoryTarget
 from twice.wiring import open_project
@@ -165,7 +165,7 @@ class TestCanary:
         target = MemoryTarget()
         with open_project(shop.root) as opened:
             task = opened.project.task("revenue")
-            workshop = Workshop(
+            context = RunContext(
                 opened.project,
                 opened.ledger,
                 PlainEngine(),
@@ -175,7 +175,7 @@ class TestCanary:
                 "test",
                 senders=opened.senders,
             )
-            result = run_task(workshop, task, opened.slices("revenue", "2026-06-09"))
+            result = run_task(context, task, opened.slices("revenue", "2026-06-09"))
             dump = "\n".join(json.dumps(row, default=str) for row in opened.ledger.export())
         assert len(result.effects) == 5
         outputs = [

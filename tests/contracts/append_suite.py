@@ -14,15 +14,15 @@ from twice.core.mark import mark_of, version_of
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.since import SINCE
 from twice.core.task import TableName
-from twice.core.token import Note, app_id
+from twice.core.token import Note, token_name
 from twice.core.write import AppendRows, Layout, Plan
 from twice.errors import DeclarationError, SchemaDrift, StageMismatch
 
 EVENTS = TableName("shop.events")
 COLUMNS = (Column("name", "string"), Column("day", "date"))
 ANYWHERE = Layout(any_partitions=True)
-PLAN = Plan(AppendRows((SINCE,)), (SINCE,), (app_id("p", "events", SINCE.label),))
-APP = PLAN.app_ids[0]
+PLAN = Plan(AppendRows((SINCE,)), (SINCE,), (token_name("p", "events", SINCE.label),))
+APP = PLAN.token_names[0]
 ONE, TWO = ("click", date(2026, 6, 9)), ("view", date(2026, 6, 10))
 
 

@@ -18,7 +18,7 @@ from twice.core.ports import Column, Frame, Held, Landed, Lost, Shape, Staged, T
 from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import TableName
-from twice.core.token import Intention, Note, app_id
+from twice.core.token import Intention, Note, token_name
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift, StageMismatch
 
@@ -72,7 +72,7 @@ def sale(day: str, region: str, revenue: str) -> Row:
 
 
 def plan_of(*slices: Slice, task: str = "revenue") -> Plan:
-    return Plan(ReplaceRows(slices), slices, tuple(app_id("p", task, slice_.label) for slice_ in slices))
+    return Plan(ReplaceRows(slices), slices, tuple(token_name("p", task, slice_.label) for slice_ in slices))
 
 
 def made(target: Target, name: TableName, shape: Shape, layout: Layout, evolve: bool = False) -> Shape:
@@ -100,12 +100,12 @@ def layout_of(scope: Scope = DAILY) -> Layout:
 
 
 def generations(target: Target, plan: Plan) -> dict[str, int]:
-    return dict(target.published(REVENUE, plan.app_ids).generations)
+    return dict(target.published(REVENUE, plan.token_names).generations)
 
 
 def note_of(plan: Plan, attempt: str, expected: Mapping[str, int]) -> Note:
-    moved = {app: expected[app] + 1 for app in plan.app_ids}
-    return Note(attempt, "run", moved, {app: Intention("code", attempt) for app in plan.app_ids})
+    moved = {app: expected[app] + 1 for app in plan.token_names}
+    return Note(attempt, "run", moved, {app: Intention("code", attempt) for app in plan.token_names})
 
 
 def publish(
@@ -132,7 +132,7 @@ def stage_new(
 
 
 def zeros(*slices: Slice) -> dict[str, int]:
-    return dict.fromkeys(plan_of(*slices).app_ids, 0)
+    return dict.fromkeys(plan_of(*slices).token_names, 0)
 
 
 def commit(target: Target, staged: Staged, expected: Mapping[str, int]) -> Landed | Lost:
@@ -167,7 +167,7 @@ class TargetSuite:
     # prepare
 
     def test_a_missing_table_holds_nothing(self, house: House) -> None:
-        published = house.target().published(REVENUE, plan_of(DAY).app_ids)
+        published = house.target().published(REVENUE, plan_of(DAY).token_names)
         assert published.version is None
         assert list(published.generations.values()) == [0]
 
@@ -200,11 +200,11 @@ class TargetSuite:
         landed = commit(target, staged, generations(target, staged.plan))
         assert isinstance(landed, Landed)
         assert table(house, target) == rows
-        assert generations(house.target(), staged.plan) == dict.fromkeys(staged.plan.app_ids, 1)
+        assert generations(house.target(), staged.plan) == dict.fromkeys(staged.plan.token_names, 1)
         assert target.prepare(REVENUE, Shape(COLUMNS), layout_of(), False).shape == Shape(COLUMNS, "order_date")
         with pytest.raises(DeclarationError, match="is partitioned by order_date"):
             target.prepare(REVENUE, Shape(COLUMNS), Layout(), False)
-        note = target.provenance(REVENUE, staged.plan.app_ids[0], 1)
+        note = target.provenance(REVENUE, staged.plan.token_names[0], 1)
         assert note is not None
         assert note.attempt == "a"
 
@@ -393,7 +393,7 @@ class TargetSuite:
         landed = publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
         assert isinstance(landed, Landed)
         assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
-        published = house.target().published(REVENUE, plan_of(DAY, NEXT).app_ids)
+        published = house.target().published(REVENUE, plan_of(DAY, NEXT).token_names)
         assert list(published.generations.values()) == [1, 0]
         assert published.version == landed.version
 
@@ -564,7 +564,7 @@ class TargetSuite:
         for wrong in (0, 2, 7):
             frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "9.00")])
             staged = target.stage(REVENUE, frame, plan_of(DAY), f"w{wrong}")
-            lost = commit(target, staged, dict.fromkeys(staged.plan.app_ids, wrong))
+            lost = commit(target, staged, dict.fromkeys(staged.plan.token_names, wrong))
             assert isinstance(lost, Lost)
             assert list(lost.published.generations.values()) == [1]
         assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
@@ -575,7 +575,7 @@ class TargetSuite:
         publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
         publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
         publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="c")
-        app = plan_of(DAY).app_ids[0]
+        app = plan_of(DAY).token_names[0]
         found = [house.target().provenance(REVENUE, app, generation) for generation in (1, 2, 3)]
         assert [note and note.attempt for note in found] == ["a", "c", None]
         assert found[1] == Note("c", "run", {app: 2}, {app: Intention("code", "c")})
@@ -588,7 +588,7 @@ class TargetSuite:
         publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="c")
         version = target.published(REVENUE, ()).version
         assert version is not None
-        day, next_ = plan_of(DAY, NEXT).app_ids
+        day, next_ = plan_of(DAY, NEXT).token_names
         assert house.target().tokens(REVENUE, "twice/p/revenue/") == {
             day: Held(2, version, Note("c", "run", {day: 2}, {day: Intention("code", "c")})),
             next_: Held(1, version - 1, Note("b", "run", {next_: 1}, {next_: Intention("code", "b")})),
@@ -602,7 +602,7 @@ class TargetSuite:
         publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
         publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
         old, new = Owner("p", "revenue"), Owner("q", "reven")
-        other = plan_of(DAY, task="reven").app_ids
+        other = plan_of(DAY, task="reven").token_names
         assert house.target().published(REVENUE, other).owners == Ownership({old: 2})
         assert house.target().published(TableName("shop.missing"), other).owners == Ownership()
         token = takeover_token(new, old)
@@ -611,7 +611,7 @@ class TargetSuite:
         assert isinstance(target.commit(staged, {token: 0}, Note("c", "takeover", {token: 3}, why="so")), Landed)
         owners = house.target().published(REVENUE, other).owners
         assert owners == Ownership({old: 2}, {(new, old): 3})
-        assert (owners.strangers(new), owners.strangers(Owner("p", "reven"))) == ({}, {old: 2, new: 0})
+        assert (owners.other_owners(new), owners.other_owners(Owner("p", "reven"))) == ({}, {old: 2, new: 0})
         note = house.target().provenance(REVENUE, token, 3)
         assert note is not None and (note.kind, note.why) == ("takeover", "so")
         assert len(table(house, target)) == 2
@@ -783,7 +783,7 @@ class TargetSuite:
         winner = "a" if isinstance(results[0], Landed) else "b"
         target = house.target()
         assert table(house, target) == [sale("2026-06-09", winner, "1.00")]
-        found = target.provenance(REVENUE, plan_of(DAY).app_ids[0], 1)
+        found = target.provenance(REVENUE, plan_of(DAY).token_names[0], 1)
         assert found is not None
         assert found.attempt == winner
 

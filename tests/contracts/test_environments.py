@@ -28,7 +28,7 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.effects.delivery import drain, render_released
-from twice.runtime.effects.send import post_of, resolve
+from twice.runtime.effects.send import delivery_of, resolve
 from twice.runtime.table.garbage import collect_all
 from twice.runtime.upkeep.check import check
 from twice.runtime.upkeep.rebuild import rebuild
@@ -77,7 +77,7 @@ def opened(either: str, tmp_path: Path) -> Iterator[Open]:
 
         declared = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell"),))
         bench.declare(declared)
-        bench.shop = replace(bench.shop, senders={"call": CallSender()}, holder=NEVER_GONE)
+        bench.context = replace(bench.context, senders={"call": CallSender()}, holder=NEVER_GONE)
         sides.append(Side(bench, declared, told))
         return sides[-1]
 
@@ -282,10 +282,10 @@ def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
     assert not ledger.backfills.finish("june")
     assert ledger.backfills.again("june") == 0
     ledger.rename("revenue", "renamed")
-    assert not recover(other.bench.shop, None)
-    assert not collect_all(other.bench.shop, None)
-    assert not check(other.bench.shop, None)
-    assert [built.slices for built in rebuild(other.bench.shop, None)] == [0]
+    assert not recover(other.bench.context, None)
+    assert not collect_all(other.bench.context, None)
+    assert not check(other.bench.context, None)
+    assert [built.slices for built in rebuild(other.bench.context, None)] == [0]
     assert [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"] == before
 
 
@@ -293,9 +293,9 @@ def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> No
     dev, prod = opened("dev"), opened("prod")
     request = Request("revenue", DAY, NEXT)
     for side in (dev, prod):
-        record, plan = start(side.bench.shop, request, "june")
+        record, plan = start(side.bench.context, request, "june")
         assert plan is not None and record.total == 2
-    done = work(prod.bench.shop, "june", lambda event: None, Stop.never())
+    done = work(prod.bench.context, "june", lambda event: None, Stop.never())
     assert (done.done, done.total) == (2, 2)
     untouched = dev.ledger.backfills.record("june")
     assert untouched is not None and (untouched.done, untouched.total) == (0, 2)
@@ -304,7 +304,7 @@ def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> No
 
 def test_a_task_with_another_table_begins_anew_and_says_still_what_is_to_be_said_of_the_old_one(opened: Open) -> None:
     before = opened("dev")
-    before.bench.shop = replace(before.bench.shop, sends=False)
+    before.bench.context = replace(before.bench.context, sends=False)
     before.run()
     after = opened("dev", table="delta:shop.moved")
     assert after.ledger.runs("revenue") == () and after.ledger.runs() == ()
@@ -330,13 +330,13 @@ def test_what_landed_in_the_old_table_without_reporting_back_is_recorded_and_its
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         before.run()
     after = moved(before, opened)
-    (found,) = check(after.bench.shop, None)
+    (found,) = check(after.bench.context, None)
     assert "shop.revenue, which its task does not write any more" in found.what and found.fix == "twice recover"
-    assert [(end.task, end.labels, end.state) for end in recover(after.bench.shop, None)] == [
+    assert [(end.task, end.labels, end.state) for end in recover(after.bench.context, None)] == [
         ("revenue", (DAY,), AttemptState.PUBLISHED)
     ]
     assert [result.slice for result, _ in after.told] == [DAY]
-    assert recover(after.bench.shop, None) == () and check(after.bench.shop, None) == ()
+    assert recover(after.bench.context, None) == () and check(after.bench.context, None) == ()
     assert after.ledger.runs() == ()
     assert after.run().outcome is Outcome.PUBLISHED
     assert len(after.told) == 2
@@ -347,7 +347,7 @@ def test_what_did_not_land_in_the_old_table_is_given_up_when_its_lease_is_over(o
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_AUDIT)):
         before.run()
     after = moved(before, opened)
-    assert [end.state for end in recover(after.bench.shop, None)] == [AttemptState.ABANDONED]
+    assert [end.state for end in recover(after.bench.context, None)] == [AttemptState.ABANDONED]
     assert after.told == []
 
 
@@ -356,24 +356,24 @@ def test_an_old_table_that_cannot_be_asked_stops_nothing_and_stays_listed(opened
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         before.run()
     after = moved(before, opened)
-    whole = after.bench.shop
+    whole = after.bench.context
 
     def target_of(table: TableName, session: Any) -> Any:
         if table.name == "shop.revenue":
             raise RuntimeError("no such connection any more")
         return before.bench.target
 
-    after.bench.shop = replace(whole, target_of=target_of)
-    assert recover(after.bench.shop, None) == ()
-    (one,) = collect_all(after.bench.shop, None)
+    after.bench.context = replace(whole, target_of=target_of)
+    assert recover(after.bench.context, None) == ()
+    (one,) = collect_all(after.bench.context, None)
     assert (one.task, one.unasked) == ("revenue", "shop.revenue: RuntimeError: no such connection any more")
-    assert [found.fix for found in check(after.bench.shop, None)] == ["twice recover"]
+    assert [found.fix for found in check(after.bench.context, None)] == ["twice recover"]
     assert [end.state for end in recover(whole, None)] == [AttemptState.PUBLISHED]
 
 
 def test_an_effect_of_the_old_table_has_no_rows_of_the_new_one(opened: Open) -> None:
     before = opened("dev")
-    before.bench.shop = replace(before.bench.shop, sends=False)
+    before.bench.context = replace(before.bench.context, sends=False)
     with pytest.raises(Crash), armed(crash_at(SendPoint.RELEASED)):
         before.run()
     after = moved(before, opened, sample=5)
@@ -391,7 +391,7 @@ def test_nor_counts_of_the_new_one(opened: Open) -> None:
     assert before.ledger.outbox.remember_unknown("revenue", [unknown]) == 1
     after = moved(before, opened)
     after.run(NEXT)
-    post = post_of(after.bench.shop, None)
+    post = delivery_of(after.bench.context, None)
     (effect,) = after.ledger.outbox.in_state(S.UNKNOWN)
     resolve(post, effect.id, "resend", "ana", "was never sent")
     render_released(post)
@@ -406,7 +406,7 @@ def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: O
     assert dev.ledger.backfills.create(PLAN)
     dev.ledger.rename("older", "revenue")  # nothing is known of it
     home = Home("p", "dev", {"takings": Place("dev", TABLE)})
-    dev.bench.shop = replace(dev.bench.shop, ledger=replaced(dev, home))
+    dev.bench.context = replace(dev.bench.context, ledger=replaced(dev, home))
     for _ in range(2):
         dev.ledger.rename("revenue", "takings")
     assert [run.task for run in dev.ledger.runs()] == ["takings"]
@@ -426,7 +426,7 @@ def test_a_place_that_is_given_a_name_keeps_its_records(opened: Open) -> None:
     assert before.ledger.backfills.create(PLAN)
     after = opened("prod", formerly=("/data/prod",))
     after.bench.target = before.bench.target
-    after.bench.shop = replace(after.bench.shop, target_of=before.bench.shop.target_of)
+    after.bench.context = replace(after.bench.context, target_of=before.bench.context.target_of)
     assert after.run().outcome is Outcome.ALREADY
     assert after.told == []
     record = after.ledger.backfills.record("june")
@@ -460,7 +460,7 @@ def test_an_attempt_that_is_under_way_while_its_place_is_named_is_settled_under_
         assert worker.run().outcome is Outcome.ALREADY
     named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
     named.bench.clock.ahead += timedelta(hours=1)
-    assert [end.state for end in recover(named.bench.shop, None)] == [AttemptState.PUBLISHED]
+    assert [end.state for end in recover(named.bench.context, None)] == [AttemptState.PUBLISHED]
     assert [result.slice for result, _ in named.told] == [DAY]
     assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT]
 
@@ -473,13 +473,13 @@ def test_a_look_under_the_name_loses_no_effect_of_a_process_that_does_not_know_i
     named.bench.clock.ahead += timedelta(hours=1)
     assert named.run().outcome is Outcome.ALREADY  # by the table's word: nobody knows what was sent of it
     again = same_tables(worker, opened("prod", formerly=("/data/prod",)))
-    recover(again.bench.shop, None)
+    recover(again.bench.context, None)
     assert [result.slice for result, _ in again.told] == [DAY]
 
 
 def same_tables(one: Side, other: Side) -> Side:
     other.bench.target = one.bench.target
-    other.bench.shop = replace(other.bench.shop, target_of=one.bench.shop.target_of)
+    other.bench.context = replace(other.bench.context, target_of=one.bench.context.target_of)
     return other
 
 
@@ -499,8 +499,8 @@ def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None
         dev.run()
     prod.bench.clock.ahead += timedelta(hours=1)
     prod.run()
-    assert recover(prod.bench.shop, None) == ()
-    assert [end.state for end in recover(dev.bench.shop, None)] == [AttemptState.PUBLISHED]
+    assert recover(prod.bench.context, None) == ()
+    assert [end.state for end in recover(dev.bench.context, None)] == [AttemptState.PUBLISHED]
     assert len(dev.told) == len(prod.told) == 1
 
 

@@ -39,7 +39,7 @@ def told(url: str) -> EnvironmentProblem:
 
 @pytest.fixture
 def bench(database: str, tmp_path: Path) -> Iterator[Bench]:
-    """A workshop whose ledger is in PostgreSQL; its target is in memory and outlives the server."""
+    """A run context whose ledger is in PostgreSQL; its target is in memory and outlives the server."""
     made = make_bench(Ledger.open(database), tmp_path, ShiftedClock())
     yield made
     made.ledger.close()

@@ -80,7 +80,7 @@ def test_the_reply_to_commit_dropped_at_every_byte_lands_once(house: PostgresHou
             target = through.target()
             stage = stage_new(through, target, rows, DAY, attempt=attempt)
             proxy.arm_commit(offset)
-            end = commit(target, stage, {plan_of(DAY).app_ids[0]: turn % 2})
+            end = commit(target, stage, {plan_of(DAY).token_names[0]: turn % 2})
             assert proxy.cut, f"nothing was cut at byte {offset}"
             assert end == Landed(turn % 2 + 1), turn
             assert table(house) == rows
@@ -102,7 +102,7 @@ def test_without_a_reply_and_without_a_server_the_outcome_is_unknown_and_the_nex
     proxy.arm_commit(CommitProxy.REQUEST, forever=True)
     try:
         with pytest.raises(OutcomeUnknown, match="may already hold these rows") as unknown:
-            commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+            commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     finally:
         proxy.close()
     assert PASSWORD not in str(unknown.value)
@@ -120,7 +120,7 @@ def test_a_read_back_that_fails_after_it_connected_takes_no_publish_back(house: 
             others[0].execute("LOCK TABLE twice.commits IN ACCESS EXCLUSIVE MODE")
 
     with armed(lock_the_commits):
-        end = commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+        end = commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     others[0].close()
     assert end == Landed(target.published(REVENUE, ()).version or 0)
     assert table(house) == ROWS
@@ -152,12 +152,12 @@ def test_a_server_crash_between_stage_and_publish_is_a_lost_stage_and_a_retry_su
     postgres.restart(immediate=True)
     assert house.ask('SELECT count(*) FROM twice."stage_a"') == [(0,)], "the crash did not empty the stage"
     with pytest.raises(StageLost, match="1 rows were staged, and the stage holds 0"):
-        commit(target, stage, {plan_of(DAY).app_ids[0]: 1})
+        commit(target, stage, {plan_of(DAY).token_names[0]: 1})
     assert table(house) == ROWS
     assert list(generations(target, plan_of(DAY)).values()) == [1]
     assert target.discard(REVENUE, "a", [DAY]) >= 1
     again, stage = staged(house, "b", [sale("2026-06-09", "eu", "9.00")])
-    assert isinstance(commit(again, stage, {plan_of(DAY).app_ids[0]: 1}), Landed)
+    assert isinstance(commit(again, stage, {plan_of(DAY).token_names[0]: 1}), Landed)
     assert table(house) == [sale("2026-06-09", "eu", "9.00")]
 
 
@@ -172,7 +172,7 @@ def test_an_empty_stage_outlives_a_crash_since_nothing_was_in_it(
 ) -> None:
     target, stage = staged(house, "a", [])
     postgres.restart(immediate=True)
-    assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Landed)
+    assert isinstance(commit(target, stage, {plan_of(DAY).token_names[0]: 0}), Landed)
 
 
 def test_a_lost_stage_is_not_read_as_empty_by_an_audit(house: PostgresHouse, postgres: PostgresServer) -> None:
@@ -191,10 +191,10 @@ def test_a_table_locked_by_someone_else_is_told_and_nothing_changes(house: Postg
         holding(house.url, "LOCK TABLE shop.revenue IN EXCLUSIVE MODE"),
         pytest.raises(RunError, match="locked by someone else") as told,
     ):
-        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+        commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     assert "lock_seconds" in told.value.fix
     assert table(house) == []
-    assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Landed)
+    assert isinstance(commit(target, stage, {plan_of(DAY).token_names[0]: 0}), Landed)
 
 
 def test_a_statement_that_takes_too_long_is_told_and_nothing_changes(house: PostgresHouse) -> None:
@@ -202,7 +202,7 @@ def test_a_statement_that_takes_too_long_is_told_and_nothing_changes(house: Post
     house.ask("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(5); RETURN NEW; END'")
     house.ask("CREATE TRIGGER slow BEFORE INSERT ON shop.revenue FOR EACH ROW EXECUTE FUNCTION slow()")
     with pytest.raises(RunError, match="took too long") as told:
-        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+        commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     assert "statement_seconds" in told.value.fix
     assert table(house) == []
 
@@ -211,7 +211,7 @@ def test_a_deadlock_is_broken_and_the_publish_lands_once(house: PostgresHouse) -
     target, stage = staged(house, "a")
     ends: list[Any] = []
     with holding(house.url, "SET deadlock_timeout = '30s'; LOCK TABLE shop.revenue IN SHARE MODE") as other:
-        ours = threading.Thread(target=lambda: ends.append(commit(target, stage, {plan_of(DAY).app_ids[0]: 0})))
+        ours = threading.Thread(target=lambda: ends.append(commit(target, stage, {plan_of(DAY).token_names[0]: 0})))
         ours.start()
         _until(house, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'shop.revenue'::regclass", 1)
         # Waits for our token while we wait for the table: the server ends one of us, and we notice first.
@@ -235,7 +235,7 @@ def test_a_process_that_falls_silent_in_its_publish_does_not_keep_the_slice_for_
         silent.autocommit = False
         slow.begin(silent, "read committed")
         silent.execute("SELECT 1 FROM twice.tokens FOR UPDATE")
-        assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Landed)
+        assert isinstance(commit(target, stage, {plan_of(DAY).token_names[0]: 0}), Landed)
         with pytest.raises(psycopg.Error, match="idle-in-transaction timeout"):
             silent.execute("SELECT 1")
 
@@ -244,14 +244,14 @@ def test_a_constraint_that_is_checked_at_commit_is_told_and_nothing_changes(hous
     target, stage = staged(house, "a", [*ROWS, *ROWS])
     house.ask("ALTER TABLE shop.revenue ADD UNIQUE (order_date, region) DEFERRABLE INITIALLY DEFERRED")
     with pytest.raises(ResultRefused, match="violates unique constraint"):
-        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+        commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     assert table(house) == []
 
 
 def test_two_delete_and_insert_on_an_empty_slice_have_one_winner(house: PostgresHouse) -> None:
     """READ COMMITTED alone would let both insert: the first's rows are not there yet when the second deletes."""
     (one, first), (two, second) = staged(house, "a"), staged(house, "b")
-    app = plan_of(DAY).app_ids[0]
+    app = plan_of(DAY).token_names[0]
     ends: list[Any] = []
     with holding(house.url, "LOCK TABLE shop.revenue IN SHARE MODE"):  # both are on their way before one may write
         threads = [
@@ -307,7 +307,7 @@ def test_a_column_dropped_by_others_after_the_stage_stops_the_publish(house: Pos
     target, stage = staged(house, "a")
     house.ask("ALTER TABLE shop.revenue DROP COLUMN region")
     with pytest.raises(StageMismatch, match="the table was changed or made anew"):
-        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+        commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     assert house.ask("SELECT count(*) FROM shop.revenue") == [(0,)]
 
 
@@ -315,7 +315,7 @@ def test_rows_that_break_a_constraint_are_refused_and_nothing_changes(house: Pos
     target, stage = staged(house, "a")
     house.ask("ALTER TABLE shop.revenue ADD CHECK (revenue > 1.5)")
     with pytest.raises(ResultRefused, match="violates check constraint"):
-        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+        commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     assert table(house) == []
 
 
@@ -324,7 +324,7 @@ def test_text_longer_than_its_column_is_refused_and_never_cut_off(house: Postgre
     house.ask("CREATE TABLE shop.revenue (order_date date, region varchar(3), revenue numeric(12,2))")
     target, stage = staged(house, "a", [sale("2026-06-09", "europe", "1.00")])
     with pytest.raises(ResultRefused, match="too long for type character varying"):
-        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+        commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     assert table(house) == []
 
 
@@ -383,7 +383,7 @@ def test_a_table_made_by_hand_is_never_made_anew_and_a_failed_run_binds_it_to_no
     target.stage(REVENUE, Rows(COLUMNS), plan_of(WHOLE), "dead", into=into)
     assert target.discard(REVENUE, "dead", [WHOLE]) > 0
     assert house.ask("SELECT count(*) FROM twice.tables") == [(0,)]
-    landed = commit(target, stage_new(house, target, ROWS, DAY, attempt="a"), {plan_of(DAY).app_ids[0]: 0})
+    landed = commit(target, stage_new(house, target, ROWS, DAY, attempt="a"), {plan_of(DAY).token_names[0]: 0})
     assert isinstance(landed, Landed)
     assert table(house) == ROWS
     assert house.ask("SELECT 'shop.revenue'::regclass::oid") == [oid]
@@ -394,9 +394,9 @@ def test_a_publish_that_makes_its_table_and_fails_leaves_none(house: PostgresHou
     target = house.target()
     stage = stage_new(house, target, ROWS, DAY, attempt="a")
     with armed(crash_at(Point.BEFORE_COMMIT)), pytest.raises(Crash):
-        commit(target, stage, {plan_of(DAY).app_ids[0]: 0})
+        commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     assert house.ask("SELECT to_regclass('shop.revenue')") == [(None,)]
-    assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Landed)
+    assert isinstance(commit(target, stage, {plan_of(DAY).token_names[0]: 0}), Landed)
     assert table(house) == ROWS
 
 
@@ -445,7 +445,7 @@ def test_a_role_with_only_the_documented_rights_can_do_everything(
     assert table(loader) == ROWS[:1]
     assert isinstance(publish_rows(loader, loader.target(), [], NEXT, attempt="c"), Landed)
     target, stage = staged(loader, "d")
-    assert isinstance(commit(target, stage, {plan_of(DAY).app_ids[0]: 0}), Lost)
+    assert isinstance(commit(target, stage, {plan_of(DAY).token_names[0]: 0}), Lost)
     assert target.discard(REVENUE, "d", [DAY]) >= 1
     house.ask("DROP OWNED BY loader")
 

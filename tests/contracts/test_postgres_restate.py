@@ -40,7 +40,7 @@ def bench(house: PostgresHouse, tmp_path: Path) -> Iterator[Bench]:
     clock = ShiftedClock()
     made = make_bench(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock), tmp_path, clock)
     memory, target = made.target, house.target()
-    made.shop = replace(made.shop, target_of=lambda table, session: target if table == REVENUE else memory)
+    made.context = replace(made.context, target_of=lambda table, session: target if table == REVENUE else memory)
     yield made
     made.ledger.close()
 
@@ -116,9 +116,9 @@ def test_a_backfill_tells_the_slices_that_were_put_back_from_those_that_were_not
     bench: Bench, house: PostgresHouse, published: Task
 ) -> None:
     house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
-    record, _ = start(bench.shop, Request("revenue", "2026-06-09", "2026-06-10", EVERYTHING, restate=True))
+    record, _ = start(bench.context, Request("revenue", "2026-06-09", "2026-06-10", EVERYTHING, restate=True))
     events: list[Event] = []
-    work(bench.shop, record.name, events.append, Stop.never())
+    work(bench.context, record.name, events.append, Stop.never())
     ends = {end.label: end.comparison for event in events for end in event.ends}
     assert {label: each is not None and each.identical for label, each in ends.items()} == {
         "2026-06-09": False,
@@ -159,6 +159,6 @@ def test_several_slices_in_one_commit_are_told_apart_whatever_types_their_column
     house.ask("UPDATE shop.revenue SET body = '{}' WHERE order_date = '2026-06-10' AND code = 'b'")
     end = publish("c", "restate")
     assert end.changed == {NEXT.label}
-    note = target.provenance(REVENUE, plan_of(NEXT).app_ids[0], 3)
+    note = target.provenance(REVENUE, plan_of(NEXT).token_names[0], 3)
     assert note is not None
     assert note.changed == end.changed

@@ -37,12 +37,12 @@ def append(house: PostgresHouse, expected: int) -> None:
     target, attempt = house.target(), f"a{expected}"
     into = target.prepare(EVENTS, Shape(COLUMNS), Layout(any_partitions=True), False)
     staged = target.stage(EVENTS, house.frame(target, COLUMNS, [(expected,)]), PLAN, attempt, into=into)
-    app = PLAN.app_ids[0]
+    app = PLAN.token_names[0]
     assert isinstance(target.commit(staged, {app: expected}, Note(attempt, "run", {app: expected + 1})), Landed)
 
 
 def published(house: PostgresHouse) -> list[int]:
-    return list(house.target().published(EVENTS, PLAN.app_ids).generations.values())
+    return list(house.target().published(EVENTS, PLAN.token_names).generations.values())
 
 
 def made_anew(house: PostgresHouse) -> None:

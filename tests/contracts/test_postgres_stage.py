@@ -66,7 +66,9 @@ def opened(house: PostgresHouse, attempt: str) -> Any:
     with server.transaction() as connection:
         held = find(connection, relation_of(REVENUE))
         assert held is not None
-        return loading_of(server, open_stage(connection, Intent(held, held, Layout()), attempt, plan_of(DAY).app_ids))
+        return loading_of(
+            server, open_stage(connection, Intent(held, held, Layout()), attempt, plan_of(DAY).token_names)
+        )
 
 
 def test_a_part_copied_again_counts_once(house: PostgresHouse) -> None:

@@ -20,7 +20,7 @@ from tests.receivers import HttpReceiver, MailReceiver
 from twice import email, slack, webhook
 from twice.core.effect import Message, Result
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
-from twice.core.ports import Letter, NotLeaving
+from twice.core.ports import NotLeaving, OutgoingMessage
 from twice.errors import DeclarationError
 from twice.senders.address import Allowed
 from twice.senders.email import EmailSender
@@ -45,7 +45,7 @@ def post(
 ) -> Answer:
     sender = WebhookSender(http or Http(LOCAL, seconds=1.0))
     message = Message((url or receiver.url(),), '{"rows":3}', headers)
-    return sender.send(Letter(KEY, keyed, message), lambda: None)
+    return sender.send(OutgoingMessage(KEY, keyed, message), lambda: None)
 
 
 class TestWebhook:
@@ -147,7 +147,7 @@ class TestWebhook:
 
         sender = WebhookSender(Http(LOCAL))
         with pytest.raises(NotLeaving):
-            sender.send(Letter(KEY, False, Message((receiver.url(),), "x")), judged)
+            sender.send(OutgoingMessage(KEY, False, Message((receiver.url(),), "x")), judged)
         assert receiver.arrivals == []
 
     def test_leaving_is_asked_once_when_the_connection_stands(self, receiver: HttpReceiver) -> None:
@@ -157,7 +157,7 @@ class TestWebhook:
             time.sleep(0.05)
             asked.append((receiver.connections, len(receiver.arrivals)))
 
-        WebhookSender(Http(LOCAL)).send(Letter(KEY, False, Message((receiver.url(),), "x" * 200_000)), leaving)
+        WebhookSender(Http(LOCAL)).send(OutgoingMessage(KEY, False, Message((receiver.url(),), "x" * 200_000)), leaving)
         assert asked == [(1, 0)]
 
     def test_a_body_that_is_not_text_goes_out_as_json_with_sorted_names(self) -> None:
@@ -326,7 +326,7 @@ class TestSlack:
         monkeypatch.setenv("SLACK_TOKEN", "xoxb-canary")
         sender = SlackSender(Http(LOCAL, seconds=1), "${env:SLACK_TOKEN}", receiver.url("/api/chat.postMessage"))
         message = sender.compose(slack("#finance", text=lambda result: f"{result.rows} rows"), RESULT, KEY, AT)
-        return sender.send(Letter(KEY, False, message), lambda: None)
+        return sender.send(OutgoingMessage(KEY, False, message), lambda: None)
 
     def test_a_posted_message_is_delivered(self, receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch) -> None:
         receiver.plans.append((200, {}, '{"ok": true, "ts": "17.5"}'))
@@ -353,7 +353,7 @@ class TestSlack:
     def test_without_a_token_nothing_is_tried(self) -> None:
         message = Message(("#finance",), "{}")
         with pytest.raises(DeclarationError, match="no token for Slack is configured. Set"):
-            SlackSender(Http(), None).send(Letter(KEY, False, message), lambda: None)
+            SlackSender(Http(), None).send(OutgoingMessage(KEY, False, message), lambda: None)
 
 
 class TestEmail:
@@ -361,7 +361,7 @@ class TestEmail:
         sender = EmailSender(server, "twice@example.com", **{"allowed": LOCAL, **options})
         effect = email(list(to) or ["ana@example.com"], subject="Révenue", body=body)
         message = sender.compose(effect, RESULT, KEY, AT)
-        return sender.send(Letter(KEY, False, message), lambda: None)
+        return sender.send(OutgoingMessage(KEY, False, message), lambda: None)
 
     @pytest.fixture
     def mail(self) -> Iterator[MailReceiver]:
@@ -427,5 +427,5 @@ class TestEmail:
         sender = EmailSender(f"smtp://127.0.0.1:{mail.port}", "twice@example.com", LOCAL)
         message = sender.compose(email("ana@example.com", subject="s", body="b"), RESULT, KEY, AT)
         with pytest.raises(NotLeaving):
-            sender.send(Letter(KEY, False, message), judged)
+            sender.send(OutgoingMessage(KEY, False, message), judged)
         assert mail.mails == []

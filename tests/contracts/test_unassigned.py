@@ -146,7 +146,7 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
 
         task = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell", again=again),))
         bench.declare(task)
-        bench.shop = replace(bench.shop, senders={"call": CallSender()}, holder="elsewhere:1:1")
+        bench.context = replace(bench.context, senders={"call": CallSender()}, holder="elsewhere:1:1")
         commit_again(bench, task, OLD[world]["tables"].get(side, []))
         sides.append(Side(bench, task, told))
         return sides[-1]
@@ -170,7 +170,7 @@ def commit_again(bench: Bench, task: Task, commits: list[Any]) -> None:
 def test_an_environment_that_was_alone_gets_its_whole_history(opened: Open) -> None:
     side = opened("alone", "alone")
     assert side.ledger.runs() == () and side.ledger.outbox.listed((), None, 9) == ()
-    assign_all(side.bench.shop)
+    assign_all(side.bench.context)
     ledger = side.ledger
     generations = {FIRST: 2, SECOND: 1, THIRD: 0, FAILED: 0, STAGED: 0}
     assert {run.label: run.generation for run in ledger.runs()} == generations
@@ -181,15 +181,15 @@ def test_an_environment_that_was_alone_gets_its_whole_history(opened: Open) -> N
     # It may still land, wherever that is.
     assert ledger.unassigned.listed() == (Unassigned("revenue", attempts=1),)
     before = list(ledger.export())
-    assign_all(side.bench.shop)
+    assign_all(side.bench.context)
     assert list(ledger.export()) == before
 
 
 def test_what_was_sent_stays_sent_and_what_was_not_goes_out_once(opened: Open) -> None:
     side = opened("alone", "alone")
-    assign_all(side.bench.shop)
+    assign_all(side.bench.context)
     assert side.states() == {FIRST: S.SENT, SECOND: S.PENDING}
-    settled = recover(side.bench.shop, None)
+    settled = recover(side.bench.context, None)
     assert [(one.labels, one.state) for one in settled] == [((THIRD,), AttemptState.PUBLISHED)]
     assert side.said == [SECOND, THIRD]
     for day in (FIRST, SECOND, THIRD):
@@ -205,7 +205,7 @@ def test_a_look_alone_says_nothing_twice_either(opened: Open) -> None:
         side.run(day, kind="restate")
     assert side.said == [SECOND, THIRD]
     assert side.states() == {FIRST: S.UNKNOWN, SECOND: S.SENT, THIRD: S.SENT}
-    assign_all(side.bench.shop)
+    assign_all(side.bench.context)
     for day in (FIRST, SECOND, THIRD):
         side.run(day, kind="restate")
     assert side.said == [SECOND, THIRD]
@@ -214,7 +214,7 @@ def test_a_look_alone_says_nothing_twice_either(opened: Open) -> None:
 def test_a_crash_loses_no_effect_of_a_slice_that_another_environment_has_told_of(opened: Open) -> None:
     """Dev's effect of the slice is nobody's yet; the table's commit is of an attempt that prod itself has made."""
     prod = opened("shared", "prod")
-    assign_all(prod.bench.shop)
+    assign_all(prod.bench.context)
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         prod.run(SECOND)
     prod.bench.clock.ahead += timedelta(hours=3)
@@ -224,16 +224,16 @@ def test_a_crash_loses_no_effect_of_a_slice_that_another_environment_has_told_of
 
 def test_nor_does_one_before_the_environment_is_given_a_name(opened: Open) -> None:
     prod = opened("shared", "prod")
-    assign_all(prod.bench.shop)
+    assign_all(prod.bench.context)
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         prod.run(SECOND)
     named = opened("shared", "prod", named="production")
     named.bench.target = prod.bench.target
-    named.bench.shop = replace(named.bench.shop, target_of=prod.bench.shop.target_of)
+    named.bench.context = replace(named.bench.context, target_of=prod.bench.context.target_of)
     named.bench.clock.ahead += timedelta(hours=3)
     # The tables were asked: they are not asked again for that.
     assert named.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ()
-    assign_all(named.bench.shop)
+    assign_all(named.bench.context)
     assert named.run(SECOND).outcome is Outcome.ALREADY
     assert named.said == [SECOND]
 
@@ -242,7 +242,7 @@ def test_nor_does_one_before_the_environment_is_given_a_name(opened: Open) -> No
 def test_of_two_environments_each_gets_what_its_own_table_shows(opened: Open, order: tuple[str, str]) -> None:
     sides = {name: opened("shared", name) for name in order}
     for name in order:
-        assign_all(sides[name].bench.shop)
+        assign_all(sides[name].bench.context)
     dev, prod = sides["dev"], sides["prod"]
     assert [(run.label, run.generation) for run in dev.ledger.runs() if run.generation] == [(FIRST, 1), (SECOND, 1)]
     assert [(run.label, run.generation) for run in prod.ledger.runs() if run.generation] == [(FIRST, 2)]
@@ -252,7 +252,7 @@ def test_of_two_environments_each_gets_what_its_own_table_shows(opened: Open, or
     # Its slice has a later publish since, which is all that a table shows at once: undecidable, so listed.
     assert [(left.task, left.attempts, left.unsent) for left in dev.ledger.unassigned.listed()] == [("revenue", 1, 0)]
     for side in sides.values():
-        recover(side.bench.shop, None)
+        recover(side.bench.context, None)
     assert (dev.said, prod.said) == ([SECOND], [THIRD])
     for day, side in ((FIRST, dev), (SECOND, dev), (THIRD, prod)):
         side.run(day, kind="restate")
@@ -264,7 +264,7 @@ def test_a_table_that_cannot_be_asked_is_asked_the_next_time_and_stops_no_comman
     opened: Open, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     side = opened("alone", "alone")
-    whole = side.bench.shop
+    whole = side.bench.context
 
     def target_of(table: Any, session: Any) -> Any:
         raise error
@@ -284,11 +284,11 @@ def test_a_table_that_cannot_be_asked_is_asked_the_next_time_and_stops_no_comman
 
 def test_what_no_table_shows_is_listed_and_never_sent(opened: Open) -> None:
     side = opened("alone", "somewhere else")
-    assign_all(side.bench.shop)
+    assign_all(side.bench.context)
     assert side.ledger.runs() == ()
     (left,) = side.ledger.unassigned.listed()
     assert (left.attempts, left.effects, left.unsent) == (6, 3, 1)
-    recover(side.bench.shop, None)
+    recover(side.bench.context, None)
     assert side.said == []
     # It is not held back by what somebody unknown has said of another table.
     side.run(FIRST)
@@ -297,18 +297,18 @@ def test_what_no_table_shows_is_listed_and_never_sent(opened: Open) -> None:
 
 def test_a_person_can_say_whose_the_rest_is_and_nothing_of_it_is_sent(opened: Open) -> None:
     side = opened("alone", "somewhere else")
-    assign_all(side.bench.shop)
+    assign_all(side.bench.context)
     side.ledger.unassigned.take_rest("revenue", ("revenue",))
     assert side.ledger.unassigned.listed() == ()
     assert len(side.ledger.attempts("revenue")) == 6
     assert side.states() == {FIRST: S.SENT, SECOND: S.UNKNOWN}
-    recover(side.bench.shop, None)
+    recover(side.bench.context, None)
     assert side.said == []
 
 
 def test_an_old_attempt_that_lands_after_the_upgrade_is_recorded_and_spoken_of_once(opened: Open) -> None:
     side = opened("alone", "alone")
-    assign_all(side.bench.shop)
+    assign_all(side.bench.context)
     (late,) = [row["id"] for row in OLD["alone"]["rows"] if row.get("state") == "staged"]
     commit_again(side.bench, side.task, [(late, {f"twice/p/revenue/{STAGED}": 1})])
     side.run(STAGED)
@@ -324,7 +324,7 @@ def test_what_was_sent_of_a_generation_that_the_table_does_not_hold_silences_no_
         rows.append(sent | {"id": 9, "key": "k", "attempt": PRODS[2], "occasion": "2", "generation": 2})
 
     dev = opened("shared", "dev", again="on_restate", edit=edit)
-    assign_all(dev.bench.shop)
+    assign_all(dev.bench.context)
     dev.run(FIRST, kind="restate")
     assert [(result.slice, result.generation) for result in dev.told if result.slice == FIRST] == [(FIRST, 2)]
 
@@ -342,7 +342,7 @@ def test_rows_that_another_environment_has_told_of_are_not_taken_for_those_last_
                 row["fingerprint"] = "mine"
 
     dev = opened("shared", "dev", again="when_changed", edit=edit)
-    assign_all(dev.bench.shop)
+    assign_all(dev.bench.context)
     dev.run(FIRST, kind="restate")
     assert [(result.slice, result.generation) for result in dev.told if result.slice == FIRST] == [(FIRST, 2)]
     dev.run(FIRST, kind="restate")
@@ -361,24 +361,24 @@ def test_a_mark_that_was_set_back_does_not_hint_at_a_second_environment(
         source, task = Source(bench), copy_task(bench, merge("id", newest_by="seen"))
         tell = call(lambda result, key: sent.append(result.generation), keyed=False, name="tell", again="on_restate")
         task = bench.declare(replace(task, effects=(tell,)))
-        bench.shop = replace(bench.shop, senders={"call": CallSender()})
+        bench.context = replace(bench.context, senders={"call": CallSender()})
         for minute in range(1, 4):
             source.add((minute, at(minute), minute))
-            run_slices(bench.shop, task, (task.scope.only,), "run", None)  # type: ignore[union-attr]
-        reset_mark(bench.shop, task, Reset("2026-06-09T00:01:00Z", "ana", "corrected"))
+            run_slices(bench.context, task, (task.scope.only,), "run", None)  # type: ignore[union-attr]
+        reset_mark(bench.context, task, Reset("2026-06-09T00:01:00Z", "ana", "corrected"))
         benches.append(bench)
     before = list(sent)
     forget_owners(fresh)
     for bench in benches:
-        assign_all(bench.shop)
+        assign_all(bench.context)
     left = benches[0].ledger.unassigned.listed()
     assert [each.attempts for each in left] == ([] if environments == 1 else [6])
     kept = [len(bench.ledger.attempts("copy")) for bench in benches]
     assert kept == ([4] if environments == 1 else [1, 1])
     for bench in benches:
         # What was sent of marks beyond the one it was set back to is not sent again.
-        (declared,) = bench.shop.project.tasks.values()
-        run_slices(bench.shop, declared, (declared.scope.only,), "run", None)  # type: ignore[union-attr]
+        (declared,) = bench.context.project.tasks.values()
+        run_slices(bench.context, declared, (declared.scope.only,), "run", None)  # type: ignore[union-attr]
         assert sent == before
         bench.ledger.close()
 

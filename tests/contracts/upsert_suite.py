@@ -17,7 +17,7 @@ from twice.core.mark import version_of
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Whole
 from twice.core.task import TableName
-from twice.core.token import Intention, Note, app_id
+from twice.core.token import Intention, Note, token_name
 from twice.core.write import Changes, Layout, Plan, UpsertRows
 from twice.errors import DeclarationError, NullKey, ResultRefused, RowsOutsideSlice, StageMismatch
 
@@ -32,7 +32,7 @@ INSERT = replace(ANY_ORDER, insert_only=True)
 
 
 def plan_of(verb: UpsertRows) -> Plan:
-    return Plan(verb, verb.slices, tuple(app_id("p", "orders", slice_.label) for slice_ in verb.slices))
+    return Plan(verb, verb.slices, tuple(token_name("p", "orders", slice_.label) for slice_ in verb.slices))
 
 
 def prepare(target: Target, columns: Sequence[Column] = COLUMNS, layout: Layout | None = None) -> Shape:
@@ -40,7 +40,7 @@ def prepare(target: Target, columns: Sequence[Column] = COLUMNS, layout: Layout 
 
 
 def generations(target: Target, plan: Plan) -> dict[str, int]:
-    return dict(target.published(ORDERS, plan.app_ids).generations)
+    return dict(target.published(ORDERS, plan.token_names).generations)
 
 
 def commit(target: Target, staged: Staged, expected: Mapping[str, int] | None = None) -> Landed | Lost:
@@ -101,7 +101,7 @@ class UpsertSuite:
         assert not house.leftovers(ORDERS, "b")
         plan = plan_of(NEWEST)
         assert list(generations(target, plan).values()) == [3]
-        found = target.provenance(ORDERS, plan.app_ids[0], 3)
+        found = target.provenance(ORDERS, plan.token_names[0], 3)
         assert found is not None
         assert found.attempt == "c"
 
@@ -120,9 +120,11 @@ class UpsertSuite:
             name = TableName(f"shop.ties_{len(tables)}")
             made(target, name, Shape(COLUMNS), Layout(key=("order_id",), any_partitions=True))
             for at, batch in enumerate(order):
-                plan = replace(plan_of(NEWEST), app_ids=(f"twice/p/ties/{at}",))
+                plan = replace(plan_of(NEWEST), token_names=(f"twice/p/ties/{at}",))
                 staged = target.stage(name, house.frame(target, COLUMNS, batch), plan, f"t{len(tables)}{at}")
-                landed = target.commit(staged, {plan.app_ids[0]: 0}, Note(staged.attempt, "run", {plan.app_ids[0]: 1}))
+                landed = target.commit(
+                    staged, {plan.token_names[0]: 0}, Note(staged.attempt, "run", {plan.token_names[0]: 1})
+                )
                 assert isinstance(landed, Landed)
             tables.append(house.rows(target.read(name)))
         assert tables[0] == tables[1] == tables[2]
@@ -158,12 +160,12 @@ class UpsertSuite:
         marks = [1_000_001, *map(version_of, (datetime(2026, 6, 9, tzinfo=timezone.utc), DAY.start.date(), 2**62 - 1))]
         for at, mark in enumerate(marks):
             staged = stage(house, target, [(at, "new", at)], NEWEST, f"a{at}")
-            note = Note(f"a{at}", "run", {plan.app_ids[0]: mark})
-            assert isinstance(target.commit(staged, {plan.app_ids[0]: held}, note), Landed)
-            held = generations(house.target(), plan)[plan.app_ids[0]]
+            note = Note(f"a{at}", "run", {plan.token_names[0]: mark})
+            assert isinstance(target.commit(staged, {plan.token_names[0]: held}, note), Landed)
+            held = generations(house.target(), plan)[plan.token_names[0]]
             assert held == mark
         assert [row[0] for row in table(house, target)] == [0, 1, 2, 3]
-        assert target.tokens(ORDERS, "twice/p/")[plan.app_ids[0]].generation == held
+        assert target.tokens(ORDERS, "twice/p/")[plan.token_names[0]].generation == held
 
     def test_an_update_rewrites_only_the_files_that_hold_its_rows(self, house: House) -> None:
         target = house.target()
@@ -371,7 +373,7 @@ class UpsertSuite:
             for turn, (slice_, batch) in enumerate((*before, *order)):
                 plan = plan_of(replace(NEWEST, slices=(slice_,), delete_missing=slice_.bounds is not None))
                 staged = target.stage(name, house.frame(target, BY_DAY, batch), plan, f"m{at}{turn}")
-                held = dict(target.published(name, plan.app_ids).generations)
+                held = dict(target.published(name, plan.token_names).generations)
                 note = Note(staged.attempt, "run", {app: generation + 1 for app, generation in held.items()})
                 landed = target.commit(staged, held, note)
                 assert isinstance(landed, Landed)
@@ -393,8 +395,8 @@ class UpsertSuite:
             for turn, rows in enumerate(order):
                 plan = plan_of(verb)
                 staged = target.stage(name, house.frame(target, BY_DAY, rows), plan, f"i{at}{turn}")
-                note = Note(staged.attempt, "run", {plan.app_ids[0]: turn + 1})
-                assert isinstance(target.commit(staged, {plan.app_ids[0]: turn}, note), Landed)
+                note = Note(staged.attempt, "run", {plan.token_names[0]: turn + 1})
+                assert isinstance(target.commit(staged, {plan.token_names[0]: turn}, note), Landed)
             tables.append(house.rows(target.read(name)))
         assert tables[0] == tables[1]
 
@@ -439,7 +441,7 @@ class UpsertSuite:
             verb = replace(NEWEST, slices=(slice_,))
             upsert(house, target, batches[slice_], verb, f"a{slice_.label[-1]}")
         assert table(house, target) == expected
-        both = Plan(NEWEST, ANYWHERE, tuple(app_id("p", "orders", slice_.label) for slice_ in ANYWHERE))
+        both = Plan(NEWEST, ANYWHERE, tuple(token_name("p", "orders", slice_.label) for slice_ in ANYWHERE))
         assert list(generations(target, both).values()) == [1, 2]
 
     def test_a_lost_token_publishes_nothing(self, house: House) -> None:
@@ -447,7 +449,7 @@ class UpsertSuite:
         prepare(target)
         upsert(house, target, [(1, "new", 1)], NEWEST, "a")
         staged = stage(house, target, [(1, "paid", 2), (2, "new", 1)], NEWEST, "b")
-        lost = commit(target, staged, dict.fromkeys(staged.plan.app_ids, 0))
+        lost = commit(target, staged, dict.fromkeys(staged.plan.token_names, 0))
         assert isinstance(lost, Lost)
         assert table(house, target) == [(1, "new", 1)]
         target.discard(ORDERS, "b", staged.plan.reach)
@@ -479,7 +481,7 @@ class UpsertSuite:
             (first, stage(house, first, [(1, "a", 1), (2, "x", 1)], NEWEST, "a")),
             (second, stage(house, second, [(1, "b", 1), (3, "x", 1)], NEWEST, "b")),
         ]
-        zero = dict.fromkeys(plan_of(NEWEST).app_ids, 0)
+        zero = dict.fromkeys(plan_of(NEWEST).token_names, 0)
         ends = together(*(lambda t=t, s=s: commit(t, s, zero) for t, s in stages))
         assert sorted(type(end).__name__ for end in ends) == ["Landed", "Lost"], ends
         rows = [(1, "a", 1), (2, "x", 1)] if isinstance(ends[0], Landed) else [(1, "b", 1), (3, "x", 1)]

@@ -29,7 +29,7 @@ def main() -> None:
     root, choice = Path(sys.argv[1]), random.Random(int(sys.argv[2]))
     parent, end = os.getppid(), time.monotonic() + LIFETIME_SECONDS
     opened = OpenProject(load(root))
-    opened.shop.engine.fresh().range(1).count()
+    opened.context.engine.fresh().range(1).count()
     say("ready")
     while time.monotonic() < end and os.getppid() == parent:
         task = choice.choice([*BY_DAY, *BY_DAY, *INCREMENTAL, *WHOLE])

@@ -79,8 +79,8 @@ def judge(url: str, receiver: HttpReceiver, found: Crashed) -> Crashed:
             wrong = effect.state is not EffectState.IN_DOUBT or acted > 1
         if wrong:
             found.violations.append(where)
-    strangers = {(one.path, one.body) for one in receiver.arrivals} - {
+    other_owners = {(one.path, one.body) for one in receiver.arrivals} - {
         (f"/{effect.name}", f'{{"slice": "{effect.label}"}}'.encode()) for effect in effects
     }
-    found.violations += [f"arrived without an effect: {stranger}" for stranger in sorted(strangers)]
+    found.violations += [f"arrived without an effect: {stranger}" for stranger in sorted(other_owners)]
     return found

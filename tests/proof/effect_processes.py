@@ -25,7 +25,7 @@ from twice.core.project import Project, assemble
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState
 from twice.ledgers.ledger import Ledger
-from twice.runtime.effects.delivery import Post, drain, render_released
+from twice.runtime.effects.delivery import Delivery, drain, render_released
 from twice.runtime.holder import this_process
 from twice.senders.address import Allowed
 from twice.senders.http import Http
@@ -71,9 +71,9 @@ def publish(ledger: Ledger, declared: Project, *labels: str, names: tuple[str, .
     ledger.publish(held.attempt, Facts(version=1), generations=dict.fromkeys(labels, 1))
 
 
-def post_for(ledger: Ledger, declared: Project) -> Post:
+def post_for(ledger: Ledger, declared: Project) -> Delivery:
     senders = {"webhook": WebhookSender(Http(Allowed(("127.0.0.1",)), seconds=5))}
-    return Post(declared, ledger, senders, SYSTEM_CLOCK, this_process(), lambda *_: ())
+    return Delivery(declared, ledger, senders, SYSTEM_CLOCK, this_process(), lambda *_: ())
 
 
 def send(url: str, declared: Project) -> None:

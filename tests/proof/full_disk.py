@@ -21,7 +21,7 @@ from twice.core.run import RunResult
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
 from twice.ledgers.ledger import Ledger
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.targets.memory import MemoryTarget, Rows
 
@@ -45,7 +45,7 @@ def fill(filler: Path) -> None:
 
 def at(point: Point, folder: Path) -> dict[str, Any]:
     target, filler = MemoryTarget(), folder / "filler"
-    shop = Workshop(
+    context = RunContext(
         project=assemble("p", [revenue]),
         ledger=Ledger.open(f"sqlite:///{folder}/{point.value}.db"),
         engine=PlainEngine(),
@@ -56,7 +56,7 @@ def at(point: Point, folder: Path) -> dict[str, Any]:
     )
 
     def run() -> RunResult:
-        return run_task(shop, revenue, (SLICE,))
+        return run_task(context, revenue, (SLICE,))
 
     told: dict[str, Any] = {"point": point.value, "error": None}
     try:
@@ -67,12 +67,12 @@ def at(point: Point, folder: Path) -> dict[str, Any]:
     app = "twice/p/revenue/2026-06-09"
     told["landed"] = target.published(revenue.target, [app]).generations[app]
     filler.unlink(missing_ok=True)
-    for attempt in shop.ledger.open_attempts():
-        shop.ledger.release(attempt.id)  # the process is known to be over; another machine would wait for the lease
+    for attempt in context.ledger.open_attempts():
+        context.ledger.release(attempt.id)  # the process is known to be over; another machine would wait for the lease
     told["second"] = run().outcome.value
     told["rows"] = len(target.read(revenue.target).rows)
     told["generation"] = target.published(revenue.target, [app]).generations[app]
-    shop.ledger.close()
+    context.ledger.close()
     for file in folder.glob(f"{point.value}.db*"):
         file.unlink()
     return told

@@ -15,7 +15,7 @@ from twice.core.ports import Column
 from twice.core.project import assemble
 from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.holder import this_process
 from twice.targets.memory import MemoryTarget, Rows
 from twice.wiring.backfills import ProjectBackfills
@@ -37,7 +37,7 @@ class Opened:
         target = MemoryTarget()
         self.project = assemble("p", [revenue])
         self.ledger = Ledger.open(url)
-        self.shop = Workshop(
+        self.context = RunContext(
             project=self.project,
             ledger=self.ledger,
             engine=PlainEngine(),

@@ -20,7 +20,7 @@ from twice.core.project import assemble
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
 from twice.ledgers.ledger import Ledger
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.holder import this_process
 from twice.runtime.run.run_task import run_task
 from twice.targets.memory import Rows
@@ -42,7 +42,7 @@ def main() -> None:
     def revenue(run: Any) -> Rows:
         return Rows(COLUMNS, ((date.fromisoformat(run.slice.label), said["code"]),))
 
-    shop = Workshop(
+    context = RunContext(
         project=assemble("proof", [revenue]),
         ledger=ledger,
         engine=PlainEngine(),
@@ -62,7 +62,7 @@ def main() -> None:
         with pausing(command.get("pause")):
             for day in command["dates"]:
                 try:
-                    result = run_task(shop, revenue, (SCOPE.slice_of(day),), command.get("kind", "run"), wait)
+                    result = run_task(context, revenue, (SCOPE.slice_of(day),), command.get("kind", "run"), wait)
                     end = {"outcome": result.outcome.value, "why": result.why, "attempt": result.attempt, "exit": 0}
                 except TwiceError as error:
                     end = {"error": str(error), "code": error.code, "exit": error.exit_code}

@@ -1,4 +1,4 @@
-"""A workshop over a PostgreSQL target without Spark: three ways to write, orders that every process knows by heart."""
+"""A run context over a PostgreSQL target without Spark: three ways to write, orders every process knows by heart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from twice.core.token import Note
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.holder import this_process
 from twice.runtime.run.run_task import run_task
 from twice.targets.memory import MemoryTarget, Rows
@@ -70,14 +70,14 @@ def target_of(url: str) -> PostgresTarget:
     return PostgresTarget(Server("postgres", url, Limits(lock=30, statement=60)), PlainFrames())
 
 
-def open_shop(url: str, ledger: Path, days: int) -> Workshop:
+def open_shop(url: str, ledger: Path, days: int) -> RunContext:
     """`days`: so many are in the source by now."""
     source, target = MemoryTarget(), target_of(url)
     into = source.prepare(ORDERS, Shape(COLUMNS), Layout(), False)
     plan = Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("orders",))
     staged = source.stage(ORDERS, Rows(COLUMNS, orders(days)), plan, "orders", into=into)
     source.commit(staged, {"orders": 0}, Note("orders", "run", {"orders": 1}))
-    return Workshop(
+    return RunContext(
         project=assemble("proof", TASKS.values()),
         ledger=Ledger.open(f"sqlite:///{ledger}"),
         engine=PlainEngine(),
@@ -89,10 +89,10 @@ def open_shop(url: str, ledger: Path, days: int) -> Workshop:
     )
 
 
-def run(shop: Workshop, name: str, index: int) -> RunResult:
+def run(context: RunContext, name: str, index: int) -> RunResult:
     declared = TASKS[name]
     date_ = None if name == "appended" else day(index)
-    return run_task(shop, declared, (slice_named(declared.scope, date_),), "run", timedelta(seconds=30))
+    return run_task(context, declared, (slice_named(declared.scope, date_),), "run", timedelta(seconds=30))
 
 
 def ask(url: str, statement: str) -> list[tuple[Any, ...]]:
@@ -106,7 +106,7 @@ def wrong(url: str, published: dict[str, int]) -> list[str]:
     found: list[str] = []
     for name, days in published.items():
         clean = [row for row in orders(days) if name != "appended" or row[0] < days * PER_DAY]
-        rows = sorted(ask(url, f"SELECT order_id, order_date, amount FROM shop.{name}"))
+        rows = sorted(ask(url, f"SELECT order_id, order_date, amount FROM context.{name}"))
         if rows != clean:
             found.append(f"{name}: {len(rows)} rows of {len(clean)}, {len(set(rows) - set(clean))} that are none")
         commits = ask(

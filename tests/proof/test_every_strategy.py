@@ -38,8 +38,8 @@ def rows_of(at: int) -> list[Row]:
 
 
 def run(world: DeltaWorld, task: str, label: str | None) -> None:
-    declared = world.shop(0).project.task(task)
-    run_slices(world.shop(0), declared, (slice_named(declared.scope, label),), "run", None)
+    declared = world.context(0).project.task(task)
+    run_slices(world.context(0), declared, (slice_named(declared.scope, label),), "run", None)
 
 
 def crash(world: DeltaWorld, task: str, label: str | None, point: Point) -> None:
@@ -75,7 +75,7 @@ def test_a_slice_that_dies_anywhere_and_is_run_again_is_written_once(
         labels = [f"twice/p/{task}/{rows[0][1].isoformat()}" for rows in days]
         assert tokens(world.folder / "dev/shop" / task) == [(label, 1) for label in labels]
         assert loose_files(world.folder / "dev/shop" / task) == []
-        assert not world.shop(0).ledger.open_attempts()
+        assert not world.context(0).ledger.open_attempts()
 
 
 @pytest.mark.timeout(600)
@@ -85,23 +85,23 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(s
         label = rows_of(0)[0][1].isoformat()
         for name, declared in project().tasks.items():
             slices = (slice_named(declared.scope, None if name in INCREMENTAL else label),)
-            run_slices(world.shop(0), declared, slices, "run", None)
+            run_slices(world.context(0), declared, slices, "run", None)
             rows, held = world.rows(0, f"shop.{name}"), tokens(world.folder / "dev/shop" / name)
             renamed = replace(declared, name=f"{name}_new")
             for project_id in ("p", "q"):  # a new name, and the new name in another project
-                shop = replace(world.shop(0), project=assemble(project_id, [renamed]))
+                shop = replace(world.context(0), project=assemble(project_id, [renamed]))
                 with pytest.raises(TableTaken, match=f"published by the task {name}"):
                     run_slices(shop, renamed, slices, "run", None)
             known = replace(renamed, formerly=(name,))
-            shop = replace(world.shop(0), project=assemble("p", [known]))
-            world.shop(0).ledger.rename(name, known.name)
+            shop = replace(world.context(0), project=assemble("p", [known]))
+            world.context(0).ledger.rename(name, known.name)
             (end,) = run_slices(shop, known, slices, "run", None)
             assert end.outcome in (Outcome.ALREADY, Outcome.NOTHING_NEW), name
             assert (world.rows(0, f"shop.{name}"), tokens(world.folder / "dev/shop" / name)) == (rows, held)
         for path in (world.folder / "dev/shop/raw/_delta_log").glob("*.crc"):
             path.unlink()  # Delta keeps no list of so many tokens beside a commit: a job over the log finds them
         raw = replace(project().tasks["raw"], name="r")
-        shop = replace(world.shop(0), project=assemble("p", [raw]))
+        shop = replace(world.context(0), project=assemble("p", [raw]))
         slices = (slice_named(raw.scope, label),)
         with pytest.raises(TableTaken, match="1 slice that was published by the task raw"):
             run_slices(shop, raw, slices, "run", None)
@@ -130,6 +130,6 @@ def test_an_incremental_load_that_dies_anywhere_loses_no_row_and_doubles_none(
         mark = max(row[2] for row in source)
         kept = newest(source) if task == "feed" else Counter(row for row in source if row[2] < mark)
         assert world.rows(0, f"shop.{task}") == kept
-        assert show_mark(world.shop(0), world.shop(0).project.task(task)).at == told(mark)
+        assert show_mark(world.context(0), world.context(0).project.task(task)).at == told(mark)
         assert loose_files(world.folder / "dev/shop" / task) == []
-        assert not world.shop(0).ledger.open_attempts()
+        assert not world.context(0).ledger.open_attempts()

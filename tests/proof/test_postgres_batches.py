@@ -18,7 +18,7 @@ from twice.core.scope import slice_named
 from twice.errors import TableTaken
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.takeover import Takeover, take_over
 
@@ -27,11 +27,11 @@ from .postgres_shop import DAILY, TASKS, ask, day, open_shop, run
 DAYS = 5
 
 
-def backfill(shop: Workshop, restate: bool) -> None:
+def backfill(context: RunContext, restate: bool) -> None:
     asked = Request("replaced", day(0), day(DAYS - 1), batch=DAYS)
     if restate:
         asked = replace(asked, restate=True, only=("published",))
-    record = work(shop, start(shop, asked)[0].name, lambda event: None, Stop.never(), 1)
+    record = work(context, start(context, asked)[0].name, lambda event: None, Stop.never(), 1)
     assert (record.state, record.done) == (BackfillState.FINISHED, DAYS)
 
 
@@ -45,8 +45,8 @@ def held(url: str) -> tuple[list[Any], list[Any], list[Any]]:
     )
 
 
-def prints(shop: Workshop) -> dict[str, str | None]:
-    return {run.label: run.fingerprint for run in shop.ledger.runs("replaced")}
+def prints(context: RunContext) -> dict[str, str | None]:
+    return {run.label: run.fingerprint for run in context.ledger.runs("replaced")}
 
 
 def test_a_batch_leaves_the_rows_the_tokens_and_the_fingerprints_that_single_slices_leave(
@@ -67,8 +67,8 @@ def test_a_batch_leaves_the_rows_the_tokens_and_the_fingerprints_that_single_sli
     }
     backfill(batched, restate=True)
     assert held(other) == (rows, [(app, 2) for app, _ in tokens], [(DAYS,)] * 2)
-    for shop in (single, batched):
-        shop.ledger.close()
+    for context in (single, batched):
+        context.ledger.close()
     postgres.drop(other)
 
 
@@ -76,8 +76,8 @@ def test_a_batch_leaves_the_rows_the_tokens_and_the_fingerprints_that_single_sli
 def test_a_batch_that_dies_around_its_commit_has_published_every_slice_or_none(
     database: str, tmp_path: Path, point: Point
 ) -> None:
-    shop = open_shop(database, tmp_path / "ledger.db", DAYS)
-    dead = replace(shop, holder=f"{shop.holder.rpartition(':')[0]}:0")  # a process of our number that is gone
+    context = open_shop(database, tmp_path / "ledger.db", DAYS)
+    dead = replace(context, holder=f"{context.holder.rpartition(':')[0]}:0")  # a process of our number that is gone
     slices = tuple(DAILY.slice_of(day(index)) for index in range(DAYS))
     with pytest.raises(Crash), armed(crash_at(point)):
         run_task(dead, TASKS["replaced"], slices)
@@ -85,43 +85,45 @@ def test_a_batch_that_dies_around_its_commit_has_published_every_slice_or_none(
     rows, tokens, commits = held(database)
     assert (len(rows), {generation for _, generation in tokens}) == ((DAYS * 6, {1}) if landed else (0, set()))
     assert commits == ([(DAYS,)] if landed else [])
-    assert run_task(shop, TASKS["replaced"], slices).outcome.value == ("already published" if landed else "published")
+    assert run_task(context, TASKS["replaced"], slices).outcome.value == (
+        "already published" if landed else "published"
+    )
     assert held(database)[2] == [(DAYS,)]
     assert len(held(database)[0]) == DAYS * 6
-    shop.ledger.close()
+    context.ledger.close()
 
 
 def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(database: str, tmp_path: Path) -> None:
-    shop = open_shop(database, tmp_path / "ledger.db", 1)
+    context = open_shop(database, tmp_path / "ledger.db", 1)
     for name, declared in TASKS.items():
-        run(shop, name, 0)
-        before = ask(database, f"SELECT * FROM shop.{name}"), ask(database, "SELECT * FROM twice.tokens")
+        run(context, name, 0)
+        before = ask(database, f"SELECT * FROM context.{name}"), ask(database, "SELECT * FROM twice.tokens")
         slices = (slice_named(declared.scope, None if name == "appended" else day(0)),)
         renamed = replace(declared, name=f"{name}_new")
         for project in ("proof", "other"):
-            moved = replace(shop, project=assemble(project, [renamed]))
+            moved = replace(context, project=assemble(project, [renamed]))
             with pytest.raises(TableTaken, match=f"published by the task {name}"):
                 run_task(moved, renamed, slices)
         known = replace(renamed, formerly=(name,))
-        shop.ledger.rename(name, known.name)
-        end = run_task(replace(shop, project=assemble("proof", [known])), known, slices)
+        context.ledger.rename(name, known.name)
+        end = run_task(replace(context, project=assemble("proof", [known])), known, slices)
         assert end.outcome in (Outcome.ALREADY, Outcome.NOTHING_NEW), name
-        assert before == (ask(database, f"SELECT * FROM shop.{name}"), ask(database, "SELECT * FROM twice.tokens"))
+        assert before == (ask(database, f"SELECT * FROM context.{name}"), ask(database, "SELECT * FROM twice.tokens"))
 
 
 def test_a_table_that_was_taken_over_is_written_by_the_one_and_refused_to_the_other(
     database: str, tmp_path: Path
 ) -> None:
-    shop = open_shop(database, tmp_path / "ledger.db", 1)
+    context = open_shop(database, tmp_path / "ledger.db", 1)
     old = TASKS["merged"]
     new = replace(old, name="merge")
     slices = (slice_named(old.scope, day(0)),)
-    run(shop, "merged", 0)
-    moved = replace(shop, project=assemble("other", [new]))
+    run(context, "merged", 0)
+    moved = replace(context, project=assemble("other", [new]))
     assert take_over(moved, new, Takeover("ana", "so")) == {"the task merged of the project proof": 1}
     assert run_task(moved, new, slices).outcome is Outcome.PUBLISHED
     with pytest.raises(TableTaken, match="was taken over by the task merge of the project other"):
-        run(shop, "merged", 0)
-    assert take_over(shop, old, Takeover("bo", "ours")) == {"the task merge of the project other": 1}
-    assert run(shop, "merged", 0).why == "nobody remembers from what it was computed"
+        run(context, "merged", 0)
+    assert take_over(context, old, Takeover("bo", "ours")) == {"the task merge of the project other": 1}
+    assert run(context, "merged", 0).why == "nobody remembers from what it was computed"
     assert len(ask(database, "SELECT * FROM shop.merged")) == 6

@@ -143,8 +143,8 @@ class TestEachGuardIsNeeded:
 
         ask = ModelTarget.provenance
 
-        def vague(self: ModelTarget, table: Any, app_id: str, generation: int) -> Note | None:
-            note = ask(self, table, app_id, generation)
+        def vague(self: ModelTarget, table: Any, token_name: str, generation: int) -> Note | None:
+            note = ask(self, table, token_name, generation)
             return note and Note(Anyone(note.attempt), note.kind, note.generations, note.intentions)
 
         monkeypatch.setattr(ModelTarget, "provenance", vague)

@@ -21,8 +21,8 @@ from twice.engine.spark import SparkEngine
 from twice.errors import UsageError
 from twice.ledgers.ledger import Ledger
 from twice.proof.tasks.prove import prove_task
-from twice.proof.tasks.scratch import Laboratory
-from twice.runtime.context import Workshop
+from twice.proof.tasks.scratch import ProofSetup
+from twice.runtime.context import RunContext
 from twice.senders.address import Allowed
 from twice.senders.http import Http
 from twice.senders.webhook import WebhookSender
@@ -53,7 +53,7 @@ class Lab:
 
     def prove(self, declared: Task, *scenarios: str, copied: bool = True) -> Proof:
         ledger = Ledger.open(f"sqlite:///{self.folder}/ledger.db")
-        shop = Workshop(
+        context = RunContext(
             project=assemble("p", [declared]),
             ledger=ledger,
             engine=SparkEngine(self.spark),
@@ -65,14 +65,14 @@ class Lab:
             senders={"webhook": WebhookSender(Http(Allowed(())))},
         )
         try:
-            lab = Laboratory(shop, delta_target, lambda table: self.place(table.name) if copied else None)
-            return prove_task(lab, declared, DAY, scenarios)
+            setup = ProofSetup(context, delta_target, lambda table: self.place(table.name) if copied else None)
+            return prove_task(setup, declared, DAY, scenarios)
         finally:
             ledger.close()
 
 
 @pytest.fixture(scope="module")
-def lab(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def setup(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     yield Lab(spark, tmp_path_factory.mktemp("lab"))
 
 
@@ -81,20 +81,20 @@ def totals(sales: Any) -> Any:
     return sales.groupBy("day", "shop").count()
 
 
-def test_a_sound_task_is_the_same_in_every_scenario_and_nothing_of_the_users_is_written(lab: Lab) -> None:
+def test_a_sound_task_is_the_same_in_every_scenario_and_nothing_of_the_users_is_written(setup: Lab) -> None:
     """The task has published before: its table is there, and the copies refer to its files."""
-    session = SparkEngine(lab.spark).fresh()
+    session = SparkEngine(setup.spark).fresh()
     earlier = session.createDataFrame([(date(2026, 6, 8), 1, 5)], "day date, shop bigint, count bigint")
-    earlier.write.format("delta").partitionBy("day").save(lab.place("shop.totals"))
-    Ledger.open(f"sqlite:///{lab.folder}/ledger.db").close()
-    before = lab.files()
-    proof = lab.prove(totals)
+    earlier.write.format("delta").partitionBy("day").save(setup.place("shop.totals"))
+    Ledger.open(f"sqlite:///{setup.folder}/ledger.db").close()
+    before = setup.files()
+    proof = setup.prove(totals)
     assert [(trial.scenario, trial.verdict, trial.difference) for trial in proof.trials] == [
         (name, Verdict.SAME, None) for name in ("twice", "crash", "double-fire", "parallelism", "row-order")
     ]
     assert proof.holds
     assert "12 steps" in proof.trials[1].reason
-    assert lab.files() == before
+    assert setup.files() == before
 
 
 @task("shop.stamped", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=replace())
@@ -102,8 +102,8 @@ def stamped(sales: Any) -> Any:
     return sales.select("id", "day", sf.current_timestamp().alias("loaded_at"))
 
 
-def test_a_clock_in_the_data_is_named_with_its_column_its_rows_and_the_fix(lab: Lab) -> None:
-    proof = lab.prove(stamped, "twice")
+def test_a_clock_in_the_data_is_named_with_its_column_its_rows_and_the_fix(setup: Lab) -> None:
+    proof = setup.prove(stamped, "twice")
     (trial,) = proof.trials
     assert trial.verdict is Verdict.CHANGED
     assert trial.difference is not None
@@ -126,8 +126,8 @@ def told(sales: Any) -> Any:
     return sales.groupBy("day").count()
 
 
-def test_a_declared_effect_is_written_down_not_sent_and_said_once_whatever_crashes(lab: Lab) -> None:
-    proof = lab.prove(told, "twice", "crash")
+def test_a_declared_effect_is_written_down_not_sent_and_said_once_whatever_crashes(setup: Lab) -> None:
+    proof = setup.prove(told, "twice", "crash")
     assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.SAME], proof
     assert "19 steps" in proof.trials[1].reason
 
@@ -139,8 +139,8 @@ def ranked(sales: Any) -> Any:
     return sales.withColumn("place", numbered).withColumn("total", sf.sum("amount").over(Window.partitionBy("shop")))
 
 
-def test_what_only_another_order_of_rows_shows_is_named_by_its_column(lab: Lab) -> None:
-    proof = lab.prove(ranked, "row-order")
+def test_what_only_another_order_of_rows_shows_is_named_by_its_column(setup: Lab) -> None:
+    proof = setup.prove(ranked, "row-order")
     difference = proof.trials[0].difference
     assert difference is not None
     assert set(difference.columns) == {"place", "total"}
@@ -161,15 +161,15 @@ def allowed(sales: Any) -> Any:
     return sales.select("id", "day", sf.current_timestamp().alias("loaded_at"))
 
 
-def test_a_column_that_the_policy_lets_differ_is_not_compared_and_said_to_be_so(lab: Lab) -> None:
-    proof = lab.prove(allowed, "twice")
+def test_a_column_that_the_policy_lets_differ_is_not_compared_and_said_to_be_so(setup: Lab) -> None:
+    proof = setup.prove(allowed, "twice")
     assert proof.holds
     assert proof.notes == ("not compared, since the policy allows it to differ: loaded_at",)
 
 
-def test_an_unknown_scenario_is_refused_with_those_there_are(lab: Lab) -> None:
+def test_an_unknown_scenario_is_refused_with_those_there_are(setup: Lab) -> None:
     with pytest.raises(UsageError, match="there is no scenario 'thrise'. Known: twice, crash"):
-        lab.prove(totals, "thrise")
+        setup.prove(totals, "thrise")
 
 
 @task("shop.batched", scope=Daily("day", start="2026-01-01", batch=True), inputs=SALES, write=replace())
@@ -178,9 +178,9 @@ def batched(sales: Any) -> Any:
 
 
 @pytest.mark.long
-def test_what_is_played_on_request_proves_a_sound_task(lab: Lab) -> None:
+def test_what_is_played_on_request_proves_a_sound_task(setup: Lab) -> None:
     asked = ("thrice", "partial", "batch", "out-of-order", "late-rows", "later")
-    proof = lab.prove(batched, *asked)
+    proof = setup.prove(batched, *asked)
     assert [(trial.scenario, trial.verdict) for trial in proof.trials] == [(name, Verdict.SAME) for name in asked]
     assert proof.trials[1].reason.startswith("died after half of the rows (")
 
@@ -190,8 +190,8 @@ def recent(sales: Any) -> Any:
     return sales.where(sf.col("id") % 31 < date.today().day).groupBy("day").count()
 
 
-def test_a_python_clock_that_decides_on_rows_shows_when_it_is_moved(lab: Lab) -> None:
-    proof = lab.prove(recent, "twice", "later")
+def test_a_python_clock_that_decides_on_rows_shows_when_it_is_moved(setup: Lab) -> None:
+    proof = setup.prove(recent, "twice", "later")
     assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.CHANGED]
 
 
@@ -201,10 +201,10 @@ def appended(sales: Any) -> Any:
 
 
 def test_what_says_nothing_of_a_task_is_not_applicable_with_the_reason(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    setup: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    proof = lab.prove(appended, "thrice", "batch", "shifted")
+    proof = setup.prove(appended, "thrice", "batch", "shifted")
     assert [(trial.verdict, trial.reason) for trial in proof.trials] == [
         (Verdict.NOT_APPLICABLE, "append_once() is never computed again: what is published stays"),
         (Verdict.NOT_APPLICABLE, "the scope does not say batch=True: its slices are always computed one by one"),
@@ -213,8 +213,8 @@ def test_what_says_nothing_of_a_task_is_not_applicable_with_the_reason(
     assert not proof.holds
 
 
-def test_a_target_that_cannot_be_copied_is_not_applicable_and_says_so(lab: Lab) -> None:
-    proof = lab.prove(totals, "twice", copied=False)
+def test_a_target_that_cannot_be_copied_is_not_applicable_and_says_so(setup: Lab) -> None:
+    proof = setup.prove(totals, "twice", copied=False)
     assert [(trial.verdict, trial.reason) for trial in proof.trials] == [
         (Verdict.NOT_APPLICABLE, "shop.totals is not a Delta table, and no other is copied for a proof yet")
     ]

@@ -78,7 +78,7 @@ def run(opened: OpenProject, command: dict[str, Any]) -> None:
 
 def main() -> None:
     opened = OpenProject(load(Path(sys.argv[1]), None))
-    opened.shop.engine.fresh().range(1).count()
+    opened.context.engine.fresh().range(1).count()
     say(ready=True)
     for line in sys.stdin:
         command = json.loads(line)

@@ -55,5 +55,5 @@ def test_with_internal_off_replace_and_merge_publish_skip_what_is_published_and_
         assert run() == [Outcome.PUBLISHED, Outcome.PUBLISHED]
         assert rows("days") == [(2, day, 2, "x"), (3, day, 1, None)]
         assert rows("kept") == [(1, day, 1, None), (2, day, 2, "x"), (3, day, 1, None)]
-        target = opened.targets.of(TableName("shop.days"), opened.shop.engine.fresh())
+        target = opened.targets.of(TableName("shop.days"), opened.context.engine.fresh())
         assert target.one_slice_only(TableName("shop.days")) == "the internal path is switched off"

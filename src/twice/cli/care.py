@@ -41,11 +41,11 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
     from twice.wiring import open_project
 
     with open_project(project, profile) as opened:
-        collected = opened.gc()
+        removed = opened.gc()
     if output is Format.json:
-        print_json({"collected": [asdict(one) for one in collected]})
+        print_json({"collected": [asdict(one) for one in removed]})
         return 0
-    for one in collected:
+    for one in removed:
         print(f"{one.task}: {one.files} files of {len(one.attempts)} attempts deleted, {len(one.kept)} attempts kept")
         if one.kept:
             print(
@@ -58,7 +58,7 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
                 f"  {len(one.given_up)} attempts may have left files. The task is no longer declared, so gc does not "
                 "know its table. Run VACUUM on that table to delete their files."
             )
-    print(f"{sum(one.files for one in collected)} files deleted")
+    print(f"{sum(one.files for one in removed)} files deleted")
     return 0
 
 

@@ -20,7 +20,7 @@ from twice.errors import UsageError
 
 if TYPE_CHECKING:
     from twice.core.outbox import EffectEvent, EffectRecord
-    from twice.runtime.effects.send import Word
+    from twice.runtime.effects.send import Resolution
 
 S = EffectState
 OfTask = Annotated[str | None, typer.Option("--task", help="Only this task's.")]
@@ -127,7 +127,7 @@ def resolve(
     """Give your word on an effect. Who said it, when and why is kept."""
     from twice.wiring import open_project
 
-    said: list[Word] = []
+    said: list[Resolution] = []
     said += ["sent"] if sent else []
     said += ["resend"] if resend else []
     said += ["abandon"] if abandon else []

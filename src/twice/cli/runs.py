@@ -17,7 +17,7 @@ from twice.errors import UsageError
 
 if TYPE_CHECKING:
     from twice.core.token import Kind
-    from twice.runtime.run.explain import Forecast
+    from twice.runtime.run.explain import Explanation
     from twice.runtime.run.run_many import TaskEnd
 
 OptionalTask = Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task's name (or --all).")]
@@ -128,10 +128,10 @@ def plan(
     with open_project(project, profile) as opened:
         forecasts = opened.plan(task, date)
     if output is Format.json:
-        print_json({"plan": [asdict(forecast) for forecast in forecasts]})
+        print_json({"plan": [asdict(explain) for explain in forecasts]})
     else:
-        for forecast in forecasts:
-            _print_forecast(forecast)
+        for explain in forecasts:
+            _print_explanation(explain)
     return 0
 
 
@@ -274,16 +274,16 @@ def _effect_said(effect: EffectEnd) -> str:
     return f"{effect.state.value}{why}"
 
 
-def _print_forecast(forecast: Forecast) -> None:
-    verb = "would be computed" if forecast.compute else "would stay as it is"
-    print(f"{forecast.task}[{forecast.label}]: {verb} ({forecast.why})")
-    held = shown(forecast.generation) if forecast.generation else "nothing of this slice"
-    version = "" if forecast.version is None else f", version {forecast.version}"
-    print(f"  target {forecast.target}: holds {held}{version}; written by {forecast.write}")
-    for leaf in forecast.leaves:
+def _print_explanation(explain: Explanation) -> None:
+    verb = "would be computed" if explain.compute else "would stay as it is"
+    print(f"{explain.task}[{explain.label}]: {verb} ({explain.why})")
+    held = shown(explain.generation) if explain.generation else "nothing of this slice"
+    version = "" if explain.version is None else f", version {explain.version}"
+    print(f"  target {explain.target}: holds {held}{version}; written by {explain.write}")
+    for leaf in explain.leaves:
         at = "" if leaf.version is None else f" at version {leaf.version}"
         print(f"  reads {leaf.kind} {leaf.name}{at}" + ("" if leaf.identity else " (unversioned: always recomputed)"))
-    if forecast.quarantined:
+    if explain.quarantined:
         print("  quarantined: a run would refuse it until twice retry")
-    for suspicion in forecast.suspicions:
+    for suspicion in explain.suspicions:
         print(f"  would be refused: {suspicion.name} reaches {', '.join(suspicion.columns)}")

@@ -30,7 +30,7 @@ def takeover(
     from twice.wiring import open_project
 
     with open_project(project, profile) as opened:
-        others = opened.strangers(task)
+        others = opened.other_owners(task)
         if others and not yes:
             listed = ", ".join(f"{count:,} slices of {owner}" for owner, count in others.items())
             ask(

@@ -14,11 +14,11 @@ from twice.core.slice import Slice
 from twice.core.token import Kind
 from twice.errors import UsageError
 
-Standing = Literal["missing", "failed", "stale", "published", "downstream"]
+SliceStatus = Literal["missing", "failed", "stale", "published", "downstream"]
 """How a slice stands when the plan is made. `downstream`: it reads a slice of the plan."""
 
-CHOICES: tuple[Standing, ...] = ("missing", "failed", "stale", "published")
-DEFAULT: tuple[Standing, ...] = ("missing", "failed")
+CHOICES: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
+DEFAULT: tuple[SliceStatus, ...] = ("missing", "failed")
 
 BatchSize = int | Literal["auto", "off"]
 ROWS_PER_BATCH = 2_000_000
@@ -34,7 +34,7 @@ class Request:
     task: str
     first: str
     last: str
-    only: tuple[Standing, ...] = DEFAULT
+    only: tuple[SliceStatus, ...] = DEFAULT
     reverse: bool = False
     batch: BatchSize = "auto"
     restate: bool = False
@@ -61,7 +61,7 @@ class PlannedSlice:
     """`generation` is what the table held when the plan was made: once it has moved on, the slice was made since."""
 
     label: str
-    standing: Standing
+    standing: SliceStatus
     why: str
     generation: int = 0
 
@@ -82,7 +82,7 @@ class BackfillPlan:
     name: str
     request: Request
     batches: tuple[PlannedBatch, ...]
-    left_out: Mapping[Standing, int] = field(default_factory=dict)
+    left_out: Mapping[SliceStatus, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -91,7 +91,7 @@ class BackfillPlan:
         return tuple((batch.task, slice_) for batch in self.batches for slice_ in batch.slices)
 
 
-def parse_only(text: str) -> tuple[Standing, ...]:
+def parse_only(text: str) -> tuple[SliceStatus, ...]:
     """`missing,failed`, in the order the standings are known by, each once."""
     words = [word.strip() for word in text.split(",")]
     unknown = [word for word in words if word not in CHOICES]

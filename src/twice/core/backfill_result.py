@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from twice.core.backfill import BackfillPlan, PlannedSlice, Request, Standing
+from twice.core.backfill import BackfillPlan, PlannedSlice, Request, SliceStatus
 from twice.core.token import Kind
 
 
@@ -138,7 +138,7 @@ class SliceReport:
 
     task: str
     label: str
-    standing: Standing
+    standing: SliceStatus
     why: str
     generation: int
     state: BatchState
@@ -157,7 +157,7 @@ class BackfillResult:
     state: BackfillState
     slices: tuple[SliceReport, ...]
     notes: tuple[str, ...] = ()
-    left_out: Mapping[Standing, int] = field(default_factory=dict)
+    left_out: Mapping[SliceStatus, int] = field(default_factory=dict)
 
     @property
     def done(self) -> tuple[SliceReport, ...]:

@@ -30,7 +30,7 @@ class Ownership:
     slices: Mapping[Owner, int] = field(default_factory=dict)
     takeovers: Mapping[tuple[Owner, Owner], int] = field(default_factory=dict)
 
-    def strangers(self, owner: Owner) -> dict[Owner, int]:
+    def other_owners(self, owner: Owner) -> dict[Owner, int]:
         """Everybody else that `owner` did not take the table over from, and how many slices of it each has published:
         those with slices in it, and those who took it over and have not published yet."""
         others = {new: 0 for new, _ in self.takeovers} | dict(self.slices)
@@ -73,6 +73,6 @@ def takeover_token(new: Owner, old: Owner) -> str:
     return f"{TAKEOVERS}{new.project}/{new.task}/{old.project}/{old.task}"
 
 
-def _published_by(app_id: str) -> Owner | None:
-    parts = app_id.split("/", 3)
-    return Owner(parts[1], parts[2]) if app_id.startswith(TOKENS) and len(parts) == 4 else None
+def _published_by(token_name: str) -> Owner | None:
+    parts = token_name.split("/", 3)
+    return Owner(parts[1], parts[2]) if token_name.startswith(TOKENS) and len(parts) == 4 else None

@@ -152,13 +152,13 @@ class Target(Protocol):
         schema that does not fit, and a place that holds something else. Writes nothing: a table is made, and a column
         added, by the commit that publishes rows into it, so that a run that fails before binds nobody."""
 
-    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
+    def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         """The recorded generations and the owners, fresh from the table. A missing table holds nothing."""
 
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         """Every token whose name begins so, for a ledger that must be made anew. A missing table holds none."""
 
-    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
         """The note of the commit that gave this token this generation, with that commit's version; None once the log
         forgot it."""
 
@@ -328,7 +328,7 @@ class NotLeaving(Exception):
 
 
 @dataclass(frozen=True)
-class Letter:
+class OutgoingMessage:
     """What one try sends. `function` only where the effect is a call."""
 
     key: str
@@ -343,7 +343,7 @@ class Sender(Protocol):
     def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:
         """The very bytes that every try sends. Calls the user's functions; changes nothing."""
 
-    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
+    def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
         """Send it once and tell apart: accepted, surely refused, in doubt. `leaving` is called when the next thing
         is the first byte (or what the receiver acts on); if it raises NotLeaving, nothing is sent. No secret is in
         the answer. Dying in here leaves doubt."""

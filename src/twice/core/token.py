@@ -13,7 +13,7 @@ from twice.core.write import Changes
 Kind = Literal["run", "restate", "reset", "takeover"]
 
 
-def app_id(project: str, task: str, label: str) -> str:
+def token_name(project: str, task: str, label: str) -> str:
     """One per (task, slice): with one for all dates a target would drop a backfill of an older day."""
     return f"twice/{project}/{task}/{label}"
 

@@ -67,10 +67,10 @@ class Plan:
 
     write: WriteVerb
     slices: tuple[Slice, ...]
-    app_ids: tuple[str, ...]
+    token_names: tuple[str, ...]
 
-    def app_id(self, slice_: Slice) -> str:
-        return self.app_ids[self.slices.index(slice_)]
+    def token_name(self, slice_: Slice) -> str:
+        return self.token_names[self.slices.index(slice_)]
 
     @property
     def reach(self) -> tuple[Slice, ...]:

@@ -36,7 +36,7 @@ from twice.core.token import Intention, Kind
 from twice.ledgers.backfills.backfills import Backfills
 from twice.ledgers.database.clock import database_time
 from twice.ledgers.database.connect import connect, for_writing, parse_url
-from twice.ledgers.database.errors import problem, told_plainly
+from twice.ledgers.database.errors import plain_errors, problem
 from twice.ledgers.database.export import export
 from twice.ledgers.database.migrate import migrate
 from twice.ledgers.database.outage import PATIENCE_SECONDS, Outage, outliving
@@ -44,7 +44,7 @@ from twice.ledgers.database.owners import Owner, missing
 from twice.ledgers.database.schema import HEAD, attempts
 from twice.ledgers.effects.outbox import Outbox
 from twice.ledgers.runs import claims, history, proofs, prune, quarantine, transitions
-from twice.ledgers.runs.claims import Wish
+from twice.ledgers.runs.claims import ClaimRequest
 from twice.ledgers.runs.prune import Pruned
 from twice.ledgers.runs.rename import rename, settle_in
 from twice.ledgers.runs.unassigned import OldRecords
@@ -125,14 +125,14 @@ class Ledger:
     ) -> Claim | Busy:
         """All slices or none. Dying after it leaves an open attempt whose lease runs out. A second call by the same
         attempt finds the claim of the first."""
-        wish = Wish(self._owner.key(task) if task else "", tuple(labels), attempt, kind, holder)
+        request = ClaimRequest(self._owner.key(task) if task else "", tuple(labels), attempt, kind, holder)
         found: Claim | Busy | None = None
         while found is None:
             with self._writing() as connection:
                 # With the lock in hand: a claim that waited for it must not judge leases by an old time.
                 self._owner.register(connection, [task])
                 now = self._time(connection)
-                found = claims.claim(connection, wish, now, now + lease)
+                found = claims.claim(connection, request, now, now + lease)
                 if not isinstance(found, Claim):
                     connection.rollback()
         return found
@@ -455,10 +455,10 @@ class Ledger:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with told_plainly(self._engine.url), for_writing(self._engine).begin() as connection:
+        with plain_errors(self._engine.url), for_writing(self._engine).begin() as connection:
             yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with told_plainly(self._engine.url), self._engine.begin() as connection:
+        with plain_errors(self._engine.url), self._engine.begin() as connection:
             yield connection

@@ -18,7 +18,7 @@ from twice.ledgers.ledger import Ledger
 
 
 @dataclass(frozen=True)
-class Workshop:
+class RunContext:
     """`root` is the project's folder; `holder` names this process to others; `target_of` binds a table's target
     to one run's session, `let_go` ends what it holds open for that; `pause` waits that many seconds and `draw` is
     uniform in [0, 1), for retries; `senders` by kind of effect; `sends`: effects go out as soon as they may."""

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from twice.core.effect import Effect, Message, Result
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
-from twice.core.ports import Letter
+from twice.core.ports import OutgoingMessage
 from twice.errors import EffectRefused
-from twice.senders.redaction import Veil
+from twice.senders.redaction import Redaction
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,16 @@ class CallSender:
     def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:  # noqa: ARG002
         return Message(effect.to, result.to_json())
 
-    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
-        if letter.function is None:
+    def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
+        if outgoing.function is None:
             return Refused("the task does not declare this call any more", for_good=True)
-        result, veil = Result.from_json(letter.message.body), Veil()
+        result, redaction = Result.from_json(outgoing.message.body), Redaction()
         leaving()
         try:
-            receipt = letter.function(result, letter.key)
+            receipt = outgoing.function(result, outgoing.key)
         except EffectRefused as error:
             wait = None if error.retry_after is None else timedelta(seconds=error.retry_after)
-            return Refused(veil.over(error.what), error.for_good, wait)
+            return Refused(redaction.over(error.what), error.for_good, wait)
         except Exception as error:  # noqa: BLE001 - user code
-            return Doubtful(veil.over(f"{type(error).__name__}: {error}"))
-        return Delivered(veil.over("returned" if receipt is None else str(receipt)))
+            return Doubtful(redaction.over(f"{type(error).__name__}: {error}"))
+        return Delivered(redaction.over("returned" if receipt is None else str(receipt)))

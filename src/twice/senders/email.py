@@ -16,10 +16,10 @@ from urllib.parse import unquote, urlsplit
 
 from twice.core.effect import Effect, Message, Result, rendered
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
-from twice.core.ports import Letter, NotLeaving
+from twice.core.ports import NotLeaving, OutgoingMessage
 from twice.errors import DeclarationError
 from twice.senders.address import PUBLIC_ONLY, Allowed, ascii_host
-from twice.senders.redaction import Veil
+from twice.senders.redaction import Redaction
 
 SECONDS = 30.0
 _ASCII = SMTP.clone(cte_type="7bit")
@@ -52,33 +52,33 @@ class EmailSender:
         mail.set_content(str(rendered(effect.parts["body"], result)))
         return Message(effect.to, mail.as_bytes().decode("ascii"), {"From": self.author})
 
-    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
+    def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
         """Nothing is accepted before the final dot, so whatever fails before it surely did not arrive."""
-        veil, progress = Veil(), _Progress(leaving)
-        server = veil.reveal(_configured(self.server), "effects.smtp")
+        redaction, progress = Redaction(), _Progress(leaving)
+        server = redaction.reveal(_configured(self.server), "effects.smtp")
         try:
-            return self._deliver(server, letter, progress)
+            return self._deliver(server, outgoing, progress)
         except NotLeaving:
             raise
         except smtplib.SMTPResponseException as error:
-            told = veil.over(f"SMTP {error.smtp_code} {_text(error.smtp_error)}")
+            told = redaction.over(f"SMTP {error.smtp_code} {_text(error.smtp_error)}")
             return Refused(told, for_good=error.smtp_code >= 500)
         except (OSError, smtplib.SMTPException) as error:
-            told = veil.over(f"{type(error).__name__}: {error}")
+            told = redaction.over(f"{type(error).__name__}: {error}")
             return Doubtful(told) if progress.left else Refused(told, for_good=isinstance(error, ssl.SSLError))
 
-    def _deliver(self, server: str, letter: Letter, progress: _Progress) -> Answer:
+    def _deliver(self, server: str, outgoing: OutgoingMessage, progress: _Progress) -> Answer:
         smtp = self._connected(server)
         # Hung up without a QUIT: after DATA the server would take it for a line of the mail.
         with closing(smtp):
-            _accepted(*smtp.mail(letter.message.headers["From"]))
-            for address in letter.message.to:
+            _accepted(*smtp.mail(outgoing.message.headers["From"]))
+            for address in outgoing.message.to:
                 _accepted(*smtp.rcpt(address))  # one refused, and nobody gets it
             code, answer = smtp.docmd("DATA")
             if code != 354:
                 _refuse(code, answer)
             progress.leave()
-            smtp.send(_dotted(letter.message.body))
+            smtp.send(_dotted(outgoing.message.body))
             code, answer = smtp.getreply()
             _accepted(code, answer)
             return Delivered(f"SMTP {code} {_text(answer)}"[:200])

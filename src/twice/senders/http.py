@@ -23,7 +23,7 @@ from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import NotLeaving
 from twice.core.transience import Nature, of_status
 from twice.senders.address import PUBLIC_ONLY, Allowed, Blocked, addresses_of, ascii_host
-from twice.senders.redaction import Veil
+from twice.senders.redaction import Redaction
 
 CONNECT_SECONDS = 10.0
 LONGEST_REPLY = 64 * 1024
@@ -60,13 +60,15 @@ class Http:
     seconds: float = 30.0
     certificates: str | None = None
 
-    def post(self, url: str, body: bytes, headers: Mapping[str, str], leaving: Leaving, veil: Veil) -> Reply | Answer:
+    def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], leaving: Leaving, redaction: Redaction
+    ) -> Reply | Answer:
         """The receiver's reply, or what it means that there is none."""
         try:
             parts = urlsplit(url)
             refused, host = self._refused(parts), _host(parts)
         except ValueError as error:  # a name or an address that is none
-            return Refused(veil.over(f"it cannot be sent: {error}"), for_good=True)
+            return Refused(redaction.over(f"it cannot be sent: {error}"), for_good=True)
         if refused is not None:
             return refused
         line = _Line(self.allowed, time.monotonic() + self.seconds, leaving)
@@ -86,12 +88,12 @@ class Http:
         except NotLeaving:
             raise
         except Blocked as error:
-            return Refused(veil.over(str(error)), for_good=True)
+            return Refused(redaction.over(str(error)), for_good=True)
         except (OSError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-            told = veil.over(f"{type(error).__name__}: {error}".rstrip(": "))
+            told = redaction.over(f"{type(error).__name__}: {error}".rstrip(": "))
             return Doubtful(told) if line.left else Refused(told, for_good=_is_untrusted(error))
         except ValueError as error:  # a port, a name or a header that cannot be sent; h11 checks before it writes
-            return Refused(veil.over(f"it cannot be sent: {error}"), for_good=True)
+            return Refused(redaction.over(f"it cannot be sent: {error}"), for_good=True)
 
     def _ask(
         self,
@@ -125,9 +127,9 @@ class Http:
         return ssl.create_default_context(cafile=self.certificates)
 
 
-def meaning(reply: Reply, keyed: bool, veil: Veil) -> Answer:
+def meaning(reply: Reply, keyed: bool, redaction: Redaction) -> Answer:
     """What a status says: done, surely not done, or not known. A server that fails may have acted before."""
-    told = veil.over(f"HTTP {reply.status} {reply.text}")
+    told = redaction.over(f"HTTP {reply.status} {reply.text}")
     if 200 <= reply.status < 300:
         return Delivered(told)
     wait = reply.retry_after

@@ -14,7 +14,7 @@ TOLD = 300
 """How much of an answer is kept."""
 
 
-class Veil:
+class Redaction:
     """Remembers what it revealed, so that an answer that quotes it can be told without it."""
 
     def __init__(self) -> None:

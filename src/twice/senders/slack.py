@@ -9,10 +9,10 @@ from datetime import datetime
 
 from twice.core.effect import Effect, Message, Result, rendered
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
-from twice.core.ports import Letter
+from twice.core.ports import OutgoingMessage
 from twice.errors import DeclarationError
 from twice.senders.http import Http, Reply, meaning
-from twice.senders.redaction import Veil
+from twice.senders.redaction import Redaction
 
 URL = "https://slack.com/api/chat.postMessage"
 
@@ -32,32 +32,32 @@ class SlackSender:
         text = rendered(effect.parts["text"], result)
         return Message(effect.to, json.dumps({"channel": effect.to[0], "text": str(text)}, sort_keys=True))
 
-    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
+    def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
         if self.token is None:
             raise DeclarationError(
                 "no token for Slack is configured",
                 fix='Set [effects] slack_token = "${env:SLACK_TOKEN}" in twice.toml.',
             )
-        veil = Veil()
+        redaction = Redaction()
         headers = {
-            "Authorization": f"Bearer {veil.reveal(self.token, 'effects.slack_token')}",
+            "Authorization": f"Bearer {redaction.reveal(self.token, 'effects.slack_token')}",
             "Content-Type": "application/json; charset=utf-8",
         }
-        reply = self.http.post(self.url, letter.message.body.encode(), headers, leaving, veil)
+        reply = self.http.post(self.url, outgoing.message.body.encode(), headers, leaving, redaction)
         if not isinstance(reply, Reply):
             return reply
-        return _said(reply, veil) if reply.status == 200 else meaning(reply, False, veil)
+        return _said(reply, redaction) if reply.status == 200 else meaning(reply, False, redaction)
 
 
-def _said(reply: Reply, veil: Veil) -> Answer:
+def _said(reply: Reply, redaction: Redaction) -> Answer:
     try:
         body = json.loads(reply.text)
         posted, error = body["ok"] is True, str(body.get("error"))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Doubtful(veil.over(f"Slack answered what is not its form: {reply.text}"))
+        return Doubtful(redaction.over(f"Slack answered what is not its form: {reply.text}"))
     if posted:
-        return Delivered(veil.over(f"Slack message {body.get('ts')}"))
-    told = veil.over(f"Slack says {error}")
+        return Delivered(redaction.over(f"Slack message {body.get('ts')}"))
+    told = redaction.over(f"Slack says {error}")
     if error == "ratelimited":
         return Refused(told, wait=reply.retry_after)
     return Doubtful(told) if error in _MAY_HAVE_POSTED else Refused(told, for_good=True)

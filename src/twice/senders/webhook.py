@@ -9,9 +9,9 @@ from datetime import datetime
 
 from twice.core.effect import Effect, Message, Result, rendered
 from twice.core.outbox import Answer
-from twice.core.ports import Letter
+from twice.core.ports import OutgoingMessage
 from twice.senders.http import Http, Reply, meaning
-from twice.senders.redaction import Veil
+from twice.senders.redaction import Redaction
 
 KEY = "Idempotency-Key"
 
@@ -29,11 +29,11 @@ class WebhookSender:
         # Keys sorted: the same result gives the same bytes.
         return Message(effect.to, body if text else json.dumps(body, sort_keys=True, default=str), headers)
 
-    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
-        veil = Veil()
-        url = veil.reveal(letter.message.to[0], "the webhook's URL")
-        headers = veil.reveal_all(letter.message.headers, "the webhook's header")
-        if letter.keyed:
-            headers[KEY] = letter.key
-        reply = self.http.post(url, letter.message.body.encode(), headers, leaving, veil)
-        return meaning(reply, letter.keyed, veil) if isinstance(reply, Reply) else reply
+    def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
+        redaction = Redaction()
+        url = redaction.reveal(outgoing.message.to[0], "the webhook's URL")
+        headers = redaction.reveal_all(outgoing.message.headers, "the webhook's header")
+        if outgoing.keyed:
+            headers[KEY] = outgoing.key
+        reply = self.http.post(url, outgoing.message.body.encode(), headers, leaving, redaction)
+        return meaning(reply, outgoing.keyed, redaction) if isinstance(reply, Reply) else reply

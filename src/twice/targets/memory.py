@@ -123,13 +123,13 @@ class MemoryTarget:
             check_named(table.name, into.shape, layout)
             return Prepared(into.shape, held is not None, into)
 
-    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
+    def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         held = self._tables.get(table.name)
         if held is None:
-            return Published(None, dict.fromkeys(app_ids, 0))
+            return Published(None, dict.fromkeys(token_names, 0))
         number, version = held.latest
-        owners = ownership(version.tokens) if app_ids else Ownership()
-        return Published(number, {app: version.tokens.get(app, 0) for app in app_ids}, owners, held.id)
+        owners = ownership(version.tokens) if token_names else Ownership()
+        return Published(number, {app: version.tokens.get(app, 0) for app in token_names}, owners, held.id)
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
         held = self._tables.get(table.name)
@@ -138,9 +138,9 @@ class MemoryTarget:
         tokens = held.latest[1].tokens
         return {app: _held(held, app, generation) for app, generation in tokens.items() if app.startswith(prefix)}
 
-    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
         held = self._tables.get(table.name)
-        found = _held(held, app_id, generation) if held else None
+        found = _held(held, token_name, generation) if held else None
         return found.note if found else None
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
@@ -214,10 +214,10 @@ class MemoryTarget:
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Dying before the new version is appended publishes nothing; after it, everything."""
         plan = staged.plan
-        if set(expected) != set(plan.app_ids):
+        if set(expected) != set(plan.token_names):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         with self._lock:
-            before = self.published(staged.table, plan.app_ids)
+            before = self.published(staged.table, plan.token_names)
             if before.generations != dict(expected):
                 return Lost(before)
             stage: _Stage = staged.handle

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from twice.core.proof import Proof, ProofRecord
     from twice.engine.session.doctor import Check
     from twice.engine.session.session import SessionSettings
-    from twice.runtime.context import Workshop
-    from twice.runtime.effects.delivery import Post
-    from twice.runtime.effects.send import Word
-    from twice.runtime.run.explain import Forecast
+    from twice.runtime.context import RunContext
+    from twice.runtime.effects.delivery import Delivery
+    from twice.runtime.effects.send import Resolution
+    from twice.runtime.run.explain import Explanation
     from twice.runtime.run.run_many import TaskEnd
     from twice.runtime.staleness.stale import Stale
-    from twice.runtime.table.garbage import Collected
+    from twice.runtime.table.garbage import RemovedFiles
     from twice.runtime.upkeep.check import Difference
     from twice.runtime.upkeep.mark import Mark
     from twice.runtime.upkeep.prune import Tidied
@@ -100,15 +100,15 @@ class OpenProject:
         return Targets(self.settings)
 
     @cached_property
-    def shop(self) -> Workshop:
+    def context(self) -> RunContext:
         from twice.engine.code.code_hash import code_hash
         from twice.engine.spark import SparkEngine
-        from twice.runtime.context import Workshop
+        from twice.runtime.context import RunContext
         from twice.runtime.holder import this_process
         from twice.runtime.table.assign import assign_all
 
         targets = self.targets
-        shop = Workshop(
+        context = RunContext(
             project=self.project,
             ledger=self.ledger,
             engine=SparkEngine(self.spark),
@@ -122,8 +122,8 @@ class OpenProject:
             senders=self.senders,
             sends=self.settings.effects.send,
         )
-        assign_all(shop)
-        return shop
+        assign_all(context)
+        return context
 
     @cached_property
     def senders(self) -> dict[str, Sender]:
@@ -132,16 +132,16 @@ class OpenProject:
         return senders(self.settings.effects)
 
     @cached_property
-    def post(self) -> Post:
+    def delivery(self) -> Delivery:
         """For sending alone: no session is started unless a text needs rows of its table."""
-        from twice.runtime.effects.delivery import Post
-        from twice.runtime.effects.send import post_of
+        from twice.runtime.effects.delivery import Delivery
+        from twice.runtime.effects.send import delivery_of
         from twice.runtime.holder import this_process
 
         def sample(task: Task, effect: EffectRecord, count: int) -> Any:
-            return post_of(self.shop, self.shop.engine.fresh()).sample(task, effect, count)
+            return delivery_of(self.context, self.context.engine.fresh()).sample(task, effect, count)
 
-        return Post(self.project, self.ledger, self.senders, SYSTEM_CLOCK, this_process(), sample)
+        return Delivery(self.project, self.ledger, self.senders, SYSTEM_CLOCK, this_process(), sample)
 
     @property
     def backfills(self) -> ProjectBackfills:
@@ -163,12 +163,12 @@ class OpenProject:
     ) -> tuple[RunResult, ...]:
         from twice.runtime.run.run_many import run_slices
 
-        return run_slices(self.shop, self.project.task(task), slices, kind, wait, silent)
+        return run_slices(self.context, self.project.task(task), slices, kind, wait, silent)
 
     def run_all(self, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
         from twice.runtime.run.run_many import run_all
 
-        return run_all(self.shop, date, wait)
+        return run_all(self.context, date, wait)
 
     def stale(self, task: str | None) -> tuple[Stale, ...]:
         """What the ledger knows to be stale, and why. No session is started for it."""
@@ -186,7 +186,7 @@ class OpenProject:
         if task is not None and date is not None:
             chosen = self.project.task(task)
             slice_ = slice_named(chosen.scope, date)
-            return (TaskEnd(chosen.name, retry_slices(self.shop, chosen, (slice_,), wait)),)
+            return (TaskEnd(chosen.name, retry_slices(self.context, chosen, (slice_,), wait)),)
         names = self.project.tasks if task is None else [self.project.task(task).name]
         labels = {name: found for name in names if (found := failed_labels(self.ledger, name))}
         if not labels:
@@ -194,21 +194,21 @@ class OpenProject:
 
         def again(each: Task) -> tuple[RunResult, ...]:
             slices = tuple(slice_named(each.scope, label) for label in labels.get(each.name, ()))
-            return retry_slices(self.shop, each, slices, wait)
+            return retry_slices(self.context, each, slices, wait)
 
         return tuple(end for end in run_in_order(self.project, again) if end.task in labels)
 
-    def plan(self, task: str, date: str | None) -> tuple[Forecast, ...]:
-        from twice.runtime.run.explain import forecast
+    def plan(self, task: str, date: str | None) -> tuple[Explanation, ...]:
+        from twice.runtime.run.explain import explain
 
         declared = self.project.task(task)
-        return (forecast(self.shop, declared, slice_named(declared.scope, date)),)
+        return (explain(self.context, declared, slice_named(declared.scope, date)),)
 
     def preview(self, task: Task, date: str | None) -> Frame:
         from twice.runtime.result.compute import Pins, result_frame
 
         slice_ = slice_named(task.scope, date)
-        return result_frame(self.shop, task, (slice_,), Pins(self.shop, self.shop.engine.fresh()))
+        return result_frame(self.context, task, (slice_,), Pins(self.context, self.context.engine.fresh()))
 
     def prove(self, task: str, date: str | None, scenarios: Sequence[str] = ()) -> Proof:
         """Play the scenarios with one slice, in a scratch copy and in a process that is closed in. Of the project only
@@ -243,23 +243,23 @@ class OpenProject:
 
         declared = self.project.task(task)
         incremental(declared)  # before a session is started for nothing
-        return show_mark(self.shop, declared)
+        return show_mark(self.context, declared)
 
     def reset_mark(self, task: str, to: str | None, by: str, reason: str) -> tuple[Mark, Mark]:
         from twice.runtime.upkeep.mark import Reset, reset_mark
 
-        return reset_mark(self.shop, self.project.task(task), Reset(to, by, reason))
+        return reset_mark(self.context, self.project.task(task), Reset(to, by, reason))
 
-    def strangers(self, task: str) -> Mapping[str, int]:
+    def other_owners(self, task: str) -> Mapping[str, int]:
         """Whose slices stand in the way of this task in its table, and how many."""
-        from twice.runtime.upkeep.takeover import strangers_of
+        from twice.runtime.upkeep.takeover import other_owners_of
 
-        return strangers_of(self.shop, self.project.task(task))
+        return other_owners_of(self.context, self.project.task(task))
 
     def take_over(self, task: str, by: str, reason: str) -> Mapping[str, int]:
         from twice.runtime.upkeep.takeover import Takeover, take_over
 
-        return take_over(self.shop, self.project.task(task), Takeover(by, reason))
+        return take_over(self.context, self.project.task(task), Takeover(by, reason))
 
     def graph(self) -> tuple[Node, ...]:
         return graph(self.project)
@@ -309,18 +309,20 @@ class OpenProject:
         from twice.runtime.effects.delivery import drain, render_released
 
         name = self.project.task(task).name if task else None
-        render_released(self.post, name)
-        return drain(self.post, name, wait)
+        render_released(self.delivery, name)
+        return drain(self.delivery, name, wait)
 
-    def resolve_effect(self, id_: int, word: Word, who: str, reason: str, *, sender_is_gone: bool) -> EffectRecord:
+    def resolve_effect(
+        self, id_: int, word: Resolution, who: str, reason: str, *, sender_is_gone: bool
+    ) -> EffectRecord:
         from twice.runtime.effects.send import resolve
 
-        return resolve(self.post, id_, word, who, reason, sender_is_gone=sender_is_gone)
+        return resolve(self.delivery, id_, word, who, reason, sender_is_gone=sender_is_gone)
 
     def recover(self) -> tuple[Recovered, ...]:
         from twice.runtime.upkeep.recover import recover
 
-        return recover(self.shop, self.shop.engine.fresh())
+        return recover(self.context, self.context.engine.fresh())
 
     @property
     def open_attempts(self) -> tuple[AttemptRecord, ...]:
@@ -328,12 +330,12 @@ class OpenProject:
         before = (a for task, _, there in self.ledger.left_open() for a in there.open_attempts(task))
         return (*self.ledger.open_attempts(), *before)
 
-    def gc(self) -> tuple[Collected, ...]:
-        from twice.runtime.table.garbage import collect_all
+    def gc(self) -> tuple[RemovedFiles, ...]:
+        from twice.runtime.table.garbage import collect_garbage
         from twice.runtime.upkeep.scratch import clear_scratch
 
         clear_scratch(self.settings.root / ".twice" / "scratch")
-        return collect_all(self.shop, self.shop.engine.fresh())
+        return collect_garbage(self.context, self.context.engine.fresh())
 
     def migrate_ledger(self) -> tuple[str | None, str]:
         """The schema's version before and after. Nothing but the ledger is opened: a task's file may be broken."""
@@ -352,22 +354,22 @@ class OpenProject:
         from twice.runtime.table.assign import names_of
 
         declared = self.project.task(task)
-        self.shop.ledger.unassigned.take_rest(declared.name, names_of(declared))  # the tables were asked first
+        self.context.ledger.unassigned.take_rest(declared.name, names_of(declared))  # the tables were asked first
 
     def check_ledger(self) -> tuple[Difference, ...]:
         from twice.runtime.upkeep.check import check
 
-        return check(self.shop, self.shop.engine.fresh())
+        return check(self.context, self.context.engine.fresh())
 
     def rebuild_ledger(self) -> tuple[Rebuilt, ...]:
         from twice.runtime.upkeep.rebuild import rebuild
 
-        return rebuild(self.shop, self.shop.engine.fresh())
+        return rebuild(self.context, self.context.engine.fresh())
 
     def prune_ledger(self, older_than: timedelta) -> Tidied:
         from twice.runtime.upkeep.prune import prune
 
-        return prune(self.shop, self.shop.engine.fresh(), older_than)
+        return prune(self.context, self.context.engine.fresh(), older_than)
 
     def export_ledger(self) -> Iterator[dict[str, Any]]:
         return self.ledger.export()

@@ -20,23 +20,23 @@ class ProjectBackfills:
         from twice.runtime.backfill.backfill import plan_backfill
 
         self._check(request)
-        return plan_backfill(self._opened.shop, request, name)
+        return plan_backfill(self._opened.context, request, name)
 
     def start(self, request: Request, name: str | None) -> tuple[BackfillRecord, BackfillPlan | None]:
         """The plan is given only where it is new: a second start resumes."""
         from twice.runtime.backfill.backfill import start
 
         self._check(request)
-        return start(self._opened.shop, request, name)
+        return start(self._opened.context, request, name)
 
     def ready(self) -> None:
         """Start what work needs. A session that starts takes Ctrl-C for itself: who wants to hear it comes after."""
-        assert self._opened.shop is not None
+        assert self._opened.context is not None
 
     def work(self, name: str, tell: Tell, stop: Stop, parallel: int) -> BackfillRecord:
         from twice.runtime.backfill.worker import work
 
-        return work(self._opened.shop, name, tell, stop, parallel)
+        return work(self._opened.context, name, tell, stop, parallel)
 
     def running(self) -> tuple[BackfillRecord, ...]:
         """Those a worker may find something to do in."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from twice.core.ports import Target
     from twice.engine.session.session import SessionSettings
     from twice.proof.enclosure.enclosure import Enclosure
-    from twice.proof.tasks.scratch import Laboratory
+    from twice.proof.tasks.scratch import ProofSetup
 
 _THEIRS = (
     *("spark.master", "spark.sql.catalog", "spark.sql.warehouse.dir", "spark.hadoop.hive", "spark.sql.hive"),
@@ -57,15 +57,15 @@ class EnclosedProject(OpenProject):
         return session
 
     @cached_property
-    def laboratory(self) -> Laboratory:
-        from twice.proof.tasks.scratch import Laboratory
+    def proof_setup(self) -> ProofSetup:
+        from twice.proof.tasks.scratch import ProofSetup
         from twice.wiring.child_run import command
         from twice.wiring.delta import delta_target
 
-        shop = replace(self.shop, target_of=self._target_of)
+        context = replace(self.context, target_of=self._target_of)
         delta = partial(delta_target, internal=self.settings.internal)
         sent = command(self.settings, self.copies)
-        return Laboratory(shop, delta, self.targets.folder, sent, self.enclosure)
+        return ProofSetup(context, delta, self.targets.folder, sent, self.enclosure)
 
     def _target_of(self, table: TableName, session: Any) -> Target:
         from twice.proof.tasks.scratch import NotApplicable

@@ -20,7 +20,7 @@ def copied_inputs(opened: OpenProject, task: Task, to: Path) -> dict[str, str]:
     wanted = {str(each.table): each.table for each in task.inputs.values() if opened.targets.folder(each.table) is None}
     if not wanted:
         return {}
-    with opened.shop.session() as session:
+    with opened.context.session() as session:
         for name, table in wanted.items():
             target = opened.targets.of(table, session)
             if target.published(table, ()).version is None:

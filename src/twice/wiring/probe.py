@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from twice.core.ports import Column, Landed, Lost, Shape
 from twice.core.scope import Daily
 from twice.core.task import TableName
-from twice.core.token import Note, app_id
+from twice.core.token import Note, token_name
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.session.doctor import Check
 from twice.targets.active_session import acting
@@ -23,11 +23,11 @@ def publish_a_day(session: SparkSession, folder: Path, internal: bool = True) ->
     table, scope = TableName("probe"), Daily("day", start="2026-01-01")
     slice_ = scope.slice_of("2026-01-01")
     into = target.prepare(table, Shape((Column("id", "bigint"), Column("day", "date"))), Layout(scope.held_in), False)
-    plan = Plan(ReplaceRows((slice_,)), (slice_,), (app_id("doctor", "probe", slice_.label),))
+    plan = Plan(ReplaceRows((slice_,)), (slice_,), (token_name("doctor", "probe", slice_.label),))
     rows = session.range(3).selectExpr("id", "DATE'2026-01-01' AS day")
     staged = target.stage(table, rows, plan, "probe", into=into)
     late = target.stage(table, rows, plan, "late", into=into)
-    app = plan.app_ids[0]
+    app = plan.token_names[0]
     end = target.commit(staged, {app: 0}, Note("probe", "run", {app: 1}))
     loser = target.commit(late, {app: 0}, Note("late", "run", {app: 1}))
     count = target.read(table).count()

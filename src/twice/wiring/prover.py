@@ -240,7 +240,7 @@ class Serving:
             self._projects[key] = EnclosedProject.open(request.root, request.profile, self._enclosure)
         opened = self._projects[key]
         opened.copies.update(request.copies)
-        return prove_task(opened.laboratory, opened.project.task(request.task), request.date, request.scenarios)
+        return prove_task(opened.proof_setup, opened.project.task(request.task), request.date, request.scenarios)
 
     def _job(self, request: ProveJob) -> Proof:
         from twice.proof.jobs.job import check_jobs_scenarios, prove_job

@@ -23,7 +23,7 @@ from twice.core.scope import slice_named
 from twice.core.since import Since, told
 from twice.core.task import Task
 from twice.errors import AuditFailed
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.effects.send import say
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.upkeep.mark import show_mark
@@ -60,7 +60,7 @@ class World(Protocol):
     shows_foreign: bool
     """Whether the target can tell that somebody else changed a slice."""
 
-    def shop(self, side: int) -> Workshop: ...
+    def shop(self, side: int) -> RunContext: ...
 
     def arrive(self, side: int, rows: Sequence[Row]) -> None: ...
 
@@ -98,10 +98,10 @@ def play(world: World, history: Sequence[Step]) -> None:
         _take(game, Run(side, name, day))
         _compare(game, f"after {name} {day} was run again")
     for side in (0, 1):
-        shop = world.shop(side)
-        recover(shop, shop.engine.fresh())
-        say(shop, shop.engine.fresh())
-        assert not shop.ledger.open_attempts(), "attempts stay open"
+        context = world.context(side)
+        recover(context, context.engine.fresh())
+        say(context, context.engine.fresh())
+        assert not context.ledger.open_attempts(), "attempts stay open"
         _check_effects(game, side)
 
 
@@ -148,10 +148,10 @@ def _fail_evolving(game: Game, step: FailEvolving) -> None:
     """Neither a row nor a column of it may be seen."""
     if not any(row[1] == DAYS[step.day] for row in game.possible[step.side][0].source):
         return
-    shop = game.world.shop(step.side)
+    context = game.world.context(step.side)
     before = game.world.columns(step.side, "shop.daily")
     try:
-        run_slices(shop, evolving(shop.project), (_slice(evolving(shop.project), step.day),), "restate", None)
+        run_slices(context, evolving(context.project), (_slice(evolving(context.project), step.day),), "restate", None)
     except AuditFailed:
         pass
     else:
@@ -160,9 +160,9 @@ def _fail_evolving(game: Game, step: FailEvolving) -> None:
 
 
 def _run(game: Game, step: Run) -> None:
-    world, shop = game.world, game.world.shop(step.side)
+    world, context = game.world, game.world.context(step.side)
     before = world.rows(step.side, f"shop.{step.task}") if step.restate else Counter()
-    results, died = _attempt(shop, step)
+    results, died = _attempt(context, step)
     if died and (isinstance(step.death, AtCall) or (isinstance(step.death, AtPoint) and step.death.how is How.KILL)):
         world.pass_time()
     models = [after for model in game.possible[step.side] for after in model.after(step if died else _whole(step))]
@@ -175,14 +175,14 @@ def _whole(step: Run) -> Run:
     return Run(step.side, step.task, step.day, None, step.restate)
 
 
-def _attempt(shop: Workshop, step: Run) -> tuple[Sequence[RunResult], bool]:
+def _attempt(context: RunContext, step: Run) -> tuple[Sequence[RunResult], bool]:
     """What it says, and whether it died; a run that was to die may end before it comes to that place."""
-    declared = shop.project.task(step.task)
+    declared = context.project.task(step.task)
     kind: Any = "restate" if step.restate else "run"
     ended: list[bool] = []
     try:
         with _dying(step.death, ended):
-            return run_slices(shop, declared, (_slice(declared, step.day),), kind, None), bool(ended)
+            return run_slices(context, declared, (_slice(declared, step.day),), kind, None), bool(ended)
     except (Crash, KeyboardInterrupt, Exception):
         if not ended:
             raise
@@ -283,8 +283,8 @@ def _compare(game: Game, when: str) -> None:
         possible = game.possible[side]
         names = list(possible[0].tables)
         held = {name: game.world.rows(side, f"shop.{name}") for name in names}
-        shop = game.world.shop(side)
-        marks = {name: show_mark(shop, shop.project.task(name)).at for name in INCREMENTAL}
+        context = game.world.context(side)
+        marks = {name: show_mark(context, context.project.task(name)).at for name in INCREMENTAL}
         fitting = [model for model in possible if model.tables == held and _marks(model) == marks]
         if not fitting:
             raise AssertionError(_difference(possible[-1], held, marks, f"side {side} {when}"))
@@ -314,12 +314,12 @@ def _difference(model: Model, held: dict[str, Counter[Row]], marks: dict[str, st
 
 def _check_effects(game: Game, side: int) -> None:
     """Of every published slice once: not never, unless a person must say so, and not twice."""
-    shop, sent = game.world.shop(side), Counter(game.world.sent[side])
+    context, sent = game.world.context(side), Counter(game.world.sent[side])
     assert all(count == 1 for count in sent.values()), f"sent twice: {sent}"
     for task, day in game.possible[side][0].published:
         if task not in SPEAKING:
             continue
-        known = shop.ledger.outbox.said(task, day.isoformat(), "announce")
+        known = context.ledger.outbox.said(task, day.isoformat(), "announce")
         assert known is not None, f"nobody was to hear of {task} {day}"
         in_doubt = known.state is EffectState.IN_DOUBT
         assert sent[task, day.isoformat()] == 1 or in_doubt, f"side {side}: {task} {day}: {known.state}"

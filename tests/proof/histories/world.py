@@ -15,7 +15,7 @@ from twice.core.home import Home
 from twice.core.ports import Engine, Target
 from twice.core.task import TableName
 from twice.ledgers.ledger import Ledger
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.senders.call import CallSender
 
 from .project import project
@@ -41,7 +41,7 @@ class Sides:
         self.sent: list[list[tuple[str, str]]] = [[], []]
         self.prefix = prefix
         self.shops = [
-            Workshop(
+            RunContext(
                 project=project(START, self._receiver(side), prefix),
                 ledger=Ledger.open(url, self.clock, home=Home("p", name)),
                 engine=engine,
@@ -55,21 +55,21 @@ class Sides:
             for side, name in enumerate(SIDES)
         ]
 
-    def shop(self, side: int) -> Workshop:
+    def shop(self, side: int) -> RunContext:
         return self.shops[side]
 
     def declare(self, initial: datetime) -> None:
         self.shops = [
-            replace(shop, project=project(initial, self._receiver(side), self.prefix))
-            for side, shop in enumerate(self.shops)
+            replace(context, project=project(initial, self._receiver(side), self.prefix))
+            for side, context in enumerate(self.shops)
         ]
 
     def pass_time(self) -> None:
         self.clock.pass_an_hour()
 
     def close(self) -> None:
-        for shop in self.shops:
-            shop.ledger.close()
+        for context in self.shops:
+            context.ledger.close()
 
     def _receiver(self, side: int) -> Callable[[Result, str], None]:
         def announce(result: Result, _key: str) -> None:

@@ -22,7 +22,7 @@ from twice.core.task import Task
 from twice.core.token import Intention, Note
 from twice.engine.plain import PlainEngine
 from twice.errors import LeaseLost, RunError, SliceBusy, StageMismatch, TwiceError
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.recover import recover
 from twice.targets.memory import Rows
@@ -63,7 +63,7 @@ class _Pending(BaseException):
 
 def resume(actor: Actor, heard: tuple[Any, ...], database: str, guards: frozenset[str]) -> Asks | Ended:
     line = _Line(heard)
-    shop = Workshop(
+    context = RunContext(
         project=assemble("p", [_declared(actor)]),
         ledger=ModelLedger(line, actor.id),  # type: ignore[arg-type]
         engine=PlainEngine(),
@@ -73,12 +73,12 @@ def resume(actor: Actor, heard: tuple[Any, ...], database: str, guards: frozense
         holder=actor.id,
         lease=HOUR,
     )
-    declared = shop.project.tasks["revenue"]
+    declared = context.project.tasks["revenue"]
     try:
         if actor.kind == "recover":
-            recover(shop, None)
+            recover(context, None)
             return Ended("recovered")
-        result = run_task(shop, declared, (SLICE,), actor.kind)  # type: ignore[arg-type]
+        result = run_task(context, declared, (SLICE,), actor.kind)  # type: ignore[arg-type]
     except _Pending:
         assert line.asked is not None
         return Asks(line.asked)
@@ -250,11 +250,11 @@ class ModelTarget:
     def prepare(self, table: Any, shape: Shape, layout: Any, evolve: bool) -> Prepared:
         return Prepared(shape, True)
 
-    def published(self, table: Any, app_ids: Sequence[str]) -> Published:
+    def published(self, table: Any, token_names: Sequence[str]) -> Published:
         version, generation = self._line.ask("published")
         return Published(version, {APP: generation})
 
-    def provenance(self, table: Any, app_id: str, generation: int) -> Note | None:
+    def provenance(self, table: Any, token_name: str, generation: int) -> Note | None:
         commit: Commit | None = self._line.ask("provenance", generation)
         if commit is None:
             return None

@@ -85,7 +85,7 @@ def test_a_token_moved_between_look_and_commit_is_a_conflict(house: DeltaHouse, 
     staged = staged_day(house, target)
     if not checksums:
         forget_checksums(house)
-    app = staged.plan.app_ids[0]
+    app = staged.plan.token_names[0]
     with meanwhile(lambda: move_token(house, app, 2)):
         outcome = commit(target, staged, {app: 1})
     assert isinstance(outcome, Lost)
@@ -97,7 +97,7 @@ def test_a_token_moved_meanwhile_makes_the_public_path_lose_too(public: DeltaHou
     target = public.target()
     prepare(target)
     staged = staged_day(public, target)
-    app = staged.plan.app_ids[0]
+    app = staged.plan.token_names[0]
     # Delta then skips our write without a word and reports success.
     with meanwhile(lambda: move_token(public, app, 1)):
         outcome = commit(target, staged, {app: 0})
@@ -109,24 +109,24 @@ def test_a_token_that_moved_is_seen_under_the_lock_though_delta_is_not_asked(
     house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That Delta refuses the swap rests on private calls: here they have stopped to count."""
-    from twice.targets.delta.handle import Site
+    from twice.targets.delta.handle import TableHandle
     from twice.targets.delta.log.jvm import Log, Transaction
 
     target = house.target()
     upserts.prepare(target)
     staged = upserts.stage(house, target, [(1, "new", 10)], upserts.NEWEST, "mine")
-    app = staged.plan.app_ids[0]
+    app = staged.plan.token_names[0]
     at = house.locate(upserts.ORDERS)
 
-    def unregistered(self: Transaction, app_ids: Any) -> dict[str, int]:
-        return Log(self._session, at).generations(list(app_ids))[1]
+    def unregistered(self: Transaction, token_names: Any) -> dict[str, int]:
+        return Log(self._session, at).generations(list(token_names))[1]
 
-    def locked(site: Site) -> Any:
+    def locked(site: TableHandle) -> Any:
         move_token(house, app, 1, upserts.ORDERS)
         return nullcontext()
 
     monkeypatch.setattr(Transaction, "generations", unregistered)
-    monkeypatch.setattr(Site, "locked", locked)
+    monkeypatch.setattr(TableHandle, "locked", locked)
     outcome = upserts.commit(target, staged, {app: 0})
     assert isinstance(outcome, Lost)
     assert outcome.published.generations == {app: 1}
@@ -141,11 +141,11 @@ def test_generations_are_the_same_with_and_without_the_checksum_file(house: Delt
     plan = plan_of(DAY, NEXT)
     with_them = generations(house.target(), plan)
     forget_checksums(house)
-    assert generations(house.target(), plan) == with_them == dict.fromkeys(plan.app_ids, 1)
+    assert generations(house.target(), plan) == with_them == dict.fromkeys(plan.token_names, 1)
     # Asked for by the hundred they are found by how they begin; what else begins so is not told.
-    move_token(house, f"{plan.app_ids[0]}-other", 7)
+    move_token(house, f"{plan.token_names[0]}-other", 7)
     forget_checksums(house)
-    many = [*plan.app_ids, *(f"{plan.app_ids[0]}-{at}" for at in range(500))]
+    many = [*plan.token_names, *(f"{plan.token_names[0]}-{at}" for at in range(500))]
     found = house.target().published(REVENUE, many).generations
     assert found == {**dict.fromkeys(many, 0), **with_them}
 
@@ -169,7 +169,7 @@ def test_another_writer_on_another_slice_does_not_stop_the_commit(house: DeltaHo
     staged = staged_day(house, target)
     day = str(sale("2026-06-10", "x", "0")[0])
     with meanwhile(lambda: _sql(house, f"INSERT INTO {{}} VALUES (DATE '{day}', 'them', 5)")):
-        assert isinstance(commit(target, staged, {staged.plan.app_ids[0]: 0}), Landed)
+        assert isinstance(commit(target, staged, {staged.plan.token_names[0]: 0}), Landed)
     assert [row[1] for row in table(house, target)] == ["eu", "them"]
 
 
@@ -201,7 +201,7 @@ def test_a_conflict_that_moved_no_token_is_tried_again(house: DeltaHouse) -> Non
     publish(house, target, [OLD], DAY, attempt="first")
     staged = staged_day(house, target)
     with meanwhile(lambda: _sql(house, "UPDATE {} SET region = 'them' WHERE order_date = DATE '2026-06-09'")):
-        assert isinstance(commit(target, staged, {staged.plan.app_ids[0]: 1}), Landed)
+        assert isinstance(commit(target, staged, {staged.plan.token_names[0]: 1}), Landed)
     assert table(house, target) == [NEW]
 
 
@@ -215,7 +215,7 @@ def test_rows_another_writer_adds_to_the_slice_meanwhile_are_replaced_too(house:
     if not checksums:
         forget_checksums(house)
     with meanwhile(lambda: _sql(house, "INSERT INTO {} VALUES (DATE '2026-06-09', 'them', 5)")):
-        assert isinstance(commit(target, staged, {staged.plan.app_ids[0]: 1}), Landed)
+        assert isinstance(commit(target, staged, {staged.plan.token_names[0]: 1}), Landed)
     assert table(house, target) == [NEW]
 
 
@@ -232,7 +232,7 @@ def test_a_lost_reply_to_a_commit_that_landed_is_a_landing(house: DeltaHouse, mo
         raise ConnectionError("no reply")
 
     monkeypatch.setattr(Transaction, "commit", lossy)
-    outcome = commit(target, staged, {staged.plan.app_ids[0]: 0})
+    outcome = commit(target, staged, {staged.plan.token_names[0]: 0})
     assert outcome == Landed(1)
     assert table(house, target) == [NEW]
 
@@ -251,7 +251,7 @@ def test_a_commit_that_failed_before_it_landed_says_the_table_is_unchanged(
 
     monkeypatch.setattr(Transaction, "commit", failing)
     with pytest.raises(RunError, match=r"disk full\. The table is unchanged"):
-        commit(target, staged, {staged.plan.app_ids[0]: 0})
+        commit(target, staged, {staged.plan.token_names[0]: 0})
     assert list(generations(house.target(), staged.plan).values()) == [0]
 
 
@@ -268,7 +268,7 @@ def test_a_commit_whose_outcome_cannot_be_read_is_unknown(house: DeltaHouse, mon
 
     monkeypatch.setattr(Transaction, "commit", failing)
     with pytest.raises(OutcomeUnknown, match="will look first"):
-        commit(target, staged, {staged.plan.app_ids[0]: 0})
+        commit(target, staged, {staged.plan.token_names[0]: 0})
 
 
 def test_a_restored_table_keeps_its_tokens_and_takes_the_next_generation(house: DeltaHouse) -> None:

@@ -451,7 +451,7 @@ def test_a_table_deleted_and_made_again_holds_nothing_of_the_old(house: DeltaHou
     prepare(target)
     publish(house, target, [OLD], DAY, attempt="a")
     shutil.rmtree(house.locate(REVENUE))
-    assert target.published(REVENUE, plan_of(DAY).app_ids).version is None
+    assert target.published(REVENUE, plan_of(DAY).token_names).version is None
     prepare(target)
     assert list(generations(target, plan_of(DAY)).values()) == [0]
     assert isinstance(publish(house, target, [NEW], DAY, attempt="b"), Landed)
@@ -529,7 +529,7 @@ def test_a_commit_older_than_the_recent_ones_is_found_by_one_search(
     publish(house, target, [OLD], DAY, attempt="a")
     publish(house, target, [], NEXT, attempt="b")
     publish(house, target, [NEW], DAY, attempt="c")
-    app = plan_of(DAY).app_ids[0]
+    app = plan_of(DAY).token_names[0]
     found = [target.provenance(REVENUE, app, generation) for generation in (1, 2)]
     assert [note and note.attempt for note in found] == ["a", "c"]
 
@@ -543,7 +543,7 @@ def test_provenance_ends_where_the_log_was_cleaned_up(house: DeltaHouse) -> None
         Log(target._session, house.locate(REVENUE))._log.checkpoint()
     for version in (0, 1):
         (Path(house.locate(REVENUE)) / "_delta_log" / f"{version:020d}.json").unlink()
-    app = plan_of(DAY).app_ids[0]
+    app = plan_of(DAY).token_names[0]
     assert target.provenance(REVENUE, app, 1) is None
     assert target.provenance(REVENUE, app, 2) is not None
 
@@ -560,7 +560,7 @@ def test_what_others_did_is_found_however_many_commits_came_after_it(house: Delt
     for version in range(4, 130):
         (log / f"{version:020d}.json").write_text(f"{ours}\n")
     fresh = house.target()
-    note = fresh.provenance(REVENUE, plan_of(DAY).app_ids[0], 1)
+    note = fresh.provenance(REVENUE, plan_of(DAY).token_names[0], 1)
     assert note is not None
     assert note.version == 1
     assert fresh.foreign(REVENUE, 1, [DAY]) == (Foreign(2, "DELETE"),)

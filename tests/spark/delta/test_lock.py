@@ -138,7 +138,7 @@ def test_a_lock_held_elsewhere_is_waited_for_as_long_as_its_holder_lives(
     prepare(target)
     staged = target.stage(REVENUE, house.frame(target, COLUMNS, ROWS), plan_of(DAY), "a")
     ends: list[Any] = []
-    ours = threading.Thread(target=lambda: ends.append(commit(target, staged, {staged.plan.app_ids[0]: 0})))
+    ours = threading.Thread(target=lambda: ends.append(commit(target, staged, {staged.plan.token_names[0]: 0})))
     with held_by_another_process(house):
         ours.start()
         while len(caplog.records) < 3:  # it goes on waiting, whatever it has said

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Whole
 from twice.core.task import TableName
-from twice.core.token import Note, app_id
+from twice.core.token import Note, token_name
 from twice.core.transience import Nature, judge
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.causes import signs
@@ -42,10 +42,10 @@ def target(server: Server, session: Any) -> Iterator[PostgresTarget]:
 
 
 def publish(target: PostgresTarget, frame: Any, attempt: str = "a") -> Landed:
-    plan = Plan(ReplaceRows((Whole().only,)), (Whole().only,), (app_id("p", "kinds", "all"),))
+    plan = Plan(ReplaceRows((Whole().only,)), (Whole().only,), (token_name("p", "kinds", "all"),))
     columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     into = target.prepare(TABLE, Shape(columns), Layout(), False)
-    expected = target.published(TABLE, plan.app_ids).generations
+    expected = target.published(TABLE, plan.token_names).generations
     staged = target.stage(TABLE, frame, plan, attempt, into=into)
     end = target.commit(staged, expected, Note(attempt, "run", {app: g + 1 for app, g in expected.items()}))
     assert isinstance(end, Landed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twice.core.root_cause import root_cause
-from twice.runtime.run.attempt import telling_line
+from twice.runtime.run.attempt import key_line
 
 
 class Thrown:
@@ -56,4 +56,4 @@ def test_a_ring_of_causes_ends() -> None:
 
 
 def test_a_run_that_fails_in_the_jvm_shows_it_too() -> None:
-    assert telling_line(CallFailed(Thrown("Job aborted.", Thrown("the disk is full")))) == "the disk is full"
+    assert key_line(CallFailed(Thrown("Job aborted.", Thrown("the disk is full")))) == "the disk is full"

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from twice.core.record import Busy, Claim
 from twice.errors import EnvironmentProblem
-from twice.ledgers.database.errors import told_plainly
+from twice.ledgers.database.errors import plain_errors
 from twice.ledgers.database.schema import HEAD
 from twice.ledgers.ledger import Ledger
 
@@ -115,7 +115,7 @@ def test_a_ledger_of_a_newer_twice_is_refused_and_untouched(path: Path) -> None:
 
 def test_a_password_in_the_databases_own_words_is_hidden() -> None:
     url = make_url("postgresql+psycopg://me:s3kr1t@host/db?password=s3kr1t")
-    with pytest.raises(EnvironmentProblem) as caught, told_plainly(url):
+    with pytest.raises(EnvironmentProblem) as caught, plain_errors(url):
         raise OperationalError("SELECT s3kr1t", {"x": "s3kr1t"}, Exception("no login with s3kr1t\nhint: s3kr1t"))
     assert "s3kr1t" not in str(caught.value)
     assert str(caught.value).startswith("ledger postgresql://me:***@host/db: the ledger cannot be used")

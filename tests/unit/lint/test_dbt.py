@@ -242,14 +242,14 @@ def test_every_plain_character_is_mapped_to_itself() -> None:
     rendered = render(source, model="m", incremental=True)
     where = rendered.where()
     for line, text in enumerate(rendered.text.splitlines(), 1):
-        for column, letter in enumerate(text, 1):
+        for column, outgoing in enumerate(text, 1):
             if (
-                letter in "abcdef"
+                outgoing in "abcdef"
                 and (column == 1 or text[column - 2] == " ")
                 and text[column : column + 1] in ("", " ")
             ):
                 span = where(Span(line, column))
-                assert source.splitlines()[span.line - 1][span.column - 1] == letter
+                assert source.splitlines()[span.line - 1][span.column - 1] == outgoing
 
 
 def test_a_file_without_a_project_has_no_surroundings(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A whole workshop without a JVM: the memory target, the plain engine and a SQLite ledger."""
+"""A whole run context without a JVM: the memory target, the plain engine and a SQLite ledger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from twice.core.token import Note
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.targets.memory import MemoryTarget, Rows
 
@@ -72,9 +72,9 @@ def revenue_task(
 
 @dataclass
 class Bench:
-    """A workshop, and the handles a test turns."""
+    """A run context, and the handles a test turns."""
 
-    shop: Workshop
+    context: RunContext
     target: MemoryTarget
     clock: ShiftedClock
     code: list[str] = field(default_factory=lambda: ["v1"])
@@ -82,15 +82,15 @@ class Bench:
 
     @property
     def ledger(self) -> Ledger:
-        return self.shop.ledger
+        return self.context.ledger
 
     def declare(self, declared: Task) -> Task:
-        self.shop = replace(self.shop, project=assemble("p", [declared]))
+        self.context = replace(self.context, project=assemble("p", [declared]))
         return declared
 
     def run(self, declared: Task, day: str = "2026-06-09", kind: Any = "run", wait: Any = None) -> RunResult:
         assert not isinstance(declared.scope, type(None))
-        return run_task(self.shop, declared, (declared.scope.slice_of(day),), kind, wait)  # type: ignore[union-attr]
+        return run_task(self.context, declared, (declared.scope.slice_of(day),), kind, wait)  # type: ignore[union-attr]
 
     def put_orders(self, *rows: tuple[int, date, int | None]) -> None:
         self.put(ORDERS, Rows(COLUMNS, tuple(rows)))
@@ -140,7 +140,7 @@ def bench(tmp_path: Path, empty_ledger: Path) -> Iterator[Bench]:
 def make_bench(ledger: Ledger, root: Path, clock: ShiftedClock) -> Bench:
     target = MemoryTarget()
     code, pauses = ["v1"], list[float]()
-    shop = Workshop(
+    context = RunContext(
         project=assemble("p", []),
         ledger=ledger,
         engine=PlainEngine(),
@@ -152,6 +152,6 @@ def make_bench(ledger: Ledger, root: Path, clock: ShiftedClock) -> Bench:
         pause=pauses.append,
         draw=lambda: 0.5,
     )
-    bench = Bench(shop, target, clock, code, pauses)
+    bench = Bench(context, target, clock, code, pauses)
     bench.put_orders((1, DAY, 10), (2, DAY, 5), (3, NEXT, 7))
     return bench

@@ -14,7 +14,7 @@ import pytest
 from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, read, task
 from twice import replace as replace_rows
 from twice.core.audit import Audit
-from twice.core.backfill import BackfillPlan, Request, Standing
+from twice.core.backfill import BackfillPlan, Request, SliceStatus
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState, as_result
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column
@@ -30,7 +30,7 @@ from twice.targets.memory import Rows
 from .conftest import Bench, summed
 
 FIRST = date(2026, 1, 1)
-ALL: tuple[Standing, ...] = ("missing", "failed", "stale", "published")
+ALL: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
 
 
 def orders(count: int, **amounts: int) -> list[tuple[int, date, int | None]]:
@@ -64,7 +64,7 @@ def labels(plan: BackfillPlan) -> list[list[str]]:
 
 
 def carry_out(bench: Bench, asked: Request, **options: Any) -> tuple[BackfillRecord, list[Event]]:
-    record, _ = start(bench.shop, asked)
+    record, _ = start(bench.context, asked)
     return go_on(bench, record.name, **options)
 
 
@@ -76,7 +76,7 @@ def go_on(bench: Bench, name: str, parallel: int = 1, tell: Any = None) -> tuple
         if tell is not None:
             tell(event)
 
-    return work(bench.shop, name, told, Stop.never(), parallel), events
+    return work(bench.context, name, told, Stop.never(), parallel), events
 
 
 def generations(bench: Bench) -> dict[str, int]:
@@ -95,8 +95,8 @@ def clean(count: int) -> list[tuple[date, int]]:
 
 
 def test_a_plan_says_which_slices_and_why_and_changes_nothing(filled: Bench) -> None:
-    run_task(filled.shop, filled.shop.project.task("revenue"), (revenue().scope.slice_of("2026-01-03"),))  # type: ignore[union-attr]
-    plan = plan_backfill(filled.shop, request(4))
+    run_task(filled.context, filled.context.project.task("revenue"), (revenue().scope.slice_of("2026-01-03"),))  # type: ignore[union-attr]
+    plan = plan_backfill(filled.context, request(4))
     assert labels(plan) == [["01"], ["02"], ["04"]]
     assert [slice_.why for _, slice_ in plan.slices] == ["never published"] * 3
     assert plan.left_out == {"published": 1}
@@ -125,57 +125,57 @@ def test_batched_it_is_the_same_table_and_the_same_fingerprints(filled: Bench) -
 
 def test_after_a_batch_a_single_run_finds_its_slice_published(filled: Bench) -> None:
     carry_out(filled, request(10, batch=10))
-    declared = filled.shop.project.task("revenue")
+    declared = filled.context.project.task("revenue")
     assert filled.run(declared, "2026-01-04").why == "same code, same inputs"
     filled.put_orders(*orders(40, d6=1))
-    assert plan_backfill(filled.shop, request(10, only=("stale",))).slices[0][1].label == "2026-01-07"
+    assert plan_backfill(filled.context, request(10, only=("stale",))).slices[0][1].label == "2026-01-07"
     assert filled.run(declared, "2026-01-04").why == "same code, same inputs"
     assert filled.run(declared, "2026-01-07").why == "its inputs changed"
 
 
 def test_a_batch_never_reaches_over_a_slice_that_is_not_asked_for(filled: Bench) -> None:
-    filled.run(filled.shop.project.task("revenue"), "2026-01-04")
-    assert labels(plan_backfill(filled.shop, request(8, batch=10))) == [
+    filled.run(filled.context.project.task("revenue"), "2026-01-04")
+    assert labels(plan_backfill(filled.context, request(8, batch=10))) == [
         ["01", "02", "03"],
         ["05", "06", "07", "08"],
     ]
 
 
 def test_reverse_takes_the_newest_first(filled: Bench) -> None:
-    assert labels(plan_backfill(filled.shop, request(3, reverse=True))) == [["03"], ["02"], ["01"]]
+    assert labels(plan_backfill(filled.context, request(3, reverse=True))) == [["03"], ["02"], ["01"]]
 
 
 def test_a_second_start_resumes_the_same_plan_and_a_third_finds_it_complete(filled: Bench) -> None:
-    record, plan = start(filled.shop, request(6))
+    record, plan = start(filled.context, request(6))
     assert plan is not None
     claim = filled.ledger.backfills.claim(record.name, "gone", timedelta(0))
     assert claim is not None
-    again, fresh = start(filled.shop, request(6))
+    again, fresh = start(filled.context, request(6))
     assert (again.name, fresh) == (record.name, None)
     done, _ = go_on(filled, record.name)
     assert done.complete
     # Nothing is left: the same words are a new question now, with an empty answer.
-    other, plan = start(filled.shop, request(6))
+    other, plan = start(filled.context, request(6))
     assert (other.name, plan and plan.batches) == (f"{record.name}_2", ())
 
 
 def test_stopped_on_monday_and_resumed_on_friday_it_does_the_same_slices(filled: Bench) -> None:
-    filled.ledger.backfills.create(plan_backfill(filled.shop, request(6), "mine"))
+    filled.ledger.backfills.create(plan_backfill(filled.context, request(6), "mine"))
     stop = Stop.never()
-    work(filled.shop, "mine", lambda event: stop.asked.set(), stop)
+    work(filled.context, "mine", lambda event: stop.asked.set(), stop)
     planned = {slice_.label for batch in filled.ledger.backfills.batches("mine") for slice_ in batch.slices}
     # By Friday the inputs have changed and somebody ran one of the days: a new plan would be another.
     filled.put_orders(*orders(40, d0=1, d3=1))
-    filled.run(filled.shop.project.task("revenue"), "2026-01-05")
+    filled.run(filled.context.project.task("revenue"), "2026-01-05")
     record, events = go_on(filled, "mine")
     assert record.complete and record.total == 6
     assert {label for event in events for label in event.claim.labels} == planned - {"2026-01-01"}
 
 
 def test_a_name_that_means_something_else_is_refused(filled: Bench) -> None:
-    start(filled.shop, request(3), "mine")
+    start(filled.context, request(3), "mine")
     with pytest.raises(UsageError, match="there is a backfill mine already, and it was asked for something else"):
-        start(filled.shop, request(4), "mine")
+        start(filled.context, request(4), "mine")
 
 
 def test_one_bad_day_does_not_stop_the_rest_and_is_named(filled: Bench) -> None:
@@ -221,7 +221,7 @@ def test_an_audit_judges_each_slice_of_a_batch_as_if_it_came_alone(
 
 
 def test_a_paused_backfill_finishes_the_batch_in_hand_and_resumes_where_it_was(filled: Bench) -> None:
-    record, _ = start(filled.shop, request(6))
+    record, _ = start(filled.context, request(6))
     _, events = go_on(filled, record.name, tell=lambda event: pause(filled.ledger, record.name))
     assert len(events) == 1
     assert len(filled.revenue) == 1
@@ -233,7 +233,7 @@ def test_a_paused_backfill_finishes_the_batch_in_hand_and_resumes_where_it_was(f
 
 
 def test_a_cancelled_backfill_begins_nothing_more_and_only_resume_brings_it_back(filled: Bench) -> None:
-    record, _ = start(filled.shop, request(4))
+    record, _ = start(filled.context, request(4))
     cancel(filled.ledger, record.name)
     stopped, events = go_on(filled, record.name)
     assert (stopped.state, events) == (BackfillState.CANCELLED, [])
@@ -242,9 +242,9 @@ def test_a_cancelled_backfill_begins_nothing_more_and_only_resume_brings_it_back
 
 
 def test_asked_once_to_stop_the_batch_in_hand_is_finished_and_nothing_is_left_half(filled: Bench) -> None:
-    record, _ = start(filled.shop, request(8, batch=2))
+    record, _ = start(filled.context, request(8, batch=2))
     stop = Stop.never()
-    stopped = work(filled.shop, record.name, lambda event: stop.asked.set(), stop)
+    stopped = work(filled.context, record.name, lambda event: stop.asked.set(), stop)
     assert (stopped.done, stopped.open, stopped.state) == (2, 6, BackfillState.RUNNING)
     assert filled.ledger.backfills.held(record.name) == ()
     assert filled.leftovers == []
@@ -286,7 +286,7 @@ class Cancelled(Exception):
 def test_a_slice_whose_jobs_were_cancelled_is_given_back_if_the_worker_was_asked_to_stop(
     filled: Bench, asked: bool
 ) -> None:
-    record, _ = start(filled.shop, request(2))
+    record, _ = start(filled.context, request(2))
     stop = Stop.never()
 
     def cancel_its_jobs(point: Any) -> None:
@@ -296,7 +296,7 @@ def test_a_slice_whose_jobs_were_cancelled_is_given_back_if_the_worker_was_asked
             raise Cancelled
 
     with armed(cancel_its_jobs), pytest.raises(KeyboardInterrupt) if asked else nullcontext():
-        work(filled.shop, record.name, lambda event: stop.asked.set(), stop)
+        work(filled.context, record.name, lambda event: stop.asked.set(), stop)
     left = filled.ledger.backfills.record(record.name)
     assert left is not None
     assert (left.failed, left.open) == ((0, 2) if asked else (1, 1))
@@ -321,7 +321,7 @@ def test_killed_anywhere_in_a_batch_the_next_worker_publishes_each_slice_exactly
     if restate:
         carry_out(filled, request(6, batch=6))
     asked = request(6, batch=3, restate=True, only=ALL) if restate else request(6, batch=3)
-    record, _ = start(filled.shop, asked)
+    record, _ = start(filled.context, asked)
     with pytest.raises(Crash), armed(crash_at(point)):
         go_on(filled, record.name)
     # As a kill leaves it: the claim is not given back, the lease has to run out.
@@ -334,7 +334,7 @@ def test_killed_anywhere_in_a_batch_the_next_worker_publishes_each_slice_exactly
 
 def test_a_worker_stopped_at_random_any_number_of_times_loses_and_doubles_nothing(filled: Bench) -> None:
     chance = random.Random(11)
-    record, _ = start(filled.shop, request(9, batch=3))
+    record, _ = start(filled.context, request(9, batch=3))
     for _ in range(60):
         point = chance.choice(list(Point))
         act = chance.choice([pause, cancel, None])
@@ -356,7 +356,7 @@ def test_restating_says_which_changed_by_how_much_and_which_are_identical(filled
     carry_out(filled, request(6))
     filled.put_orders(*orders(40, d2=5000), (99, FIRST + timedelta(days=2), 1))
     asked = request(6, restate=True, only=ALL, batch=4)
-    plan = plan_backfill(filled.shop, asked)
+    plan = plan_backfill(filled.context, asked)
     assert as_result(plan).restated == 6
     record, _ = carry_out(filled, asked)
     ends = [end for b in filled.ledger.backfills.batches(record.name) for end in b.ends]
@@ -367,9 +367,9 @@ def test_restating_says_which_changed_by_how_much_and_which_are_identical(filled
 
 def test_published_slices_are_left_alone_unless_restate_is_said(filled: Bench) -> None:
     with pytest.raises(UsageError, match="only on purpose. Say so with --restate"):
-        plan_backfill(filled.shop, request(3, only=ALL))
+        plan_backfill(filled.context, request(3, only=ALL))
     carry_out(filled, request(3))
-    assert plan_backfill(filled.shop, request(3)).batches == ()
+    assert plan_backfill(filled.context, request(3)).batches == ()
 
 
 def hours_of(first: datetime, count: int) -> tuple[Rows, Callable[[Rows], Rows]]:
@@ -423,7 +423,7 @@ def test_every_hour_is_in_exactly_one_slice(
 def test_lookback_adds_nothing_to_a_backfill(filled: Bench) -> None:
     """Its plan names every slice; a run looks back because its caller names one."""
     filled.declare(revenue(lookback=3))
-    plan = plan_backfill(filled.shop, replace(request(10), first="2026-01-06"))
+    plan = plan_backfill(filled.context, replace(request(10), first="2026-01-06"))
     assert labels(plan) == [["06"], ["07"], ["08"], ["09"], ["10"]]
 
 
@@ -436,12 +436,12 @@ def test_lookback_adds_nothing_to_a_backfill(filled: Bench) -> None:
 )
 def test_a_task_that_cannot_be_batched_falls_back_and_says_so(filled: Bench, batch: bool, write: Any, why: str) -> None:
     filled.declare(revenue(batch=batch, write=write))
-    plan = plan_backfill(filled.shop, request(3, batch=3))
+    plan = plan_backfill(filled.context, request(3, batch=3))
     assert (labels(plan), plan.notes) == ([["01"], ["02"], ["03"]], (f"one slice per commit: {why}",))
 
 
 def test_auto_takes_many_small_slices_together(filled: Bench) -> None:
-    assert [len(batch) for batch in labels(plan_backfill(filled.shop, request(40, batch="auto")))] == [40]
+    assert [len(batch) for batch in labels(plan_backfill(filled.context, request(40, batch="auto")))] == [40]
 
 
 @pytest.mark.parametrize(
@@ -457,17 +457,17 @@ def test_a_task_without_slices_has_nothing_to_backfill(filled: Bench, scope: Any
     inputs = {"orders": read("shop.orders", by=by)}
     filled.declare(task("shop.revenue", scope=scope, inputs=inputs, write=write, name="revenue")(summed))
     with pytest.raises(UsageError, match=fix):
-        plan_backfill(filled.shop, request(3))
+        plan_backfill(filled.context, request(3))
 
 
 def test_a_slice_that_somebody_is_at_work_on_is_waited_for(filled: Bench) -> None:
-    shop = replace(filled.shop, lease=timedelta(seconds=2))
+    context = replace(filled.context, lease=timedelta(seconds=2))
     held = filled.ledger.claim(
         "revenue", ["2026-01-01"], attempt="other", kind="run", holder="elsewhere:1", lease=timedelta(seconds=1)
     )
     assert held
-    record, _ = start(shop, request(2))
-    assert work(shop, record.name, lambda event: None, Stop.never()).complete
+    record, _ = start(context, request(2))
+    assert work(context, record.name, lambda event: None, Stop.never()).complete
 
 
 def monthly(function: Callable[..., Any] | None = None) -> Task:
@@ -500,12 +500,12 @@ def weekly() -> Task:
 
 
 def declare(bench: Bench, *tasks: Task) -> None:
-    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    bench.context = replace(bench.context, project=assemble("p", tasks))
 
 
 def test_downstream_a_day_is_followed_by_its_month_once_all_its_days_are_made(filled: Bench) -> None:
     declare(filled, revenue(), monthly())
-    plan = plan_backfill(filled.shop, request(40, downstream=True, batch=20))
+    plan = plan_backfill(filled.context, request(40, downstream=True, batch=20))
     below = [batch for batch in plan.batches if batch.task == "months"]
     assert [(batch.slices[0].label, batch.needs) for batch in below] == [("2026-01", (1, 2)), ("2026-02", (2,))]
     assert below[0].slices[0].why == "it reads revenue"
@@ -520,7 +520,7 @@ def test_downstream_the_days_that_look_back_to_a_restated_day_follow_it(filled: 
     declare(filled, revenue(), weekly())
     carry_out(filled, request(20, batch=20))
     asked = replace(request(3, downstream=True, restate=True, only=ALL), first="2026-01-03")
-    plan = plan_backfill(filled.shop, asked)
+    plan = plan_backfill(filled.context, asked)
     assert labels(plan) == [["03"], *[[f"{day:02d}"] for day in range(3, 10)]]
 
 
@@ -539,7 +539,7 @@ def test_a_stale_slice_of_the_range_that_is_left_out_is_named_with_what_makes_it
     declare(filled, revenue())
     carry_out(filled, request(5))
     filled.put_orders(*orders(40, d2=7))
-    plan = plan_backfill(filled.shop, request(6))
+    plan = plan_backfill(filled.context, request(6))
     assert labels(plan) == [["06"]]
     (note,) = plan.notes
     assert note.startswith("stale and not asked for: 2026-01-03 (its input shop.orders changed since version ")
@@ -552,7 +552,7 @@ def test_downstream_what_is_stale_below_is_in_it_though_its_parent_is_right(fill
     carry_out(filled, request(9, batch=9, downstream=True))
     filled.put_orders(*orders(40, d2=7))
     carry_out(filled, replace(request(9, batch=9, only=("stale",)), first="2026-01-01"))
-    plan = plan_backfill(filled.shop, request(5, downstream=True, only=("stale",)))
+    plan = plan_backfill(filled.context, request(5, downstream=True, only=("stale",)))
     assert [(batch.task, batch.slices[0].label[-2:]) for batch in plan.batches] == [
         ("weeks", f"{day:02d}") for day in range(3, 10)
     ]
@@ -576,7 +576,7 @@ def test_downstream_of_a_zone_only_the_days_that_read_the_day_are_made(filled: B
         name="by_date",
     )(lambda rides: rides)
     declare(filled, zoned, below)
-    plan = plan_backfill(filled.shop, replace(request(3, downstream=True), task="rides"))
+    plan = plan_backfill(filled.context, replace(request(3, downstream=True), task="rides"))
     assert [(batch.task, [each.label[-2:] for each in batch.slices]) for batch in plan.batches] == [
         *(("rides", [day]) for day in ("01", "02", "03")),
         *(("by_date", [day]) for day in ("01", "02", "03")),
@@ -592,7 +592,7 @@ def test_an_incremental_reader_is_named_and_left_to_itself(filled: Bench) -> Non
         name="copy",
     )(lambda revenue: revenue)
     declare(filled, revenue(), follower)
-    plan = plan_backfill(filled.shop, request(3, downstream=True))
+    plan = plan_backfill(filled.context, request(3, downstream=True))
     assert plan.notes == ("copy is incremental and is not part of it: it goes on from its mark by itself",)
 
 
@@ -600,7 +600,7 @@ def test_a_ledger_out_of_order_in_this_process_stops_the_worker_and_spoils_no_sl
     def broken(orders: Rows) -> Rows:
         raise EnvironmentProblem("the JVM is gone")
 
-    record, _ = start(filled.shop, request(3))
+    record, _ = start(filled.context, request(3))
     filled.declare(revenue(broken))
     with pytest.raises(EnvironmentProblem):
         go_on(filled, record.name)
@@ -612,7 +612,7 @@ def test_an_interrupt_gives_the_batch_back(filled: Bench) -> None:
     def interrupted(orders: Rows) -> Rows:
         raise KeyboardInterrupt
 
-    record, _ = start(filled.shop, request(3))
+    record, _ = start(filled.context, request(3))
     filled.declare(revenue(interrupted))
     with pytest.raises(KeyboardInterrupt):
         go_on(filled, record.name)
@@ -627,7 +627,7 @@ def test_a_backfill_says_nothing_unless_it_is_asked_to(filled: Bench, silent: bo
     told: list[str] = []
     effect = call(lambda result, key: told.append(result.slice), keyed=True, name="tell")
     filled.declare(replace(revenue(), effects=(effect,)))
-    filled.shop = replace(filled.shop, senders={"call": CallSender()})
+    filled.context = replace(filled.context, senders={"call": CallSender()})
     record, _ = carry_out(filled, request(2, batch=2, silent=silent))
     assert record.complete
     assert sorted(told) == said, "effects are sent side by side"

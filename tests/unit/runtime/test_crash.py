@@ -17,7 +17,7 @@ from twice.core.run import AttemptState, RunResult
 from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown, Superseded
 from twice.ledgers.ledger import Ledger
-from twice.runtime.table.garbage import collect_all
+from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.recover import recover
 
 from .conftest import DAY, REVENUE, Bench, revenue_task, summed
@@ -57,8 +57,8 @@ def test_recover_settles_a_crash_and_a_second_recover_finds_nothing(bench: Bench
     declared = bench.declare(revenue_task())
     crash(bench, declared, point)
     wake_later(bench)
-    first = recover(bench.shop, None)
-    again = recover(bench.shop, None)
+    first = recover(bench.context, None)
+    again = recover(bench.context, None)
     assert again == ()
     assert not bench.ledger.open_attempts()
     landed = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH)
@@ -81,7 +81,7 @@ def test_every_failpoint_is_met_by_a_run_that_publishes(bench: Bench) -> None:
 def test_recover_leaves_a_living_attempt_alone(bench: Bench) -> None:
     declared = bench.declare(revenue_task())
     crash(bench, declared, Point.AFTER_STAGE)
-    assert recover(bench.shop, None) == ()
+    assert recover(bench.context, None) == ()
     assert len(bench.ledger.open_attempts()) == 1
 
 
@@ -89,8 +89,8 @@ def test_staged_rows_of_an_attempt_that_may_still_publish_are_never_collected(be
     declared = bench.declare(revenue_task())
     crash(bench, declared, Point.AFTER_AUDIT)
     wake_later(bench)
-    recover(bench.shop, None)
-    kept = collect_all(bench.shop, None)
+    recover(bench.context, None)
+    kept = collect_garbage(bench.context, None)
     assert kept[0].files == 0
     assert len(kept[0].kept) == 1
     assert bench.leftovers
@@ -187,7 +187,7 @@ def test_a_lost_ledger_is_learnt_again_from_the_table(bench: Bench, tmp_path: An
     bench.run(declared)
     fresh = Ledger.open(f"sqlite:///{tmp_path}/fresh.db", bench.clock)
     bench.ledger.close()
-    bench.shop = replace(bench.shop, ledger=fresh)
+    bench.context = replace(bench.context, ledger=fresh)
     assert bench.run(declared).outcome is Outcome.ALREADY
     known = fresh.run("revenue", "2026-06-09")
     assert known is not None

@@ -24,7 +24,7 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.effects.delivery import drain
-from twice.runtime.effects.send import post_of, resolve
+from twice.runtime.effects.send import delivery_of, resolve
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.runtime.upkeep.recover import recover
@@ -57,7 +57,7 @@ def receiver() -> Receiver:
 
 @pytest.fixture(autouse=True)
 def _sends(bench: Bench) -> None:
-    bench.shop = replace(bench.shop, senders={"call": CallSender()}, holder=NEVER_GONE)
+    bench.context = replace(bench.context, senders={"call": CallSender()}, holder=NEVER_GONE)
 
 
 def telling(bench: Bench, *effects: Effect, **options: Any) -> Task:
@@ -75,7 +75,7 @@ def states(bench: Bench) -> list[EffectState]:
 
 def crash(bench: Bench, declared: Task, point: Point | SendPoint, **options: Any) -> None:
     with pytest.raises(Crash), armed(crash_at(point)):
-        run_task(bench.shop, declared, (declared.scope.slice_of("2026-06-09"),), **options)  # type: ignore[union-attr]
+        run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), **options)  # type: ignore[union-attr]
 
 
 def later(bench: Bench, hours: int = 1) -> None:
@@ -122,7 +122,7 @@ def test_a_failed_audit_says_nothing(bench: Bench, receiver: Receiver) -> None:
     with pytest.raises(AuditFailed):
         bench.run(declared)
     later(bench)
-    recover(bench.shop, None)
+    recover(bench.context, None)
     assert receiver.told == []
     assert states(bench) == []
 
@@ -136,7 +136,7 @@ def test_a_crash_of_the_run_anywhere_loses_nothing_and_says_nothing_of_what_is_n
     assert receiver.told == []
     later(bench)
     landed = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
-    recover(bench.shop, None)
+    recover(bench.context, None)
     assert len(receiver.told) == landed
     bench.run(declared)
     assert len(receiver.told) == 1
@@ -180,7 +180,7 @@ def test_every_try_gets_the_text_that_was_made_at_first(bench: Bench) -> None:
     bench.run(declared)
     bench.put_orders((1, DAY, 99))
     later(bench)
-    drain(post_of(bench.shop, None))
+    drain(delivery_of(bench.context, None))
     assert len(told) == 2
     assert told[0] == told[1]
 
@@ -208,7 +208,7 @@ def test_doubt_without_a_key_waits_for_a_person_however_often_it_is_run(bench: B
     assert bench.run(declared).effects[0].state is S.IN_DOUBT
     later(bench, 100)
     bench.run(declared)
-    recover(bench.shop, None)
+    recover(bench.context, None)
     assert receiver.told == []
     assert states(bench) == [S.IN_DOUBT]
 
@@ -226,7 +226,7 @@ def test_a_key_that_the_receiver_may_have_forgotten_is_not_used_again(bench: Ben
 
 def test_a_text_that_cannot_be_made_does_not_fail_the_run(bench: Bench, receiver: Receiver) -> None:
     declared = telling(bench, tell(receiver, sample=1))
-    bench.shop = replace(bench.shop, engine=_NoSample())
+    bench.context = replace(bench.context, engine=_NoSample())
     ended = bench.run(declared)
     assert ended.outcome.value == "published"
     assert (ended.effects[0].state, ended.effects[0].why) == (
@@ -249,7 +249,7 @@ class _NoSample:
 
 def test_a_silent_run_says_nothing_and_leaves_the_word_to_a_later_publish(bench: Bench, receiver: Receiver) -> None:
     declared = telling(bench, tell(receiver))
-    ended = run_task(bench.shop, declared, (declared.scope.slice_of("2026-06-09"),), silent=True)  # type: ignore[union-attr]
+    ended = run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), silent=True)  # type: ignore[union-attr]
     assert receiver.told == []
     assert ended.notes == ("this run was silent: its effects were not prepared",)
     bench.run(declared)
@@ -259,26 +259,26 @@ def test_a_silent_run_says_nothing_and_leaves_the_word_to_a_later_publish(bench:
 
 
 def test_with_sending_switched_off_effects_wait(bench: Bench, receiver: Receiver) -> None:
-    bench.shop = replace(bench.shop, sends=False)
+    bench.context = replace(bench.context, sends=False)
     declared = telling(bench, tell(receiver))
     assert bench.run(declared).effects[0].state is S.PENDING
     assert receiver.told == []
-    drain(post_of(bench.shop, None))
+    drain(delivery_of(bench.context, None))
     assert len(receiver.told) == 1
 
 
 def test_what_another_ledger_published_is_of_unknown_state_and_never_said(bench: Bench, receiver: Receiver) -> None:
     declared = telling(bench, tell(receiver))
-    bench.shop = replace(bench.shop, sends=False)
+    bench.context = replace(bench.context, sends=False)
     bench.run(declared)
     lost = bench.ledger
-    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
-    bench.shop = replace(bench.shop, ledger=fresh, sends=True)
+    fresh = Ledger.open(f"sqlite:///{bench.context.root}/fresh.db", bench.clock)
+    bench.context = replace(bench.context, ledger=fresh, sends=True)
     end = bench.run(declared).effects[0]
     lost.close()
     assert (end.state, end.already) == (S.UNKNOWN, True)
     bench.run(declared, kind="restate")
-    recover(bench.shop, None)
+    recover(bench.context, None)
     assert receiver.told == []
 
 
@@ -290,9 +290,9 @@ def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_
 
     def opened(table: TableName) -> Ledger:
         home = Home("p", "prod", {"revenue": Place("prod", str(table))})
-        return Ledger.open(f"sqlite:///{bench.shop.root}/shared.db", bench.clock, home=home)
+        return Ledger.open(f"sqlite:///{bench.context.root}/shared.db", bench.clock, home=home)
 
-    first, bench.shop = bench.shop.ledger, replace(bench.shop, ledger=opened(REVENUE))
+    first, bench.context = bench.context.ledger, replace(bench.context, ledger=opened(REVENUE))
     declared = telling(bench, tell(receiver))
     if point is None:
         bench.run(declared)
@@ -302,7 +302,7 @@ def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_
     assert said == (point is None)
     bench.target._tables[copied.name] = deepcopy(bench.target._tables[REVENUE.name])
     bench.ledger.close()
-    bench.shop = replace(bench.shop, ledger=opened(copied))
+    bench.context = replace(bench.context, ledger=opened(copied))
     renamed = bench.declare(replace(declared, target=copied))
     end = bench.run(renamed)
     run = bench.ledger.run("revenue", "2026-06-09")
@@ -321,7 +321,7 @@ def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_pub
     declared = telling(bench, tell(receiver))
     for amount in (5, 6):
         bench.put_orders((1, DAY, 10), (2, DAY, amount))
-        run_task(bench.shop, declared, (declared.scope.slice_of("2026-06-09"),), silent=True)  # type: ignore[union-attr]
+        run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), silent=True)  # type: ignore[union-attr]
     held = bench.target._tables[REVENUE.name]
     held.versions = held.versions[:2]
     assert bench.run(declared).outcome is Outcome.PUBLISHED
@@ -331,7 +331,7 @@ def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_pub
 def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again_what_that_attempt_said(
     bench: Bench, receiver: Receiver
 ) -> None:
-    declared, root = telling(bench, tell(receiver)), bench.shop.root
+    declared, root = telling(bench, tell(receiver)), bench.context.root
 
     def back_up(passed: Point | SendPoint) -> None:
         if passed is Point.AFTER_CLAIM:
@@ -341,7 +341,7 @@ def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again
     with armed(back_up):
         bench.run(declared)
     lost, kept = bench.ledger, Ledger.open(f"sqlite:///{root}/backup.db", bench.clock)
-    bench.shop = replace(bench.shop, ledger=kept)
+    bench.context = replace(bench.context, ledger=kept)
     later(bench)
     bench.put_orders((1, DAY, 10), (2, DAY, 6))
     assert bench.run(declared).outcome is Outcome.PUBLISHED
@@ -355,15 +355,15 @@ def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_
 ) -> None:
     declared = telling(bench, tell(receiver))
     bench.run(declared)
-    rebuild(bench.shop, None)
+    rebuild(bench.context, None)
     assert states(bench) == [S.SENT], "a ledger that knows keeps what it knows"
     known = bench.ledger
-    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
-    bench.shop = replace(bench.shop, ledger=fresh)
+    fresh = Ledger.open(f"sqlite:///{bench.context.root}/fresh.db", bench.clock)
+    bench.context = replace(bench.context, ledger=fresh)
     known.close()
-    rebuild(bench.shop, None)
-    rebuild(bench.shop, None)
-    recover(bench.shop, None)
+    rebuild(bench.context, None)
+    rebuild(bench.context, None)
+    recover(bench.context, None)
     bench.run(declared, kind="restate")
     assert states(bench) == [S.UNKNOWN]
     assert len(receiver.told) == 1
@@ -371,8 +371,8 @@ def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_
 
 def test_a_person_may_have_an_unknown_effect_sent(bench: Bench, receiver: Receiver) -> None:
     test_what_another_ledger_published_is_of_unknown_state_and_never_said(bench, receiver)
-    resolve(post_of(bench.shop, None), 1, "resend", "ana", "nobody was told")
-    recover(bench.shop, None)
+    resolve(delivery_of(bench.context, None), 1, "resend", "ana", "nobody was told")
+    recover(bench.context, None)
     assert [result.generation for result, _ in receiver.told] == [1]
 
 
@@ -414,42 +414,42 @@ class TestResolve:
         return declared
 
     def test_sent_is_kept_with_who_when_and_why(self, bench: Bench, doubtful: Task) -> None:
-        found = resolve(post_of(bench.shop, None), 1, "sent", "ana", "seen in the channel")
+        found = resolve(delivery_of(bench.context, None), 1, "sent", "ana", "seen in the channel")
         assert found.state is S.SENT
         last = bench.ledger.outbox.events(1)[-1]
         assert (last.who, last.why, last.state) == ("ana", "seen in the channel", S.SENT)
 
     def test_resend_sends_it_again(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
-        resolve(post_of(bench.shop, None), 1, "resend", "ana", "not in the channel")
+        resolve(delivery_of(bench.context, None), 1, "resend", "ana", "not in the channel")
         bench.run(doubtful)
         assert len(receiver.told) == 1
 
     def test_abandon_is_for_ever(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
-        resolve(post_of(bench.shop, None), 1, "abandon", "ana", "too old")
+        resolve(delivery_of(bench.context, None), 1, "abandon", "ana", "too old")
         bench.run(doubtful, kind="restate")
         assert receiver.told == []
         with pytest.raises(UsageError, match="the effect is abandoned: there is nothing to resolve"):
-            resolve(post_of(bench.shop, None), 1, "resend", "ana", "after all")
+            resolve(delivery_of(bench.context, None), 1, "resend", "ana", "after all")
 
     def test_needs_a_reason_and_an_effect_that_is_there(self, bench: Bench, doubtful: Task) -> None:
         with pytest.raises(UsageError, match="a reason is needed"):
-            resolve(post_of(bench.shop, None), 1, "sent", "ana", " ")
+            resolve(delivery_of(bench.context, None), 1, "sent", "ana", " ")
         with pytest.raises(UsageError, match="there is no effect 9. See them: twice effects list"):
-            resolve(post_of(bench.shop, None), 9, "sent", "ana", "x")
+            resolve(delivery_of(bench.context, None), 9, "sent", "ana", "x")
 
     def test_resend_is_refused_while_a_frozen_sender_could_wake_up(self, bench: Bench, receiver: Receiver) -> None:
         crash(bench, telling(bench, tell(receiver)), SendPoint.LEAVING)
         later(bench)
-        post = post_of(bench.shop, None)
+        delivery = delivery_of(bench.context, None)
         with pytest.raises(UsageError, match="may still wake up and send. Nothing was changed. End that process"):
-            resolve(post, 1, "resend", "ana", "not there")
-        resolve(post, 1, "resend", "ana", "the machine was wiped", sender_is_gone=True)
+            resolve(delivery, 1, "resend", "ana", "not there")
+        resolve(delivery, 1, "resend", "ana", "the machine was wiped", sender_is_gone=True)
         assert states(bench) == [S.PENDING]
 
     def test_resend_is_not_for_an_effect_that_is_being_sent(self, bench: Bench, receiver: Receiver) -> None:
         crash(bench, telling(bench, tell(receiver)), SendPoint.LEAVING)
         with pytest.raises(UsageError, match="the effect is sending"):
-            resolve(post_of(bench.shop, None), 1, "resend", "ana", "hurry")
+            resolve(delivery_of(bench.context, None), 1, "resend", "ana", "hurry")
 
 
 def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, receiver: Receiver) -> None:
@@ -458,8 +458,8 @@ def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, 
     def sleep_too_long(passed: Point | SendPoint) -> None:
         if passed is SendPoint.SENDING:
             later(bench)
-            post = post_of(replace(bench.shop, holder="other:2:2"), None)
-            drain(post)
+            delivery = delivery_of(replace(bench.context, holder="other:2:2"), None)
+            drain(delivery)
             assert states(bench) == [S.IN_DOUBT]
 
     with armed(sleep_too_long):
@@ -478,7 +478,7 @@ def test_changing_an_effect_does_not_make_the_task_stale() -> None:
 @pytest.mark.parametrize(("silent", "said"), [(True, 0), (False, 2)])
 def test_a_backfill_is_silent_unless_asked(bench: Bench, receiver: Receiver, silent: bool, said: int) -> None:
     telling(bench, tell(receiver))
-    record, _ = start(bench.shop, Request("revenue", "2026-06-09", "2026-06-10", batch="off", silent=silent))
-    work(bench.shop, record.name, lambda event: None, Stop.never())
+    record, _ = start(bench.context, Request("revenue", "2026-06-09", "2026-06-10", batch="off", silent=silent))
+    work(bench.context, record.name, lambda event: None, Stop.never())
     assert len(bench.revenue) == 2
     assert len(receiver.told) == said

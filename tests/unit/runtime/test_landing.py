@@ -48,7 +48,7 @@ def declared(bench: Bench, told: list[Result]) -> Task:
         told.append(result)
         return key
 
-    bench.shop = replace(bench.shop, senders={"call": CallSender()})
+    bench.context = replace(bench.context, senders={"call": CallSender()})
     task = revenue_task(policy=Policy(retry=Retry(attempts=1)))
     return bench.declare(replace(task, effects=(call(tell, keyed=False, name="tell"),)))
 
@@ -87,7 +87,7 @@ def test_after_any_end_recover_says_what_was_published_and_nothing_else(
     bench: Bench, declared: Task, told: list[Result], point: Point, ending: Ending
 ) -> None:
     end_at(point, ending, lambda: bench.run(declared))
-    recover(bench.shop, None)
+    recover(bench.context, None)
     assert len(told) == (bench.version == 1)
     bench.run(declared)
     check_clean(bench, told)
@@ -111,7 +111,7 @@ def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_n
 
     monkeypatch.setattr("twice.ledgers.database.connect.BUSY_SECONDS", 0.2)
     impatient = Ledger.open(f"sqlite:///{tmp_path}/ledger.db", bench.clock)
-    bench.shop, shop = replace(bench.shop, ledger=impatient), bench.shop
+    bench.context, context = replace(bench.context, ledger=impatient), bench.context
     with pytest.raises(NotRecorded) as failed, armed(lock):
         bench.run(declared)
     impatient.close()
@@ -122,7 +122,7 @@ def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_n
     )
     other.execute("ROLLBACK")
     other.close()
-    bench.shop = shop
+    bench.context = context
     assert bench.ledger.attempts("revenue")[0].state is AttemptState.PUBLISHING
     assert [effect.state for effect in bench.ledger.outbox.listed((), None, 9)] == [EffectState.PREPARED]
     bench.ledger.release(bench.ledger.attempts("revenue")[0].id)  # its own process could not
@@ -236,7 +236,7 @@ class TestGivenUpTooEarly:
             bench.run(declared)
         monkeypatch.undo()
         bench.clock.ahead += timedelta(hours=1)
-        assert [one.state for one in recover(bench.shop, None)] == [AttemptState.ABANDONED]
+        assert [one.state for one in recover(bench.context, None)] == [AttemptState.ABANDONED]
         assert [effect.state for effect in bench.ledger.outbox.listed((), None, 9)] == [EffectState.CANCELLED]
         return lambda: commit(*given[0])
 
@@ -251,8 +251,8 @@ class TestGivenUpTooEarly:
 
     def test_recover_finds_it(self, bench: Bench, declared: Task, told: list[Result], orphan: Any) -> None:
         orphan()
-        assert [one.state for one in recover(bench.shop, None)] == [AttemptState.PUBLISHED]
-        assert recover(bench.shop, None) == ()
+        assert [one.state for one in recover(bench.context, None)] == [AttemptState.PUBLISHED]
+        assert recover(bench.context, None) == ()
         check_clean(bench, told)
 
     def test_also_if_its_staged_rows_were_thought_to_be_gone(
@@ -286,20 +286,20 @@ class TestMarkReset:
             name="feed",
         )
         declared = bench.declare(declare(lambda orders: orders))
-        run_task(bench.shop, declared, (SINCE,))
+        run_task(bench.context, declared, (SINCE,))
         return declared
 
     def check_rerun(self, bench: Bench, feed: Task, moved: bool) -> RunResult:
         """At once. It reads the orders from the mark on, below 4."""
         bench.put_orders((1, DAY, 10), (2, DAY, 5), (3, DAY, 7), (4, DAY, 8))
-        result = run_task(bench.shop, feed, (SINCE,))
+        result = run_task(bench.context, feed, (SINCE,))
         again = (1, 2) if moved else ()
         assert sorted(row[0] for row in bench.target.read(feed.target).rows) == sorted((1, 2, 3, *again))
         assert not [note for note in result.notes if "recreated" in note]
         assert not bench.ledger.open_attempts()
         run = bench.ledger.run("feed", "since")
         assert run is not None
-        assert run.generation == show_mark(bench.shop, feed).version
+        assert run.generation == show_mark(bench.context, feed).version
         return result
 
     @pytest.mark.parametrize("ending", Ending)
@@ -310,18 +310,18 @@ class TestMarkReset:
     def test_whatever_ends_a_reset_anywhere_the_ledger_and_the_message_say_where_the_mark_is(
         self, bench: Bench, feed: Task, point: Point, ending: Ending
     ) -> None:
-        end = end_at(point, ending, lambda: reset_mark(bench.shop, feed, self.TO_1))
+        end = end_at(point, ending, lambda: reset_mark(bench.context, feed, self.TO_1))
         moved = point in LANDED
-        assert show_mark(bench.shop, feed).at == ("1" if moved else "3")
+        assert show_mark(bench.context, feed).at == ("1" if moved else "3")
         check_told(end, ending, moved, MOVED, MAY_BE_MOVED)
         attempt, run = bench.ledger.attempts("feed")[0], bench.ledger.run("feed", "since")
         assert attempt.state is (AttemptState.PUBLISHED if moved else AttemptState.FAILED)
         assert run is not None
-        assert run.generation == show_mark(bench.shop, feed).version
+        assert run.generation == show_mark(bench.context, feed).version
         assert self.check_rerun(bench, feed, moved).notes == ()
 
     def test_an_error_after_the_mark_has_moved_is_a_note(self, bench: Bench, feed: Task) -> None:
-        end = end_at(Point.AFTER_COMMIT, Ending.ERROR, lambda: reset_mark(bench.shop, feed, self.TO_1))
+        end = end_at(Point.AFTER_COMMIT, Ending.ERROR, lambda: reset_mark(bench.context, feed, self.TO_1))
         assert isinstance(end, tuple)
         assert (end[0].at, end[1].at) == ("3", "1")
         assert bench.ledger.attempts("feed")[0].notes == (
@@ -334,7 +334,7 @@ class TestMarkReset:
         self, bench: Bench, feed: Task, point: Point
     ) -> None:
         with pytest.raises(Crash), armed(crash_at(point)):
-            reset_mark(bench.shop, feed, self.TO_1)
+            reset_mark(bench.context, feed, self.TO_1)
         bench.clock.ahead += timedelta(hours=1)
         reset = bench.ledger.attempts("feed")[0].id[:8]
         assert self.check_rerun(bench, feed, moved=True).notes == (
@@ -350,7 +350,7 @@ class TestMarkReset:
 
         monkeypatch.setattr(bench.ledger, "publish", away)
         with pytest.raises(NotRecorded) as failed:
-            reset_mark(bench.shop, feed, self.TO_1)
+            reset_mark(bench.context, feed, self.TO_1)
         assert str(failed.value) == (
             "feed[since]: the mark is moved, but the ledger could not be told: the ledger's server is away. "
             "The mark is moved. Run it again: it will look first. It then records the reset."
@@ -371,7 +371,7 @@ class TestMarkReset:
                 raise ValueError("the reply was lost")
 
         with pytest.raises(OutcomeUnknown) as failed, armed(break_down):
-            reset_mark(bench.shop, feed, self.TO_1)
+            reset_mark(bench.context, feed, self.TO_1)
         assert str(failed.value) == (
             "feed[since]: ValueError while the mark was being moved, and the table cannot be read: the warehouse is "
             "away. The mark may already be moved. Run it again: it will look first."
@@ -391,7 +391,7 @@ class TestMarkReset:
 
         monkeypatch.setattr(bench.ledger, "claim", pressed_right_after)
         with pytest.raises(KeyboardInterrupt):
-            reset_mark(bench.shop, feed, self.TO_1)
+            reset_mark(bench.context, feed, self.TO_1)
         monkeypatch.undo()
         self.check_rerun(bench, feed, moved=False)
 
@@ -421,7 +421,7 @@ def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
         raise OSError("device or resource busy")
 
     monkeypatch.setattr(bench.target, "discard", stuck)
-    bench.shop = replace(bench.shop, let_go=stuck)
+    bench.context = replace(bench.context, let_go=stuck)
     result = bench.run(declared)
     assert result.outcome is Outcome.PUBLISHED
     assert result.notes == ("what dead attempts have left could not be deleted: device or resource busy",)

@@ -65,7 +65,7 @@ def test_what_others_did_between_a_crash_and_the_rerun_is_said(bench: Bench, set
     deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
     bench.clock.ahead += timedelta(hours=1)
     if settle == "recover":
-        recover(bench.shop, None)
+        recover(bench.context, None)
     result = bench.run(declared)
     assert result.outcome is Outcome.ALREADY
     assert any("2026-06-09 was changed by others in version 2 (WRITE)" in note for note in result.notes)
@@ -78,8 +78,8 @@ def test_a_ledger_that_missed_the_publish_records_the_version_of_the_commit(benc
     declared = bench.declare(revenue_task())
     bench.run(declared)
     deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
-    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
-    bench.shop = replace(bench.shop, ledger=fresh)
+    fresh = Ledger.open(f"sqlite:///{bench.context.root}/fresh.db", bench.clock)
+    bench.context = replace(bench.context, ledger=fresh)
     assert any("changed by others in version 2" in note for note in bench.run(declared).notes)
     fresh.close()
 
@@ -108,16 +108,16 @@ def test_after_an_older_copy_is_put_back_the_ledger_knows_its_publish_again_and_
 def test_after_a_reset_that_died_the_ledger_knows_the_mark_and_what_others_do_is_said(bench: Bench) -> None:
     since = Since("seq", initial=0)
     declared = copy_task(bench, append_once(), since)
-    run_task(bench.shop, declared, (since.only,))
+    run_task(bench.context, declared, (since.only,))
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMMIT)):
-        reset_mark(bench.shop, declared, Reset("2", "ada", "why"))
+        reset_mark(bench.context, declared, Reset("2", "ada", "why"))
     bench.clock.ahead += timedelta(hours=1)
-    reset_mark(bench.shop, declared, Reset("2", "ada", "it is there already"))
+    reset_mark(bench.context, declared, Reset("2", "ada", "it is there already"))
     run = bench.ledger.run("copy", "since")
     assert run is not None
-    assert (run.generation, run.version) == (show_mark(bench.shop, declared).version, 2)
+    assert (run.generation, run.version) == (show_mark(bench.context, declared).version, 2)
     deleted(bench.target, COPY, lambda row: row[0] == 1)
-    assert "in version 3 (WRITE)" in run_task(bench.shop, declared, (since.only,)).notes[0]
+    assert "in version 3 (WRITE)" in run_task(bench.context, declared, (since.only,)).notes[0]
 
 
 @pytest.mark.parametrize("write", [merge("id", newest_by="seq"), insert_new("id")], ids=lambda write: write.name)
@@ -151,9 +151,9 @@ def test_append_once_says_that_it_puts_nothing_back(bench: Bench) -> None:
 def test_an_incremental_task_says_it_also_where_nothing_is_new(bench: Bench, write: Strategy) -> None:
     since = Since("seq", initial=0)
     declared = copy_task(bench, write, since)
-    run_task(bench.shop, declared, (since.only,))
+    run_task(bench.context, declared, (since.only,))
     deleted(bench.target, COPY, lambda row: row[0] == 1)
-    result = run_task(bench.shop, declared, (since.only,))
+    result = run_task(bench.context, declared, (since.only,))
     assert result.outcome is Outcome.NOTHING_NEW
     assert "in version 2 (WRITE); rows that are gone are read again only if you set the mark back" in result.notes[0]
 
@@ -203,9 +203,9 @@ def test_a_backfill_compares_nothing_where_the_log_forgot_what_others_did(
     bench.run(declared)
     forgetful(monkeypatch, bench.target)
     only = ("missing", "failed", "stale", "published")
-    record, _ = start(bench.shop, Request("revenue", "2026-06-09", "2026-06-09", only, restate=True))
+    record, _ = start(bench.context, Request("revenue", "2026-06-09", "2026-06-09", only, restate=True))
     events: list[Event] = []
-    work(bench.shop, record.name, events.append, Stop.never())
+    work(bench.context, record.name, events.append, Stop.never())
     assert events[0].ends[0].comparison is None
 
 
@@ -223,9 +223,9 @@ def test_a_backfill_that_puts_deleted_rows_back_does_not_call_them_identical(ben
     bench.run(declared)
     deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
     only = ("missing", "failed", "stale", "published")
-    record, _ = start(bench.shop, Request("revenue", "2026-06-09", "2026-06-09", only, restate=True))
+    record, _ = start(bench.context, Request("revenue", "2026-06-09", "2026-06-09", only, restate=True))
     events: list[Event] = []
-    work(bench.shop, record.name, events.append, Stop.never())
+    work(bench.context, record.name, events.append, Stop.never())
     comparison = events[0].ends[0].comparison
     assert comparison is not None
     assert not comparison.identical

@@ -24,10 +24,10 @@ def test_a_pruned_slice_is_still_published_and_not_stale(bench: Bench) -> None:
         bench.clock.ahead += timedelta(days=30)
         assert bench.run(declared).outcome is Outcome.ALREADY
     slices = (declared.scope.slice_of("2026-06-09"),)  # type: ignore[union-attr]
-    before = standings(bench.shop, declared, slices, None)
-    gone = prune(bench.shop, None, DAYS)
+    before = standings(bench.context, declared, slices, None)
+    gone = prune(bench.context, None, DAYS)
     assert (gone.ledger.attempts, gone.commits) == (1, 0)  # the first look at a generation fixed the next one: kept
-    assert standings(bench.shop, declared, slices, None) == before
+    assert standings(bench.context, declared, slices, None) == before
     assert bench.run(declared).outcome is Outcome.ALREADY
     assert bench.run(declared, kind="restate").outcome is Outcome.IDENTICAL
 
@@ -37,11 +37,11 @@ def test_an_attempt_that_landed_without_reporting_back_is_recorded_before_anythi
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMMIT)):
         bench.run(declared)
     bench.clock.ahead += 2 * DAYS
-    assert prune(bench.shop, None, DAYS).ledger.attempts == 0
+    assert prune(bench.context, None, DAYS).ledger.attempts == 0
     run = bench.ledger.run("revenue", "2026-06-09")
     assert run is not None and (run.generation, run.rows) == (1, 1)
 
 
 def test_what_may_still_be_at_work_is_not_pruned(bench: Bench) -> None:
     with pytest.raises(UsageError, match="younger than a day"):
-        prune(bench.shop, None, timedelta(hours=23))
+        prune(bench.context, None, timedelta(hours=23))

@@ -25,7 +25,7 @@ from twice.errors import (
     SliceBusy,
     UserCodeError,
 )
-from twice.runtime.run.explain import forecast
+from twice.runtime.run.explain import explain
 from twice.runtime.run.run_many import retry_slices
 from twice.runtime.staleness.failed import failed_labels
 from twice.targets.memory import Rows
@@ -109,12 +109,12 @@ def test_nothing_is_held_while_it_waits(bench: Bench) -> None:
         during.append(bench.ledger.open_attempts())
         during.append(bench.run(task).outcome)
 
-    shop = bench.shop
-    bench.shop = replace(bench.shop, pause=somebody_else_runs)
+    context = bench.context
+    bench.context = replace(bench.context, pause=somebody_else_runs)
     assert bench.run(task).outcome is Outcome.ALREADY
     assert during == [(), Outcome.PUBLISHED]
     assert bench.version == 1
-    bench.shop = shop
+    bench.context = context
 
 
 def test_trouble_from_outside_that_outlasts_every_retry_is_left_to_the_next_run(bench: Bench) -> None:
@@ -129,7 +129,7 @@ def test_trouble_from_outside_that_outlasts_every_retry_is_left_to_the_next_run(
 
 def test_the_time_a_task_takes_does_not_use_up_its_retries(bench: Bench) -> None:
     job = Failing(cut())
-    bench.shop = replace(bench.shop, clock=Hours())
+    bench.context = replace(bench.context, clock=Hours())
     task = declared(bench, job, Retry(attempts=2, total=timedelta(minutes=10)))
     assert bench.run(task).outcome is Outcome.PUBLISHED
     assert (job.calls, len(bench.pauses)) == (2, 1)
@@ -173,9 +173,9 @@ def test_a_plan_says_that_a_run_would_refuse_it(bench: Bench) -> None:
     slice_ = task.scope.slice_of(SLICE)  # type: ignore[union-attr]
     with pytest.raises(Quarantined):
         bench.run(task)
-    assert forecast(bench.shop, task, slice_).quarantined
-    retry_slices(bench.shop, task, (slice_,), None)
-    assert not forecast(bench.shop, task, slice_).quarantined
+    assert explain(bench.context, task, slice_).quarantined
+    retry_slices(bench.context, task, (slice_,), None)
+    assert not explain(bench.context, task, slice_).quarantined
 
 
 def test_a_persons_retry_lifts_the_quarantine(bench: Bench) -> None:
@@ -183,7 +183,7 @@ def test_a_persons_retry_lifts_the_quarantine(bench: Bench) -> None:
     with pytest.raises(Quarantined):
         bench.run(task)
     assert failed_labels(bench.ledger, "revenue") == (SLICE,)
-    assert [r.outcome for r in retry_slices(bench.shop, task, (task.scope.slice_of(SLICE),), None)] == [  # type: ignore[union-attr]
+    assert [r.outcome for r in retry_slices(bench.context, task, (task.scope.slice_of(SLICE),), None)] == [  # type: ignore[union-attr]
         Outcome.PUBLISHED
     ]
     assert failed_labels(bench.ledger, "revenue") == ()
@@ -242,11 +242,11 @@ def test_an_interrupt_while_it_waits_ends_the_run_with_nothing_held(bench: Bench
         raise KeyboardInterrupt
 
     task = declared(bench, Failing(cut()))
-    shop, bench.shop = bench.shop, replace(bench.shop, pause=interrupted)
+    context, bench.context = bench.context, replace(bench.context, pause=interrupted)
     with pytest.raises(KeyboardInterrupt):
         bench.run(task)
     assert bench.ledger.open_attempts() == ()
-    bench.shop = shop
+    bench.context = context
     assert bench.run(task).outcome is Outcome.PUBLISHED
 
 

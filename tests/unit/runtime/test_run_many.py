@@ -34,12 +34,12 @@ def job(name: str, source: str, scope: Any = DAILY, write: Any = None, by: str |
 
 
 def chain(bench: Bench, *tasks: Task, date: str | None = DAY) -> dict[str, TaskEnd]:
-    shop = replace(bench.shop, project=assemble("p", tasks))
+    context = replace(bench.context, project=assemble("p", tasks))
 
     def run(declared: Task) -> tuple[RunResult, ...]:
-        return run_slices(shop, declared, slices_of_day(declared, date), "run", None)
+        return run_slices(context, declared, slices_of_day(declared, date), "run", None)
 
-    return {end.task: end for end in run_in_order(shop.project, run)}
+    return {end.task: end for end in run_in_order(context.project, run)}
 
 
 def test_a_chain_runs_days_marks_and_whole_tables_in_the_order_of_their_inputs(bench: Bench) -> None:
@@ -121,14 +121,14 @@ def looking_back(bench: Bench) -> tuple[Task, ...]:
 
 
 def made(bench: Bench, tasks: tuple[Task, ...], day: str) -> dict[str, list[tuple[str, str]]]:
-    bench.shop = replace(bench.shop, project=assemble("p", tasks))
-    ends = run_all(bench.shop, day, None)
+    bench.context = replace(bench.context, project=assemble("p", tasks))
+    ends = run_all(bench.context, day, None)
     assert not [end for end in ends if end.error or end.waits_for]
     return {end.task: [(r.slices[0].label[-2:], r.outcome.value) for r in end.results] for end in ends}
 
 
 def stale(bench: Bench) -> dict[str, str]:
-    project = bench.shop.project
+    project = bench.context.project
     found = [each for one in project.in_order() for each in stale_slices(project, bench.ledger, one)]
     return {f"{each.task}[{each.slice.label[-2:]}]": each.why for each in found}
 
@@ -153,7 +153,7 @@ def test_what_a_broken_chain_did_not_follow_the_next_one_does(bench: Bench) -> N
     made(bench, tasks, "2026-06-09")
     late_orders(bench, 20)
     made(bench, tasks[:1], "2026-06-10")  # it died after the first task
-    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    bench.context = replace(bench.context, project=assemble("p", tasks))
     assert stale(bench) == {
         "below[09]": "its input shop.copy was published again since: copy[2026-06-09]",
     }
@@ -191,8 +191,8 @@ def test_a_chain_whose_middle_task_failed_follows_on_from_there(bench: Bench) ->
     inputs = {"rows": read("shop.copy", by="order_date")}
     middle = task("shop.below", name="below", scope=DAILY, write=replace_rows(), inputs=inputs)(copied)
     tasks = (tasks[0], middle, *tasks[2:])
-    bench.shop = replace(bench.shop, project=assemble("p", tasks))
-    assert [end.task for end in run_all(bench.shop, "2026-06-10", None) if end.error] == ["below"]
+    bench.context = replace(bench.context, project=assemble("p", tasks))
+    assert [end.task for end in run_all(bench.context, "2026-06-10", None) if end.error] == ["below"]
     failing[0] = False
     made(bench, tasks, "2026-06-10")
     assert stale(bench) == {}
@@ -208,7 +208,7 @@ def test_what_reads_a_table_that_was_dropped_and_made_again_is_followed(bench: B
         bench.target._tables.pop(each.target.name)
     late_orders(bench, 20)
     made(bench, tasks[:1], "2026-06-10")
-    bench.shop = replace(bench.shop, project=assemble("p", tasks))
+    bench.context = replace(bench.context, project=assemble("p", tasks))
     assert "below[09]" in stale(bench)
     found = made(bench, tasks, "2026-06-10")
     assert found["far_below"] == [("09", "published"), ("10", "published")]
@@ -252,7 +252,7 @@ def test_below_a_merge_only_what_it_changed_is_followed(bench: Bench, scope: Any
 def test_the_ledger_names_what_reads_the_day_that_was_merged_again_and_no_other(bench: Bench) -> None:
     tasks = merged_days(bench)
     bench.put_orders(*[(n, day, 2 * n) for n, day, _ in nine_days(9)])
-    run_slices(bench.shop, tasks[0], slices_of_day(tasks[0], "2026-06-03"), "run", None)
+    run_slices(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-03"), "run", None)
     assert stale(bench) == {"day[03]": "its input shop.merged was published again since: merged[2026-06-03]"}
 
 
@@ -306,13 +306,13 @@ def test_what_is_stale_for_other_reasons_is_told_and_left(bench: Bench) -> None:
     for day in ("2026-06-08", "2026-06-09"):
         made(bench, tasks, day)
     late_orders(bench, 20)
-    run_slices(bench.shop, tasks[0], slices_of_day(tasks[0], "2026-06-09"), "run", None)
-    ends = run_all(bench.shop, "2026-06-10", None)
+    run_slices(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-09"), "run", None)
+    ends = run_all(bench.context, "2026-06-10", None)
     left = {end.task: [(each.slice.label, each.why) for each in end.stale] for end in ends}
     why = "its input shop.copy was published again since: copy[2026-06-09]"
     assert left == {"copy": [], "below": [("2026-06-09", why)]}
     bench.code[0] = "v2"
-    ends = run_all(bench.shop, "2026-06-10", None)
+    ends = run_all(bench.context, "2026-06-10", None)
     assert [each.slice.label[-2:] for each in ends[0].stale] == ["08", "09"]
     assert {each.why for each in ends[0].stale} == {"the code or its options changed"}
 
@@ -334,14 +334,14 @@ def test_a_reader_of_a_week_is_stale_in_every_day_that_reads_the_one_made_again(
     for day in ("2026-06-08", "2026-06-09", "2026-06-10"):
         made(bench, tasks, day)
     late_orders(bench, 20)
-    run_slices(bench.shop, tasks[0], slices_of_day(tasks[0], "2026-06-09"), "run", None)
+    run_slices(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-09"), "run", None)
     assert sorted(stale(bench)) == ["weekly[09]", "weekly[10]"]
 
 
 def test_a_task_that_begins_later_is_left_out_by_name_and_the_others_run(bench: Bench) -> None:
     tasks = (job("copy", "shop.orders"), job("new", "shop.copy", Daily("order_date", start="2026-07-01")))
-    bench.shop = replace(bench.shop, project=assemble("p", tasks))
-    copy, new = run_all(bench.shop, DAY, None)
+    bench.context = replace(bench.context, project=assemble("p", tasks))
+    copy, new = run_all(bench.context, DAY, None)
     assert copy.results[0].outcome is Outcome.PUBLISHED
     assert (new.results, new.left_out) == ((), "2026-06-09 is before the task's start, 2026-07-01")
 
@@ -352,16 +352,16 @@ def test_what_a_task_that_begins_later_read_of_the_date_is_followed(bench: Bench
     for day in ("2026-06-09", "2026-06-10"):
         made(bench, tasks, day)
     late_orders(bench, 20)
-    _, below = run_all(bench.shop, "2026-06-09", None)
+    _, below = run_all(bench.context, "2026-06-09", None)
     assert [result.slices[0].label for result in below.results] == ["2026-06-10"]
     assert below.left_out is None
     assert stale(bench) == {}
 
 
 def test_where_every_task_begins_later_the_date_is_wrong(bench: Bench) -> None:
-    bench.shop = replace(bench.shop, project=assemble("p", (job("copy", "shop.orders"),)))
+    bench.context = replace(bench.context, project=assemble("p", (job("copy", "shop.orders"),)))
     with pytest.raises(UsageError, match="2025-06-09 is before the task's start"):
-        run_all(bench.shop, "2025-06-09", None)
+        run_all(bench.context, "2025-06-09", None)
 
 
 def test_a_task_that_begins_at_noon_does_the_afternoon() -> None:

@@ -285,7 +285,7 @@ def test_a_lease_taken_over_stops_the_slow_attempt_before_it_publishes(bench: Be
             "revenue", ["2026-06-09"], attempt="other", kind="run", holder="host:1", lease=timedelta(hours=3)
         )
         assert taken.attempt == "other"
-        bench.shop.ledger.close_attempt(bench.ledger.attempts("revenue")[1].id, AttemptState.ABANDONED)
+        bench.context.ledger.close_attempt(bench.ledger.attempts("revenue")[1].id, AttemptState.ABANDONED)
         return summed(orders)
 
     with pytest.raises(LeaseLost):
@@ -302,7 +302,7 @@ class SleepingClock(ShiftedClock):
 
 def test_an_attempt_that_slept_past_its_lease_lets_go_though_nobody_has_closed_it(bench: Bench) -> None:
     clock = SleepingClock()
-    bench.shop = replace(bench.shop, clock=clock)
+    bench.context = replace(bench.context, clock=clock)
 
     def slow(orders: Rows) -> Rows:
         bench.clock.ahead = clock.ahead = timedelta(hours=1)
@@ -333,7 +333,7 @@ def test_rows_that_got_lost_between_the_count_and_the_stage_stop_the_run(
 
 def test_inputs_without_a_version_are_computed_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        type(bench.shop.engine), "leaves", lambda self, frame, before: (Leaf("view", "somewhere", None),)
+        type(bench.context.engine), "leaves", lambda self, frame, before: (Leaf("view", "somewhere", None),)
     )
     declared = bench.declare(revenue_task())
     bench.run(declared)
@@ -355,7 +355,7 @@ def test_a_suspicious_plan_is_refused_unless_allowed(bench: Bench, monkeypatch: 
     from twice.core.ports import Suspicion
 
     seen = (Suspicion("rand", ("revenue",), "another number on every run", "Derive it from the keys."),)
-    monkeypatch.setattr(type(bench.shop.engine), "suspicions", lambda self, frame: seen)
+    monkeypatch.setattr(type(bench.context.engine), "suspicions", lambda self, frame: seen)
     with pytest.raises(Nondeterministic, match=r"rand reaches column revenue: another number.*allow=\(\"rand\",\)"):
         bench.run(bench.declare(revenue_task()))
     assert bench.run(bench.declare(revenue_task(policy=Policy(allow=("rand",))))).outcome is Outcome.PUBLISHED
@@ -366,7 +366,7 @@ def test_what_the_guard_lets_pass_is_computed_on_every_run(bench: Bench, monkeyp
     from twice.core.ports import Suspicion
 
     seen = (Suspicion("current_date", ("revenue",), "the time of the run", "Use the slice's date."),)
-    monkeypatch.setattr(type(bench.shop.engine), "suspicions", lambda self, frame: seen)
+    monkeypatch.setattr(type(bench.context.engine), "suspicions", lambda self, frame: seen)
     declared = bench.declare(revenue_task(policy=Policy(allow=("current_date",))))
     bench.run(declared)
     again = bench.run(declared)
@@ -378,7 +378,7 @@ def test_what_the_guard_lets_pass_is_computed_on_every_run(bench: Bench, monkeyp
 
 def test_a_function_that_nobody_can_compare_is_a_note(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     asks = Leaf(FUNCTION, "stamped asks the clock (time.time)", None)
-    monkeypatch.setattr(type(bench.shop.engine), "outside", lambda self, frame, cuts, function: (asks,))
+    monkeypatch.setattr(type(bench.context.engine), "outside", lambda self, frame, cuts, function: (asks,))
     result = bench.run(bench.declare(revenue_task()))
     assert result.notes == (
         "the function stamped asks the clock (time.time): nothing shows that a second run gives the same rows",

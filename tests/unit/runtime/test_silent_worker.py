@@ -11,7 +11,7 @@ import pytest
 
 from twice import Daily, Policy, read, task
 from twice import replace as replace_rows
-from twice.core.backfill import Request, Standing
+from twice.core.backfill import Request, SliceStatus
 from twice.core.backfill_result import BackfillRecord
 from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Leaf, Lost, Staged
@@ -30,7 +30,7 @@ from twice.targets.memory import Rows
 from .conftest import Bench, summed
 
 FIRST = date(2026, 1, 1)
-EVERY: tuple[Standing, ...] = ("missing", "failed", "stale", "published")
+EVERY: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
 
 
 def revenue(policy: Policy | None = None) -> Task:
@@ -59,7 +59,7 @@ def filled(bench: Bench) -> Bench:
 
 def carry_out(bench: Bench, name: str) -> tuple[BackfillRecord, list[Event]]:
     events: list[Event] = []
-    return work(bench.shop, name, events.append, Stop.never()), events
+    return work(bench.context, name, events.append, Stop.never()), events
 
 
 def generations(bench: Bench) -> Mapping[str, int]:
@@ -83,8 +83,8 @@ def asleep_at(point: Point, bench: Bench, meanwhile: Callable[[], Any]) -> Any:
 
 @pytest.mark.parametrize("batch", ["off", 3])
 def test_a_worker_that_slept_before_its_claim_does_not_restate_a_second_time(filled: Bench, batch: Any) -> None:
-    carry_out(filled, start(filled.shop, days(3, restate=False))[0].name)
-    record, _ = start(filled.shop, days(3, batch))
+    carry_out(filled, start(filled.context, days(3, restate=False))[0].name)
+    record, _ = start(filled.context, days(3, batch))
     with asleep_at(Point.AFTER_PLAN, filled, lambda: carry_out(filled, record.name)):
         done, events = carry_out(filled, record.name)
     assert done.complete
@@ -94,8 +94,8 @@ def test_a_worker_that_slept_before_its_claim_does_not_restate_a_second_time(fil
 
 @pytest.mark.parametrize("point", [Point.AFTER_LOOK, Point.AFTER_STAGE, Point.AFTER_AUDIT])
 def test_one_that_slept_later_loses_its_batch_and_calls_nothing_failed(filled: Bench, point: Point) -> None:
-    carry_out(filled, start(filled.shop, days(2, restate=False))[0].name)
-    record, _ = start(filled.shop, days(2))
+    carry_out(filled, start(filled.context, days(2, restate=False))[0].name)
+    record, _ = start(filled.context, days(2))
     with asleep_at(point, filled, lambda: carry_out(filled, record.name)):
         done, events = carry_out(filled, record.name)
     assert done.complete
@@ -105,8 +105,8 @@ def test_one_that_slept_later_loses_its_batch_and_calls_nothing_failed(filled: B
 
 def test_of_a_batch_only_the_slice_that_somebody_made_since_is_left_out(filled: Bench) -> None:
     """A person restated the second day while the batch of three was about to be claimed."""
-    carry_out(filled, start(filled.shop, days(3, restate=False))[0].name)
-    record, _ = start(filled.shop, days(3, batch=3))
+    carry_out(filled, start(filled.context, days(3, restate=False))[0].name)
+    record, _ = start(filled.context, days(3, batch=3))
     again = lambda: filled.run(revenue(), "2026-01-02", "restate")  # noqa: E731
     with asleep_at(Point.AFTER_PLAN, filled, again):
         done, events = carry_out(filled, record.name)
@@ -118,8 +118,8 @@ def test_of_a_batch_only_the_slice_that_somebody_made_since_is_left_out(filled: 
 
 def test_of_a_batch_that_lost_the_race_for_one_slice_the_others_are_restated_all_the_same(filled: Bench) -> None:
     """Lost with the same intention is no restatement of the slices that nobody moved."""
-    carry_out(filled, start(filled.shop, days(3, restate=False))[0].name)
-    record, _ = start(filled.shop, days(3, batch=3))
+    carry_out(filled, start(filled.context, days(3, restate=False))[0].name)
+    record, _ = start(filled.context, days(3, batch=3))
     again = lambda: filled.run(revenue(), "2026-01-02", "restate")  # noqa: E731
     with asleep_at(Point.PUBLISHING, filled, again):
         done, _ = carry_out(filled, record.name)
@@ -145,8 +145,8 @@ def test_a_missing_slice_that_was_made_since_is_not_computed_again_because_nobod
 ) -> None:
     filled.declare(revenue(policy))
     if policy is None:
-        filled.shop = replace(filled.shop, engine=Unversioned())
-    record, _ = start(filled.shop, days(1, restate=False))
+        filled.context = replace(filled.context, engine=Unversioned())
+    record, _ = start(filled.context, days(1, restate=False))
     with asleep_at(Point.AFTER_PLAN, filled, lambda: carry_out(filled, record.name)):
         done, _ = carry_out(filled, record.name)
     assert done.complete
@@ -155,7 +155,7 @@ def test_a_missing_slice_that_was_made_since_is_not_computed_again_because_nobod
 
 def test_one_that_was_made_since_with_other_code_is_computed_again(filled: Bench) -> None:
     """Somebody's older deployment ran the slice after the plan was made."""
-    record, _ = start(filled.shop, days(1, restate=False))
+    record, _ = start(filled.context, days(1, restate=False))
 
     def older() -> None:
         filled.code[0] = "v0"
@@ -190,10 +190,10 @@ def test_a_run_that_landed_without_a_reply_is_not_published_again_by_its_own_ret
     if kind == "restate":
         filled.run(declared, "2026-01-01")
     else:
-        filled.shop = replace(filled.shop, engine=Unversioned())
+        filled.context = replace(filled.context, engine=Unversioned())
     target = LostReply(filled.target)
-    filled.shop = replace(filled.shop, target_of=lambda table, session: target)
-    result = run_task(filled.shop, declared, (declared.scope.slice_of("2026-01-01"),), kind)  # type: ignore[union-attr]
+    filled.context = replace(filled.context, target_of=lambda table, session: target)
+    result = run_task(filled.context, declared, (declared.scope.slice_of("2026-01-01"),), kind)  # type: ignore[union-attr]
     assert target.lost == 1
     assert generations(filled) == {"01": 2 if kind == "restate" else 1}
     assert result.outcome is Outcome.ALREADY
@@ -214,17 +214,17 @@ class LostRequest(LostReply):
 def test_what_another_publishes_in_the_pause_of_a_retry_is_not_taken_for_its_own(filled: Bench, kind: Any) -> None:
     """Nobody can compare its inputs, and it read them before this run was asked for, as a silent process does."""
     declared = filled.declare(revenue())
-    filled.shop = plain = replace(filled.shop, engine=Unversioned())
+    filled.context = plain = replace(filled.context, engine=Unversioned())
     filled.run(declared, "2026-01-01")
     target = LostRequest(filled.target)
 
     def meanwhile(seconds: float) -> None:
-        filled.shop = plain
+        filled.context = plain
         filled.run(declared, "2026-01-01")
         filled.put_orders((0, FIRST, 777))
 
-    shop = replace(plain, target_of=lambda table, session: target, pause=meanwhile)
-    result = run_task(shop, declared, (declared.scope.slice_of("2026-01-01"),), kind)  # type: ignore[union-attr]
+    context = replace(plain, target_of=lambda table, session: target, pause=meanwhile)
+    result = run_task(context, declared, (declared.scope.slice_of("2026-01-01"),), kind)  # type: ignore[union-attr]
     assert target.lost == 1
     assert result.outcome is (Outcome.PUBLISHED if kind == "run" else Outcome.CHANGED)
     assert filled.revenue == [(FIRST, 777)]
@@ -233,7 +233,7 @@ def test_what_another_publishes_in_the_pause_of_a_retry_is_not_taken_for_its_own
 
 def test_a_slice_of_a_batch_that_was_made_since_and_is_stale_again_is_made_right(filled: Bench) -> None:
     """Somebody ran the second day after the plan was made; then late orders came."""
-    record, _ = start(filled.shop, days(3, batch=3, restate=False))
+    record, _ = start(filled.context, days(3, batch=3, restate=False))
     filled.run(revenue(), "2026-01-02")
     filled.put_orders(*((n, FIRST + timedelta(days=n), 900 + n) for n in range(10)))
     done, events = carry_out(filled, record.name)
@@ -244,7 +244,7 @@ def test_a_slice_of_a_batch_that_was_made_since_and_is_stale_again_is_made_right
 
 
 def test_a_slice_of_a_batch_that_was_made_since_and_is_right_is_found_so(filled: Bench) -> None:
-    record, _ = start(filled.shop, days(3, batch=3, restate=False))
+    record, _ = start(filled.context, days(3, batch=3, restate=False))
     filled.run(revenue(), "2026-01-02")
     _, events = carry_out(filled, record.name)
     assert generations(filled) == {"01": 1, "02": 1, "03": 1}

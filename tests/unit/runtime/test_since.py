@@ -82,7 +82,7 @@ def copy_task(
 
 
 def run(bench: Bench, declared: Task) -> RunResult:
-    return run_task(bench.shop, declared, (Since("seen", initial=0).only,))
+    return run_task(bench.context, declared, (Since("seen", initial=0).only,))
 
 
 def copied(bench: Bench) -> list[Any]:
@@ -90,7 +90,7 @@ def copied(bench: Bench) -> list[Any]:
 
 
 def told(bench: Bench, declared: Task) -> str | None:
-    return show_mark(bench.shop, declared).at
+    return show_mark(bench.context, declared).at
 
 
 @pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
@@ -150,10 +150,10 @@ def test_a_crash_anywhere_loses_no_row_and_doubles_none(
         run(bench, declared)
     source.add((3, at(3), 30))
     bench.clock.ahead += timedelta(hours=1)
-    run_slices(bench.shop, declared, (Since("seen", initial=0).only,), "run", None)
+    run_slices(bench.context, declared, (Since("seen", initial=0).only,), "run", None)
     source.add((4, at(4), 40))
     run(bench, declared)
-    recover(bench.shop, None)
+    recover(bench.context, None)
     expected = [(1, at(1), 10), (2, at(2), 20), (3, at(3), 30), (4, at(4), 40)]
     assert copied(bench) == (expected[:-1] if write.name == "append_once" else expected)
     assert told(bench, declared) == "2026-06-09T00:04:00Z"
@@ -177,7 +177,7 @@ def test_a_retry_keeps_the_bound_of_the_attempt_that_failed_and_then_goes_on(ben
         run(bench, declared)
     source.add((3, at(3), 30))
     bench.clock.ahead += timedelta(hours=1)
-    first, second = run_slices(bench.shop, declared, (Since("seen", initial=0).only,), "run", None)
+    first, second = run_slices(bench.context, declared, (Since("seen", initial=0).only,), "run", None)
     assert (first.mark, second.mark) == ("2026-06-09T00:02:00Z", "2026-06-09T00:03:00Z")
 
 
@@ -189,7 +189,7 @@ def test_an_initial_set_beyond_the_bound_of_a_first_run_that_failed_reads_the_ro
     end_at(Point.AFTER_STAGE, Ending.ERROR, lambda: run(bench, copy_task(bench, write)))
     source.add((3, at(30), 30), (4, at(40), 40))
     changed = copy_task(bench, write, initial=initial)
-    results = run_slices(bench.shop, changed, (Since("seen", initial=0).only,), "run", None)
+    results = run_slices(bench.context, changed, (Since("seen", initial=0).only,), "run", None)
     assert {result.outcome for result in results} == {Outcome.PUBLISHED}
     assert results[-1].mark == "2026-06-09T00:40:00Z"
     newest = 3 if write.name == "append_once" else 4
@@ -224,7 +224,7 @@ def test_rows_before_the_initial_mark_are_not_read(bench: Bench, source: Source)
 def test_restating_an_incremental_task_names_mark_reset(bench: Bench, source: Source) -> None:
     declared = copy_task(bench, merge("id", newest_by="seen"))
     with pytest.raises(UsageError, match="twice mark reset copy"):
-        run_task(bench.shop, declared, (Since("seen", initial=0).only,), "restate")
+        run_task(bench.context, declared, (Since("seen", initial=0).only,), "restate")
 
 
 def test_two_runs_at_once_move_the_mark_once(bench: Bench, source: Source) -> None:
@@ -258,7 +258,7 @@ def test_a_run_that_loses_to_a_reset_is_superseded_and_the_next_one_goes_on_from
         if point is Point.PUBLISHING and not resets:
             bench.clock.ahead += timedelta(hours=1)  # the run's lease has run out
             resets.append(None)
-            reset_mark(bench.shop, declared, Reset("2026-06-09T00:01:00Z", "ada", "why"))
+            reset_mark(bench.context, declared, Reset("2026-06-09T00:01:00Z", "ada", "why"))
 
     with armed(intrude), pytest.raises(Superseded) as lost:
         run(bench, declared)
@@ -276,7 +276,7 @@ def test_a_run_that_loses_to_a_reset_is_superseded_and_the_next_one_goes_on_from
 def test_a_reset_mark_reads_the_rows_again_and_the_key_makes_that_harmless(bench: Bench, source: Source) -> None:
     declared = copy_task(bench, merge("id", newest_by="seen"))
     run(bench, declared)
-    before, after = reset_mark(bench.shop, declared, Reset(None, "ada", "the source was corrected"))
+    before, after = reset_mark(bench.context, declared, Reset(None, "ada", "the source was corrected"))
     assert (before.at, after.at) == ("2026-06-09T00:02:00Z", "2026-06-09T00:00:00Z")
     result = run(bench, declared)
     assert (result.mark, result.changes and result.changes.unchanged) == ("2026-06-09T00:02:00Z", 2)
@@ -285,7 +285,7 @@ def test_a_reset_mark_reads_the_rows_again_and_the_key_makes_that_harmless(bench
 def test_a_reset_is_kept_with_who_and_why(bench: Bench, source: Source) -> None:
     declared = copy_task(bench, merge("id", newest_by="seen"))
     run(bench, declared)
-    reset_mark(bench.shop, declared, Reset("2026-06-09T00:01:00Z", "ada", "the source was corrected"))
+    reset_mark(bench.context, declared, Reset("2026-06-09T00:01:00Z", "ada", "the source was corrected"))
     newest = bench.ledger.attempts("copy")[0]
     assert (newest.kind, newest.state) == ("reset", AttemptState.PUBLISHED)
     assert newest.notes == (
@@ -300,14 +300,14 @@ def test_a_reset_that_dies_has_moved_the_mark_or_not_and_the_next_run_converges(
     declared = copy_task(bench, merge("id", newest_by="seen"))
     run(bench, declared)
     with pytest.raises(Crash), armed(crash_at(point)):
-        reset_mark(bench.shop, declared, Reset(None, "ada", "why"))
+        reset_mark(bench.context, declared, Reset(None, "ada", "why"))
     moved = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH)
     assert told(bench, declared) == ("2026-06-09T00:00:00Z" if moved else "2026-06-09T00:02:00Z")
     bench.clock.ahead += timedelta(hours=1)
     result = run(bench, declared)
     assert result.outcome is (Outcome.PUBLISHED if moved else Outcome.NOTHING_NEW)
     assert told(bench, declared) == "2026-06-09T00:02:00Z"
-    recover(bench.shop, None)
+    recover(bench.context, None)
     assert not bench.ledger.open_attempts()
     died = next(attempt for attempt in bench.ledger.attempts("copy") if attempt.kind == "reset")
     assert (died.state is AttemptState.PUBLISHED) == moved
@@ -317,21 +317,21 @@ def test_a_mark_before_the_initial_one_is_refused(bench: Bench, source: Source) 
     declared = copy_task(bench, merge("id", newest_by="seen"))
     run(bench, declared)
     with pytest.raises(UsageError, match="before initial"):
-        reset_mark(bench.shop, declared, Reset("2026-06-08T00:00:00Z", "ada", "why"))
+        reset_mark(bench.context, declared, Reset("2026-06-08T00:00:00Z", "ada", "why"))
 
 
 def test_a_mark_that_is_no_mark_is_refused(bench: Bench, source: Source) -> None:
     declared = copy_task(bench, merge("id", newest_by="seen"))
     run(bench, declared)
     with pytest.raises(UsageError, match="is not a mark of this task"):
-        reset_mark(bench.shop, declared, Reset("yesterday", "ada", "why"))
+        reset_mark(bench.context, declared, Reset("yesterday", "ada", "why"))
 
 
 def test_before_the_first_publish_there_is_no_mark_to_reset(bench: Bench, source: Source) -> None:
     declared = copy_task(bench, merge("id", newest_by="seen"))
     assert told(bench, declared) is None
     with pytest.raises(UsageError, match="nothing is published yet"):
-        reset_mark(bench.shop, declared, Reset(None, "ada", "why"))
+        reset_mark(bench.context, declared, Reset(None, "ada", "why"))
 
 
 @pytest.mark.parametrize(
@@ -400,10 +400,10 @@ def test_another_kind_of_cursor_is_refused_naming_mark_reset(bench: Bench, sourc
     changed = copy_task(bench, append_once(), initial=initial)
     with pytest.raises(DeclarationError, match=r"the table's mark is a timestamp.*twice mark reset copy"):
         run(bench, changed)
-    assert "is a timestamp" in str(show_mark(bench.shop, changed).unclear)
+    assert "is a timestamp" in str(show_mark(bench.context, changed).unclear)
     assert bench.target.published(COPY, ()).version == version
     to = str(initial) if isinstance(initial, str) else "7"
-    before, after = reset_mark(bench.shop, changed, Reset(to, "ada", "another cursor"))
+    before, after = reset_mark(bench.context, changed, Reset(to, "ada", "another cursor"))
     assert (before.at, after.at) == (None, to)
     assert told(bench, changed) == to
 
@@ -461,7 +461,7 @@ def test_a_counted_mark_is_remembered_however_many_runs_found_nothing_new_since(
     assert run(bench, declared).outcome is Outcome.NOTHING_NEW
     looked = bench.ledger.attempts("copy")[0].fence
     more = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more WHERE n < 1000)"
-    with closing(connect(bench.shop.root / "ledger.db")) as ledger:
+    with closing(connect(bench.context.root / "ledger.db")) as ledger:
         for table in ("twice_attempts", "twice_slices"):
             names = [row[1] for row in ledger.execute(f"PRAGMA table_info({table})")]
             values = ", ".join({"fence": "fence + n", "id": "id || n"}.get(name, name) for name in names)
@@ -476,15 +476,15 @@ def test_a_counted_mark_is_remembered_however_many_runs_found_nothing_new_since(
 def test_a_counted_mark_of_which_nobody_remembers_the_initial_is_refused(bench: Bench, source: Source) -> None:
     declared = copy_task(bench, append_once())
     version = counted(bench, source, declared, 2)
-    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
-    bench.shop = replace(bench.shop, ledger=fresh)
-    rebuild(bench.shop, None)
+    fresh = Ledger.open(f"sqlite:///{bench.context.root}/fresh.db", bench.clock)
+    bench.context = replace(bench.context, ledger=fresh)
+    rebuild(bench.context, None)
     assert fresh.runs("copy")[0].generation == version
     with pytest.raises(
         DeclarationError, match=r"the ledger no longer has that value.*mark reset copy --to 2026-06-09T00:02:00Z"
     ):
         run(bench, declared)
-    reset_mark(bench.shop, declared, Reset("2026-06-09T00:02:00Z", "ada", "as the last run said"))
+    reset_mark(bench.context, declared, Reset("2026-06-09T00:02:00Z", "ada", "as the last run said"))
     source.add((3, at(3), 30))
     run(bench, declared)
     assert [row[0] for row in copied(bench)] == [1, 2]
@@ -493,10 +493,10 @@ def test_a_counted_mark_of_which_nobody_remembers_the_initial_is_refused(bench: 
 
 def test_the_mark_survives_a_lost_ledger_and_another_initial_together(bench: Bench, source: Source) -> None:
     run(bench, copy_task(bench, append_once()))
-    fresh = Ledger.open(f"sqlite:///{bench.shop.root}/fresh.db", bench.clock)
-    bench.shop = replace(bench.shop, ledger=fresh)
+    fresh = Ledger.open(f"sqlite:///{bench.context.root}/fresh.db", bench.clock)
+    bench.context = replace(bench.context, ledger=fresh)
     changed = copy_task(bench, append_once(), initial="2026-06-01T00:00:00Z")
-    rebuild(bench.shop, None)
+    rebuild(bench.context, None)
     assert run(bench, changed).outcome is Outcome.NOTHING_NEW
     source.add((3, at(3), 30))
     run(bench, changed)

@@ -18,7 +18,7 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
-from twice.runtime.run.explain import forecast
+from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import standings
 from twice.runtime.staleness.touched import _instants
@@ -36,7 +36,7 @@ def span(declared: Task, first: str = "2026-06-01", last: str = "2026-06-08") ->
 
 
 def told(bench: Bench, declared: Task, slices: tuple[Slice, ...] | None = None) -> dict[str, tuple[str, str]]:
-    found = standings(bench.shop, declared, slices or span(declared), None)
+    found = standings(bench.context, declared, slices or span(declared), None)
     return {each.label[-2:]: (each.standing, each.why) for each in found}
 
 
@@ -219,12 +219,12 @@ def test_what_the_logs_call_published_a_run_finds_published_too(bench: Bench, de
     for _ in range(25):
         for slice_ in span(declared):
             if chance.random() < 0.5:
-                run_task(bench.shop, declared, (slice_,))
+                run_task(bench.context, declared, (slice_,))
         bench.put_orders(*rows(*(n for n in range(8) if chance.random() < 0.2)))
         found = told(bench, declared)
         for slice_ in span(declared):
             if found[slice_.label[-2:]][0] == "published":
-                assert run_task(bench.shop, declared, (slice_,)).outcome is Outcome.ALREADY
+                assert run_task(bench.context, declared, (slice_,)).outcome is Outcome.ALREADY
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class PlannedEngine(PlainEngine):
 
 def planned(bench: Bench, declared: Task) -> PlannedEngine:
     engine = PlannedEngine()
-    bench.shop = replace(bench.shop, engine=engine)
+    bench.context = replace(bench.context, engine=engine)
     for slice_ in span(declared)[:5]:
         bench.run(declared, slice_.label)
     engine.asked.clear()
@@ -319,9 +319,9 @@ def test_what_an_earlier_version_appended_stays_without_a_word_and_what_changed_
             name="revenue",
         )(summed)
     )
-    bench.shop = replace(bench.shop, engine=OlderEngine())
+    bench.context = replace(bench.context, engine=OlderEngine())
     bench.run(declared, "2026-06-03")
-    bench.shop = replace(bench.shop, engine=NewerEngine())
+    bench.context = replace(bench.context, engine=NewerEngine())
     again = bench.run(declared, "2026-06-03")
     assert (again.outcome, again.notes) == (Outcome.ALREADY, ())
     bench.run(declared, "2026-06-04")
@@ -339,26 +339,26 @@ EARLIER = "an earlier version of twice published it, and did not record what its
 def test_what_an_earlier_version_published_is_stale_for_every_command_and_for_that_reason(
     bench: Bench, declared: Task
 ) -> None:
-    bench.shop = replace(bench.shop, engine=OlderEngine())
+    bench.context = replace(bench.context, engine=OlderEngine())
     for slice_ in span(declared)[:2]:
         bench.run(declared, slice_.label)
-    bench.shop = replace(bench.shop, engine=NewerEngine())
+    bench.context = replace(bench.context, engine=NewerEngine())
     first, second = span(declared)[:2]
     assert told(bench, declared)["01"] == ("stale", EARLIER)
-    assert forecast(bench.shop, declared, first).why == EARLIER
+    assert explain(bench.context, declared, first).why == EARLIER
     assert bench.run(declared, first.label).why == EARLIER
     assert told(bench, declared)["01"] == ("published", "same code, same inputs")
     bench.put_orders(*rows(1))
     assert told(bench, declared)["02"] == ("stale", "its input shop.orders changed since version 2")
-    assert forecast(bench.shop, declared, second).why == "its inputs changed"
+    assert explain(bench.context, declared, second).why == "its inputs changed"
 
 
 def test_a_query_that_an_earlier_version_published_is_right(bench: Bench, declared: Task) -> None:
     """A query is its text: there was nothing else to record."""
     query = bench.declare(replace(declared, sql="SELECT 1"))
-    bench.shop = replace(bench.shop, engine=OlderEngine())
+    bench.context = replace(bench.context, engine=OlderEngine())
     bench.run(query, "2026-06-01")
-    bench.shop = replace(bench.shop, engine=NewerEngine())
+    bench.context = replace(bench.context, engine=NewerEngine())
     assert told(bench, query)["01"] == ("published", "same code, same inputs")
 
 
@@ -369,14 +369,16 @@ def test_a_slice_that_reads_only_files_is_compared_as_for_a_run(bench: Bench) ->
             lambda run: Rows(summed(Rows((), ())).columns, ((run.slice.start.date(), held["amount"]),))
         )
     )
-    bench.shop = replace(bench.shop, engine=NewerEngine())
+    bench.context = replace(bench.context, engine=NewerEngine())
     bench.run(declared, "2026-06-03")
     slice_ = span(declared)[2]
     found = told(bench, declared)["03"]
-    assert found == ("published", forecast(bench.shop, declared, slice_).why) == ("published", "same code, same inputs")
+    assert (
+        found == ("published", explain(bench.context, declared, slice_).why) == ("published", "same code, same inputs")
+    )
     held["amount"] = 2
     found = told(bench, declared)["03"]
-    assert found == ("stale", forecast(bench.shop, declared, slice_).why) == ("stale", "its inputs changed")
+    assert found == ("stale", explain(bench.context, declared, slice_).why) == ("stale", "its inputs changed")
 
 
 def test_a_function_of_other_values_is_told_apart_from_other_constants() -> None:

@@ -24,7 +24,7 @@ from twice.errors import (
     TableTaken,
     UsageError,
 )
-from twice.runtime.run.explain import forecast
+from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import standings
 from twice.runtime.upkeep.mark import Reset, reset_mark
@@ -63,8 +63,8 @@ def feeding(name: str, formerly: tuple[str, ...] = ()) -> Task:
 
 
 def run(bench: Bench, declared: Task, project: str = "p") -> Outcome:
-    bench.shop = replace(bench.shop, project=assemble(project, [declared]))
-    return run_task(bench.shop, declared, slices_of(declared)).outcome
+    bench.context = replace(bench.context, project=assemble(project, [declared]))
+    return run_task(bench.context, declared, slices_of(declared)).outcome
 
 
 def slices_of(declared: Task) -> tuple[Slice, ...]:
@@ -101,7 +101,7 @@ def test_a_renamed_incremental_task_is_refused_and_formerly_keeps_its_mark(bench
     with pytest.raises(TableTaken, match="1 slice that was published by the task feed"):
         run(bench, feeding("stream"))
     with pytest.raises(TableTaken):
-        reset_mark(bench.shop, feeding("stream"), Reset(None, "ana", "why not"))
+        reset_mark(bench.context, feeding("stream"), Reset(None, "ana", "why not"))
     assert run(bench, feeding("stream", ("feed",))) is Outcome.NOTHING_NEW
 
 
@@ -142,19 +142,19 @@ def test_plan_and_backfill_refuse_what_a_run_would_refuse(bench: Bench) -> None:
     declared = copying("new", append_once())
     bench.declare(declared)
     with pytest.raises(TableTaken):
-        forecast(bench.shop, declared, slices_of(declared)[0])
+        explain(bench.context, declared, slices_of(declared)[0])
     with pytest.raises(TableTaken):
-        standings(bench.shop, declared, slices_of(declared), None)
+        standings(bench.context, declared, slices_of(declared), None)
 
 
 @pytest.mark.parametrize("ending", Ending)
 def test_a_takeover_that_landed_is_recorded_whatever_comes_right_after_it(bench: Bench, ending: Ending) -> None:
     run(bench, copying("old", append_once()))
     declared = bench.declare(copying("new", append_once()))
-    end = end_at(Point.AFTER_COMMIT, ending, lambda: take_over(bench.shop, declared, WHO))
+    end = end_at(Point.AFTER_COMMIT, ending, lambda: take_over(bench.context, declared, WHO))
     assert isinstance(end, KeyboardInterrupt) == (ending is not Ending.ERROR), repr(end)
     assert [(one.kind, one.state) for one in bench.ledger.attempts("new")] == [("takeover", AttemptState.PUBLISHED)]
-    assert take_over(bench.shop, declared, WHO) == {}
+    assert take_over(bench.context, declared, WHO) == {}
 
 
 def test_a_takeover_of_which_the_table_cannot_be_asked_says_that_it_may_have_landed(
@@ -171,7 +171,7 @@ def test_a_takeover_of_which_the_table_cannot_be_asked_says_that_it_may_have_lan
     run(bench, copying("old", append_once()))
     declared = bench.declare(copying("new", append_once()))
     with pytest.raises(OutcomeUnknown) as failed, armed(break_down):
-        take_over(bench.shop, declared, WHO)
+        take_over(bench.context, declared, WHO)
     assert str(failed.value) == (
         "new: ValueError while the table was being taken over, and the table cannot be read: the warehouse is away. "
         "The table may already be this task's. Run it again: it will look first."
@@ -181,7 +181,7 @@ def test_a_takeover_of_which_the_table_cannot_be_asked_says_that_it_may_have_lan
 def test_a_takeover_is_asked_for_once_and_recorded_in_the_table_and_the_ledger(bench: Bench) -> None:
     run(bench, copying("old", append_once()))
     declared = bench.declare(copying("new", append_once()))
-    assert take_over(bench.shop, declared, WHO) == {"the task old": 1}
+    assert take_over(bench.context, declared, WHO) == {"the task old": 1}
     kept = bench.ledger.attempts("new")[0]
     assert (kept.kind, kept.state) == ("takeover", AttemptState.PUBLISHED)
     assert kept.why == "shop.copy taken over from the task old (1 slice) by ana: it was ours all along"
@@ -190,7 +190,7 @@ def test_a_takeover_is_asked_for_once_and_recorded_in_the_table_and_the_ledger(b
     assert run(bench, declared) is Outcome.PUBLISHED
     assert run(bench, declared) is Outcome.ALREADY
     assert rows(bench) == 4  # beside the rows that were there: that is what was asked for
-    assert take_over(bench.shop, declared, WHO) == {}
+    assert take_over(bench.context, declared, WHO) == {}
     assert len([a for a in bench.ledger.attempts("new") if a.kind == "takeover"]) == 1
     assert not bench.ledger.open_attempts() and not bench.ledger.undiscarded()
 
@@ -201,13 +201,13 @@ def test_who_lost_a_table_is_refused_until_it_takes_it_back_and_then_computes_ag
     new = replace(new, function=lambda orders: replace(orders, rows=orders.rows[:1]))
     run(bench, old)
     bench.declare(new)
-    take_over(bench.shop, new, WHO)
+    take_over(bench.context, new, WHO)
     run(bench, new)
     assert rows(bench) == 1
     with pytest.raises(TableTaken):
         run(bench, old)
     bench.declare(old)
-    take_over(bench.shop, old, WHO)
+    take_over(bench.context, old, WHO)
     assert run(bench, old) is Outcome.PUBLISHED
     assert rows(bench) == 2
     assert run(bench, old) is Outcome.ALREADY
@@ -223,9 +223,9 @@ def test_a_run_that_loses_to_a_takeover_is_superseded_since_nobody_published_its
 
     def taken_and_taken_back(point: object) -> None:
         if point is Point.PUBLISHING and not taken:
-            taken.append(take_over(bench.shop, old, WHO))
+            taken.append(take_over(bench.context, old, WHO))
             run(bench, old)
-            taken.append(take_over(bench.shop, new, WHO))
+            taken.append(take_over(bench.context, new, WHO))
 
     with armed(taken_and_taken_back), pytest.raises(Superseded) as lost:
         run(bench, new)
@@ -247,13 +247,13 @@ def test_a_ledger_that_cannot_be_told_of_a_takeover_leaves_it_to_the_table(
 
     monkeypatch.setattr(bench.ledger, "record_takeover", away)
     with pytest.raises(NotRecorded) as failed:
-        take_over(bench.shop, bench.declare(new), WHO)
+        take_over(bench.context, bench.declare(new), WHO)
     assert str(failed.value) == (
         "new: the table is taken over, but the ledger could not be told: the ledger's server is away. The table is "
         "this task's. Run it again: it will look first. The table says whose it is."
     )
     monkeypatch.undo()
-    assert take_over(bench.shop, new, WHO) == {}
+    assert take_over(bench.context, new, WHO) == {}
     with pytest.raises(TableTaken):
         run(bench, old)
 
@@ -263,7 +263,7 @@ def test_who_lost_a_table_is_refused_before_its_taker_has_published_anything(ben
     old, new = copying("old", append_once()), copying("new", append_once())
     run(bench, old)
     bench.declare(new)
-    take_over(bench.shop, new, WHO)
+    take_over(bench.context, new, WHO)
     with pytest.raises(TableTaken) as refused:
         run(bench, old)
     assert str(refused.value) == (
@@ -272,7 +272,7 @@ def test_who_lost_a_table_is_refused_before_its_taker_has_published_anything(ben
         'twice takeover old --reason "…".'
     )
     bench.declare(old)
-    assert take_over(bench.shop, old, WHO) == {"the task new": 0}
+    assert take_over(bench.context, old, WHO) == {"the task new": 0}
     assert run(bench, old) is Outcome.ALREADY
     with pytest.raises(TableTaken):
         run(bench, new)
@@ -283,10 +283,10 @@ def test_a_table_is_taken_over_also_from_a_taker_that_has_published_nothing(benc
     """Else the first and the second taker both take it for theirs."""
     first, second = copying("first", append_once()), copying("second", append_once())
     run(bench, copying("old", append_once()))
-    take_over(bench.shop, bench.declare(first), WHO)
+    take_over(bench.context, bench.declare(first), WHO)
     with pytest.raises(TableTaken, match=r"1 slice that was published by the task old, was taken over by the task fir"):
         run(bench, second)
-    assert take_over(bench.shop, bench.declare(second), WHO) == {"the task first": 0, "the task old": 1}
+    assert take_over(bench.context, bench.declare(second), WHO) == {"the task first": 0, "the task old": 1}
     with pytest.raises(TableTaken, match="taken over by the task second"):
         run(bench, first)
     assert run(bench, second) is Outcome.PUBLISHED
@@ -295,10 +295,10 @@ def test_a_table_is_taken_over_also_from_a_taker_that_has_published_nothing(benc
 def test_a_takeover_of_a_table_that_nobody_else_wrote_changes_nothing(bench: Bench) -> None:
     declared = bench.declare(copying("new", append_once()))
     with pytest.raises(UsageError, match=r"there is no table shop\.copy"):
-        take_over(bench.shop, declared, WHO)
+        take_over(bench.context, declared, WHO)
     run(bench, declared)
     version = bench.target.published(COPY, ()).version
-    assert take_over(bench.shop, declared, WHO) == {}
+    assert take_over(bench.context, declared, WHO) == {}
     assert bench.target.published(COPY, ()).version == version
 
 

@@ -106,11 +106,11 @@ def test_a_mark_that_was_set_back_lets_what_is_read_again_win_also_in_several_st
     since = Since("version", initial=0)
     rows: list[Change] = [(1, DAYS[0], 7, 30), (2, DAYS[0], 8, 40), (3, DAYS[0], 9, 50)]
     for count in (1, 2, 3):
-        run_task(bench.shop, products(bench, *rows[:count], scope=since), (since.only,))
+        run_task(bench.context, products(bench, *rows[:count], scope=since), (since.only,))
     bench.code[0] = "v2"
     corrected = products(bench, *rows, plus=-5, scope=since)
-    reset_mark(bench.shop, corrected, Reset("7", "ada", "prices were too high"))
-    results = run_slices(bench.shop, corrected, (since.only,), "run", None)
+    reset_mark(bench.context, corrected, Reset("7", "ada", "prices were too high"))
+    results = run_slices(bench.context, corrected, (since.only,), "run", None)
     assert [result.mark for result in results] == ["8", "9"]
     assert prices(bench) == [25, 35, 45]
 
@@ -127,17 +127,17 @@ def test_a_backfill_that_corrects_takes_its_slices_in_their_order(bench: Bench, 
         "products", "2026-06-01", "2026-06-03", ("stale", "published") if why == "restate" else ("stale",), reverse
     )
     wanted = Request(**{**wanted.to_data(), "restate": why == "restate"})
-    record, plan = start(bench.shop, wanted)
+    record, plan = start(bench.context, wanted)
     assert plan is not None
     assert "oldest first" in plan.notes[-1]
     done: list[Event] = []
-    work(bench.shop, record.name, done.append, Stop.never(), parallel=2)
+    work(bench.context, record.name, done.append, Stop.never(), parallel=2)
     assert [event.claim.labels for event in done] == [(day.isoformat(),) for day in DAYS]
     assert prices(bench) == [20 if why == "restate" else 21]
 
 
 def test_a_backfill_of_missing_days_needs_no_order(bench: Bench) -> None:
     products(bench, *TIED)
-    _, plan = start(bench.shop, Request("products", "2026-06-01", "2026-06-03"))
+    _, plan = start(bench.context, Request("products", "2026-06-01", "2026-06-03"))
     assert plan is not None
     assert all(not batch.needs for batch in plan.batches)

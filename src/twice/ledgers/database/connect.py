@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, Engine, PoolProxiedConnection, create_en
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from twice.errors import EnvironmentProblem
-from twice.ledgers.database.errors import problem, told_plainly
+from twice.ledgers.database.errors import plain_errors, problem
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for another one. Our transactions take milliseconds."""
@@ -130,7 +130,7 @@ def _connect_postgres(url: URL) -> Engine:
 
 def _connect_sqlite(url: URL, it: str) -> Engine:
     path = Path(url.database or "").absolute()
-    with told_plainly(url, it):
+    with plain_errors(url, it):
         path.parent.mkdir(parents=True, exist_ok=True)
         _refuse_network(path, url, it)
         _create_private(path)
@@ -138,7 +138,7 @@ def _connect_sqlite(url: URL, it: str) -> Engine:
     event.listen(engine, "connect", _prepare_connection)
     event.listen(engine, "begin", _begin)
     try:
-        with told_plainly(url, it):
+        with plain_errors(url, it):
             _use_wal(engine, url, it)
     except EnvironmentProblem:
         engine.dispose()

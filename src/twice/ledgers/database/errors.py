@@ -27,7 +27,7 @@ def problem(what: str, url: URL, fix: str, it: str = "ledger") -> EnvironmentPro
 
 
 @contextmanager
-def told_plainly(url: URL, it: str = "ledger") -> Iterator[None]:
+def plain_errors(url: URL, it: str = "ledger") -> Iterator[None]:
     """A database that cannot be used becomes an EnvironmentProblem; a broken rule of ours stays what it is.
     `it` is what lives there."""
     try:

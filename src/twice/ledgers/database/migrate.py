@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, inspect, text
 
 from twice.ledgers.database.connect import for_writing
-from twice.ledgers.database.errors import problem, told_plainly
+from twice.ledgers.database.errors import plain_errors, problem
 from twice.ledgers.database.schema import HEAD, VERSION_TABLE
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
@@ -23,7 +23,7 @@ def migrate(engine: Engine) -> str | None:
     """Migrate to `HEAD`; the version found before. A ledger that is there already is only read. Two processes at once:
     one migrates, the other waits and finds it done. Dying here leaves the old schema: both databases roll tables
     back, too."""
-    with told_plainly(engine.url):
+    with plain_errors(engine.url):
         with engine.begin() as connection:
             if _version(connection) == HEAD:
                 return HEAD

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, MetaData, inspect, text
 
 from twice.errors import UsageError
 from twice.ledgers.database.connect import connect, for_writing, parse_url
-from twice.ledgers.database.errors import told_plainly
+from twice.ledgers.database.errors import plain_errors
 from twice.ledgers.database.migrate import lock_schema
 from twice.ledgers.database.outage import Outage
 
@@ -48,12 +48,12 @@ class Handling:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        with told_plainly(self._engine.url, self._it), for_writing(self._engine).begin() as connection:
+        with plain_errors(self._engine.url, self._it), for_writing(self._engine).begin() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        with told_plainly(self._engine.url, self._it), self._engine.begin() as connection:
+        with plain_errors(self._engine.url, self._it), self._engine.begin() as connection:
             yield connection
 
     def outlive(self, call: Callable[[], T]) -> T:

@@ -16,7 +16,7 @@ from twice.ledgers.database.schema import attempts, insert_or, leases, runs, sli
 
 
 @dataclass(frozen=True)
-class Wish:
+class ClaimRequest:
     """An attempt that wants all of these slices, or none. `task` is the task's key."""
 
     task: str
@@ -32,28 +32,30 @@ class Wish:
             raise ValueError(f"a claim names each slice once, not {self.labels}")
 
 
-def claim(connection: Connection, wish: Wish, now: datetime, until: datetime) -> Claim | Busy | None:
+def claim(connection: Connection, request: ClaimRequest, now: datetime, until: datetime) -> Claim | Busy | None:
     """Take every slice, or say who has one; None if that one let go meanwhile: ask again. Without a claim the caller
     rolls back. Dying before the commit takes nothing;
     after it the slices are held until the lease runs out, and the attempt is open for a later look to settle.
     A second claim by the same attempt (the first one's reply was lost) finds the first."""
-    before = _claimed_before(connection, wish)
+    before = _claimed_before(connection, request)
     if before is not None and renew(connection, before, until):
         return before
-    taken = _take(connection, wish, now, until)
-    for label in wish.labels:
+    taken = _take(connection, request, now, until)
+    for label in request.labels:
         if label not in taken:
-            return _holder(connection, wish.task, label)
+            return _holder(connection, request.task, label)
     if before is not None:
-        raise _claimed_twice(wish)
+        raise _claimed_twice(request)
     # Only now: whoever holds a slice's lock hands out fences in the order of its claims.
-    fence = _insert_attempt(connection, wish, now)
+    fence = _insert_attempt(connection, request, now)
     connection.execute(
-        update(leases).where(leases.c.task == wish.task, leases.c.fence.is_(None)).values(fence=fence),
+        update(leases).where(leases.c.task == request.task, leases.c.fence.is_(None)).values(fence=fence),
     )
-    connection.execute(insert(slices), [{"fence": fence, "label": label, "task": wish.task} for label in wish.labels])
-    _remember_last(connection, wish.task, wish.labels, fence)
-    return Claim(wish.attempt, name_of(wish.task), wish.labels, fence)
+    connection.execute(
+        insert(slices), [{"fence": fence, "label": label, "task": request.task} for label in request.labels]
+    )
+    _remember_last(connection, request.task, request.labels, fence)
+    return Claim(request.attempt, name_of(request.task), request.labels, fence)
 
 
 def renew(connection: Connection, held: Claim, until: datetime) -> bool:
@@ -78,7 +80,7 @@ def _lock(connection: Connection, fence: int) -> None:
         connection.execute(in_order.with_for_update()).all()
 
 
-def _take(connection: Connection, wish: Wish, now: datetime, until: datetime) -> set[str]:
+def _take(connection: Connection, request: ClaimRequest, now: datetime, until: datetime) -> set[str]:
     """The labels that were free or expired, now ours. In sorted order, so that two claims never wait in a ring."""
     put = insert_or(connection, leases)
     taking = put.on_conflict_do_update(
@@ -86,7 +88,7 @@ def _take(connection: Connection, wish: Wish, now: datetime, until: datetime) ->
         set_={"fence": None, "until": put.excluded.until},
         where=leases.c.until <= now,
     ).returning(leases.c.label)
-    wanted = [{"task": wish.task, "label": label, "until": until} for label in sorted(wish.labels)]
+    wanted = [{"task": request.task, "label": label, "until": until} for label in sorted(request.labels)]
     return set(connection.execute(taking, wanted).scalars())
 
 
@@ -99,28 +101,28 @@ def _holder(connection: Connection, task: str, label: str) -> Busy | None:
     return None if row is None else Busy(label, row.id, row.holder, row.until)
 
 
-def _claimed_before(connection: Connection, wish: Wish) -> Claim | None:
-    found = connection.execute(select(attempts).where(attempts.c.id == wish.attempt)).one_or_none()
+def _claimed_before(connection: Connection, request: ClaimRequest) -> Claim | None:
+    found = connection.execute(select(attempts).where(attempts.c.id == request.attempt)).one_or_none()
     if found is None:
         return None
     labels = connection.execute(select(slices.c.label).where(slices.c.fence == found.fence)).scalars()
-    asked = (wish.task, wish.kind, wish.holder, AttemptState.CLAIMED.value, set(wish.labels))
+    asked = (request.task, request.kind, request.holder, AttemptState.CLAIMED.value, set(request.labels))
     if (found.task, found.kind, found.holder, found.state, set(labels)) != asked:
-        raise _claimed_twice(wish)
-    return Claim(wish.attempt, name_of(wish.task), wish.labels, found.fence)
+        raise _claimed_twice(request)
+    return Claim(request.attempt, name_of(request.task), request.labels, found.fence)
 
 
-def _claimed_twice(wish: Wish) -> ValueError:
-    return ValueError(f"attempt {wish.attempt} has claimed before; each claim needs an id of its own")
+def _claimed_twice(request: ClaimRequest) -> ValueError:
+    return ValueError(f"attempt {request.attempt} has claimed before; each claim needs an id of its own")
 
 
-def _insert_attempt(connection: Connection, wish: Wish, now: datetime) -> int:
+def _insert_attempt(connection: Connection, request: ClaimRequest, now: datetime) -> int:
     values = {
-        "id": wish.attempt,
-        "task": wish.task,
-        "kind": wish.kind,
+        "id": request.attempt,
+        "task": request.task,
+        "kind": request.kind,
         "state": AttemptState.CLAIMED.value,
-        "holder": wish.holder,
+        "holder": request.holder,
         "started": now,
         "discarded": False,
     }

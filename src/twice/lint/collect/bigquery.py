@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from twice.lint.collect.client_writes import client_write, target_name
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.skip_existing import leaves_out
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
@@ -24,14 +24,14 @@ _TABLES = (
 )
 
 
-def load_job(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def load_job(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     """A BigQuery load appends unless its configuration says otherwise."""
     config = keyword(call, "job_config")
-    target = target_name(scene, argument(call, 1, "destination"))
+    target = target_name(context, argument(call, 1, "destination"))
     if config is not None:
         if isinstance(config, ast.Name):
-            values = scene.module.values.get((scene.module.unit(config), f"{config.id}.write_disposition"), [])
-            made = scene.module.value(config)
+            values = context.module.values.get((context.module.unit(config), f"{config.id}.write_disposition"), [])
+            made = context.module.value(config)
             if values or (isinstance(made, ast.Call) and keyword(made, "write_disposition") is not None):
                 return
             if (
@@ -47,46 +47,46 @@ def load_job(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
         else:
             return
     guards: set[Guard] = {"partition_decorator"} if "$" in target else set()
-    if leaves_out(scene, argument(call, 0, "dataframe", "json_rows")):
+    if leaves_out(context, argument(call, 0, "dataframe", "json_rows")):
         guards.add("anti_join")
-    yield client_write(scene, call, "append", "bigquery", target, f"{name}() (appends by default)", guards)
+    yield client_write(context, call, "append", "bigquery", target, f"{name}() (appends by default)", guards)
 
 
-def dispositions(scene: Scene) -> Iterator[WriteFact]:
+def dispositions(context: ModuleContext) -> Iterator[WriteFact]:
     """WRITE_APPEND, wherever it is given: keyword, attribute or configuration dictionary."""
-    for node in scene.module.nodes:
+    for node in context.module.nodes:
         word = (
             node.attr if isinstance(node, ast.Attribute) else literal(node) if isinstance(node, ast.Constant) else None
         )
         if word not in ("WRITE_APPEND", "WRITE_TRUNCATE"):
             continue
-        holder = _holder(scene, node)
+        holder = _holder(context, node)
         if holder is None:
             continue
-        target = _destination(scene, holder)
+        target = _destination(context, holder)
         guards: set[Guard] = {"partition_decorator"} if "$" in target else set()
-        if _named_job(scene, node):
+        if _named_job(context, node):
             guards.add("once_option")
-        loads = _loads(scene, holder)
-        if loads and leaves_out(scene, argument(loads[0], 0, "dataframe", "json_rows")):
+        loads = _loads(context, holder)
+        if loads and leaves_out(context, argument(loads[0], 0, "dataframe", "json_rows")):
             guards.add("anti_join")
         verb: Verb = "append" if word == "WRITE_APPEND" else "overwrite"
         if verb == "overwrite" and not target:
             continue
-        yield client_write(scene, node, verb, "bigquery", target, str(word), guards)
+        yield client_write(context, node, verb, "bigquery", target, str(word), guards)
 
 
-def _named_job(scene: Scene, node: ast.AST) -> bool:
+def _named_job(context: ModuleContext, node: ast.AST) -> bool:
     """BigQuery refuses a second job of the same id. One made of a clock or a random value is no such id."""
-    unit = scene.module.unit(node)
-    ids = [keyword(call, "job_id") for call in scene.module.calls if scene.module.unit(call) == unit]
-    words = [scene.module.source(each, 200) for each in ids if each is not None]
+    unit = context.module.unit(node)
+    ids = [keyword(call, "job_id") for call in context.module.calls if context.module.unit(call) == unit]
+    words = [context.module.source(each, 200) for each in ids if each is not None]
     return bool(words) and not any(re.search(r"uuid|random|time|now\(|today\(", each) for each in words)
 
 
-def _holder(scene: Scene, node: ast.AST) -> ast.AST | None:
+def _holder(context: ModuleContext, node: ast.AST) -> ast.AST | None:
     """The call, dictionary or assignment that takes the disposition; None when it is only compared or a default."""
-    for parent in scene.module.ancestors(node):
+    for parent in context.module.ancestors(node):
         if isinstance(parent, (ast.Call, ast.Dict)):
             return parent
         if isinstance(parent, ast.Assign):
@@ -100,22 +100,22 @@ def _holder(scene: Scene, node: ast.AST) -> ast.AST | None:
     return None
 
 
-def _destination(scene: Scene, holder: ast.AST) -> str:
+def _destination(context: ModuleContext, holder: ast.AST) -> str:
     calls = [holder] if isinstance(holder, ast.Call) else []
-    calls += [parent for parent in scene.module.ancestors(holder) if isinstance(parent, ast.Call)]
+    calls += [parent for parent in context.module.ancestors(holder) if isinstance(parent, ast.Call)]
     for call in calls:
         for item in call.keywords:
             if item.arg in _TABLES:
-                found = constant(scene.module, item.value).lower()
+                found = constant(context.module, item.value).lower()
                 if found:
                     return found
-    loads = _loads(scene, holder)
-    return target_name(scene, argument(loads[0], 1, "destination")) if loads else ""
+    loads = _loads(context, holder)
+    return target_name(context, argument(loads[0], 1, "destination")) if loads else ""
 
 
-def _loads(scene: Scene, holder: ast.AST) -> list[ast.Call]:
+def _loads(context: ModuleContext, holder: ast.AST) -> list[ast.Call]:
     """The jobs of the function the disposition stands in; loads before queries, which more often only read."""
-    unit = scene.module.unit(holder)
-    calls = [call for call in scene.module.calls if scene.module.unit(call) == unit]
+    unit = context.module.unit(holder)
+    calls = [call for call in context.module.calls if context.module.unit(call) == unit]
     loads = [call for call in calls if method(call).startswith("load_table_from")]
     return loads or [call for call in calls if method(call).startswith("query")]

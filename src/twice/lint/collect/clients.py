@@ -11,7 +11,7 @@ from dataclasses import replace
 from twice.lint.collect.bigquery import dispositions, load_job
 from twice.lint.collect.client_writes import client_write, target_name
 from twice.lint.collect.documents import collection_of, document_guards, document_steps, field_steps
-from twice.lint.collect.module_context import Scene, is_operator
+from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.collect.skip_existing import leaves_out
 from twice.lint.facts import Guard, WriteFact
 from twice.lint.resolve.folding import constant
@@ -42,135 +42,141 @@ _REMOVES = {
 """Calls that empty a path, by name; written behind them, rows are alone there."""
 
 
-def collect_clients(scene: Scene) -> None:
-    for call in scene.module.calls:
+def collect_clients(context: ModuleContext) -> None:
+    for call in context.module.calls:
         name = method(call)
-        for fact in _facts(scene, call, name):
-            scene.gathering.add(fact)
-    for fact in dispositions(scene):
-        scene.gathering.add(fact)
+        for fact in _facts(context, call, name):
+            context.gathering.add(fact)
+    for fact in dispositions(context):
+        context.gathering.add(fact)
 
 
-def _facts(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _facts(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     """What one call writes. A call that several readers may know is offered to each in turn."""
     if name.startswith("load_table_from_"):
-        yield from load_job(scene, call, name)
+        yield from load_job(context, call, name)
     elif name in _READERS:
-        yield from _READERS[name](scene, call, name)
+        yield from _READERS[name](context, call, name)
     elif is_operator(name):
-        yield from _operator_files(scene, call, name)
-    elif scene.imports_any("dlt") and literal(keyword(call, "write_disposition")) == "append":
-        table = target_name(scene, keyword(call, "table_name", "name"))
-        yield client_write(scene, call, "append", "dlt", table, 'write_disposition="append"')
+        yield from _operator_files(context, call, name)
+    elif context.imports_any("dlt") and literal(keyword(call, "write_disposition")) == "append":
+        table = target_name(context, keyword(call, "table_name", "name"))
+        yield client_write(context, call, "append", "dlt", table, 'write_disposition="append"')
     elif isinstance(call.func, ast.Attribute) and name in _REMOVES and call.args:
-        if _REMOVES[name].search(scene.module.dotted(call.func)):
-            yield client_write(scene, call, "drop", "file", target_name(scene, call.args[0]), f"{name}()")
-    elif any(fnmatch.fnmatch(scene.module.dotted(call.func), sink) or name == sink for sink in scene.settings.sinks):
-        table = target_name(scene, argument(call, 0, "table", "path", "target"))
-        yield client_write(scene, call, "append", "sink", table, f"{name}()")
+        if _REMOVES[name].search(context.module.dotted(call.func)):
+            yield client_write(context, call, "drop", "file", target_name(context, call.args[0]), f"{name}()")
+    elif any(
+        fnmatch.fnmatch(context.module.dotted(call.func), sink) or name == sink for sink in context.settings.sinks
+    ):
+        table = target_name(context, argument(call, 0, "table", "path", "target"))
+        yield client_write(context, call, "append", "sink", table, f"{name}()")
 
 
-def _documents(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _documents(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     if isinstance(call.func, ast.Attribute):
-        guards = document_guards(scene, call)
-        yield client_write(scene, call, "append", "mongo", collection_of(scene, call), f"{name}()", guards)
+        guards = document_guards(context, call)
+        yield client_write(context, call, "append", "mongo", collection_of(context, call), f"{name}()", guards)
 
 
-def _copied(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _copied(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     """psycopg's copy_from, asyncpg's copy_records_to_table, awswrangler's redshift.copy."""
     if name == "copy":
-        if "wrangler" in scene.module.dotted(call.func) and literal(keyword(call, "mode")) in (None, "append"):
-            table = target_name(scene, argument(call, 3, "table"))
-            yield client_write(scene, call, "append", "redshift", table, "copy()")
+        if "wrangler" in context.module.dotted(call.func) and literal(keyword(call, "mode")) in (None, "append"):
+            table = target_name(context, argument(call, 3, "table"))
+            yield client_write(context, call, "append", "redshift", table, "copy()")
     elif name == "copy_records_to_table" or len(call.args) + len(call.keywords) > 1:
         node = argument(call, 1, "table") if name == "copy_from" else argument(call, 0, "table_name")
-        yield client_write(scene, call, "append", "postgres", target_name(scene, node), f"{name}()", transaction="?")
+        yield client_write(
+            context, call, "append", "postgres", target_name(context, node), f"{name}()", transaction="?"
+        )
 
 
-def _dynamic_frame(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
-    if "write_dynamic_frame" in scene.module.dotted(call.func):
-        yield from _glue(scene, call, name)
+def _dynamic_frame(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    if "write_dynamic_frame" in context.module.dotted(call.func):
+        yield from _glue(context, call, name)
 
 
-def _search_index(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _search_index(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     """Elasticsearch makes up an id for every document that brings none."""
-    if not scene.imports_any("elasticsearch", "opensearchpy"):
+    if not context.imports_any("elasticsearch", "opensearchpy"):
         return
-    if name == "bulk" and not re.search(r"[\"']_id[\"']", scene.module.text):
-        yield client_write(scene, call, "append", "elasticsearch", "", "helpers.bulk() without _id")
+    if name == "bulk" and not re.search(r"[\"']_id[\"']", context.module.text):
+        yield client_write(context, call, "append", "elasticsearch", "", "helpers.bulk() without _id")
     elif name == "index" and keyword(call, "id") is None and keyword(call, "body", "document") is not None:
-        table = target_name(scene, keyword(call, "index"))
-        yield client_write(scene, call, "append", "elasticsearch", table, "index()")
+        table = target_name(context, keyword(call, "index"))
+        yield client_write(context, call, "append", "elasticsearch", table, "index()")
 
 
-def _table_append(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _table_append(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     """pyiceberg's table.append(frame), told from a list's by what made the table."""
     if isinstance(call.func, ast.Attribute) and re.search(
-        r"load_table|create_table", scene.module.origin(call.func.value)
+        r"load_table|create_table", context.module.origin(call.func.value)
     ):
-        yield client_write(scene, call, "append", "iceberg", "", f"table.{name}()")
+        yield client_write(context, call, "append", "iceberg", "", f"table.{name}()")
 
 
-def _dataset(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _dataset(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     if keyword(call, "existing_data_behavior", "basename_template") is None:
-        table = target_name(scene, argument(call, 1, "root_path"))
-        yield client_write(scene, call, "append", "pandas", table, f"{name}()")
+        table = target_name(context, argument(call, 1, "root_path"))
+        yield client_write(context, call, "append", "pandas", table, f"{name}()")
 
 
-def _sheet(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
-    yield client_write(scene, call, "append", "sheet", "", f"{name}()")
+def _sheet(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    yield client_write(context, call, "append", "sheet", "", f"{name}()")
 
 
-def _exported(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _exported(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     """Exporters of schedulers (Mage and its like) take pandas' own word."""
     if literal(keyword(call, "if_exists")) == "append":
-        table = target_name(scene, call.args[-1] if call.args else keyword(call, "table_name", "table"))
-        yield client_write(scene, call, "append", "sink", table, f'{name}(if_exists="append")')
+        table = target_name(context, call.args[-1] if call.args else keyword(call, "table_name", "table"))
+        yield client_write(context, call, "append", "sink", table, f'{name}(if_exists="append")')
 
 
-def _executed(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
-    statements = _statements(scene, call.args[0]) if call.args else []
+def _executed(context: ModuleContext, call: ast.Call, _: str) -> Iterator[WriteFact]:
+    statements = _statements(context, call.args[0]) if call.args else []
     if statements:
-        yield from _core_insert(scene, call, statements)
+        yield from _core_insert(context, call, statements)
 
 
-def _insert_rows(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _insert_rows(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     guards: set[Guard] = set()
-    if keyword(call, "row_ids") is not None or (name == "insert_rows_json" and "insertId" in scene.module.text):
+    if keyword(call, "row_ids") is not None or (name == "insert_rows_json" and "insertId" in context.module.text):
         guards.add("once_option")
     if literal(keyword(call, "replace")) is True:
         guards.add("conflict_clause")
-    if leaves_out(scene, argument(call, 1, "rows", "json_rows")):
+    if leaves_out(context, argument(call, 1, "rows", "json_rows")):
         guards.add("anti_join")
-    engine = "bigquery" if name == "insert_rows_json" or scene.imports_any("google.cloud") else scene.database or "sql"
+    engine = (
+        "bigquery" if name == "insert_rows_json" or context.imports_any("google.cloud") else context.database or "sql"
+    )
     yield client_write(
-        scene, call, "append", engine, target_name(scene, argument(call, 0, "table")), f"{name}()", guards
+        context, call, "append", engine, target_name(context, argument(call, 0, "table")), f"{name}()", guards
     )
 
 
-def _glue(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _glue(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     """Glue adds new files or rows; only a job bookmark keeps it from reading the same input again."""
     options = keyword(call, "connection_options")
-    held = scene.module.value(options) if isinstance(options, ast.Name) else options
-    target = target_name(scene, keyword(call, "table_name")) if keyword(call, "table_name") is not None else ""
+    held = context.module.value(options) if isinstance(options, ast.Name) else options
+    target = target_name(context, keyword(call, "table_name")) if keyword(call, "table_name") is not None else ""
     if isinstance(held, ast.Dict):
         for key, value in zip(held.keys, held.values, strict=False):
             if literal(key) in ("path", "dbtable"):
-                target = target_name(scene, value)
+                target = target_name(context, value)
     guards: set[Guard] = (
         {"delete_before"}
-        if "purge_s3_path" in scene.module.text or "preactions" in scene.module.source(call, 2000)
+        if "purge_s3_path" in context.module.text or "preactions" in context.module.source(call, 2000)
         else set()
     )
-    yield client_write(scene, call, "append", "glue", target, f"write_dynamic_frame.{name}()", guards)
+    yield client_write(context, call, "append", "glue", target, f"write_dynamic_frame.{name}()", guards)
 
 
-def _write_pandas(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
-    target = target_name(scene, argument(call, 2, "table_name"))
+def _write_pandas(context: ModuleContext, call: ast.Call, _: str) -> Iterator[WriteFact]:
+    target = target_name(context, argument(call, 2, "table_name"))
     if literal(keyword(call, "overwrite")) is True:
-        yield client_write(scene, call, "overwrite", "snowflake", target, "write_pandas(overwrite=True)")
+        yield client_write(context, call, "overwrite", "snowflake", target, "write_pandas(overwrite=True)")
     else:
-        yield client_write(scene, call, "append", "snowflake", target, "write_pandas()")
+        yield client_write(context, call, "append", "snowflake", target, "write_pandas()")
 
 
 _FILES = {
@@ -192,38 +198,40 @@ _DESTINATIONS = (
 )
 
 
-def _insert_call(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
+def _insert_call(context: ModuleContext, call: ast.Call, _: str) -> Iterator[WriteFact]:
     """ClickHouse's client.insert(table, rows), Supabase's table(…).insert(rows)."""
-    dotted = scene.module.dotted(call.func)
-    if scene.imports_any("clickhouse_connect") and call.args:
-        yield client_write(scene, call, "append", "clickhouse", target_name(scene, call.args[0]), f"{method(call)}()")
-    elif re.search(r"\.(table|from_)\(\)\.insert$", dotted) and scene.imports_any("supabase"):
-        yield client_write(scene, call, "append", "supabase", "", "insert()")
+    dotted = context.module.dotted(call.func)
+    if context.imports_any("clickhouse_connect") and call.args:
+        yield client_write(
+            context, call, "append", "clickhouse", target_name(context, call.args[0]), f"{method(call)}()"
+        )
+    elif re.search(r"\.(table|from_)\(\)\.insert$", dotted) and context.imports_any("supabase"):
+        yield client_write(context, call, "append", "supabase", "", "insert()")
 
 
-def _file(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _file(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     """A file or object written whole: a second run replaces it."""
     if keyword(call, "mode", "partition_cols", "dataset") is not None:
         return  # read by the collector of frames
     given = keyword(call, "Key", "key", "path", "path_or_buf")
-    texts = [constant(scene.module, value).lower() for value in ([given] if given is not None else call.args[:3])]
+    texts = [constant(context.module, value).lower() for value in ([given] if given is not None else call.args[:3])]
     target = next((text for text in texts if "/" in text or "." in text), "")
     path = given if given is not None else call.args[0] if call.args else None
     if not target and isinstance(path, (ast.Name, ast.Attribute)):
-        target = target_name(scene, path)
+        target = target_name(context, path)
     if target:
-        fact = client_write(scene, call, "overwrite", "file", target, f"{name}()")
-        yield replace(fact, reads=(target,)) if _reads_itself(scene, call, path) else fact
+        fact = client_write(context, call, "overwrite", "file", target, f"{name}()")
+        yield replace(fact, reads=(target,)) if _reads_itself(context, call, path) else fact
 
 
-def _reads_itself(scene: Scene, call: ast.Call, path: ast.expr | None) -> bool:
+def _reads_itself(context: ModuleContext, call: ast.Call, path: ast.expr | None) -> bool:
     """The same function reads the file, extends what it read, and writes it back."""
     if path is None or not name_starts(call, "to_"):
         return False
-    unit, words = scene.module.unit(call), scene.module.source(path)
-    own = [other for other in scene.module.calls if scene.module.unit(other) == unit and other.lineno < call.lineno]
+    unit, words = context.module.unit(call), context.module.source(path)
+    own = [other for other in context.module.calls if context.module.unit(other) == unit and other.lineno < call.lineno]
     reads = any(
-        method(other).startswith("read_") and other.args and scene.module.source(other.args[0]) == words
+        method(other).startswith("read_") and other.args and context.module.source(other.args[0]) == words
         for other in own
     )
     return reads and any(method(other) in ("concat", "append") for other in own)
@@ -233,60 +241,60 @@ def name_starts(call: ast.Call, prefix: str) -> bool:
     return method(call).startswith(prefix)
 
 
-def _operator_files(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
+def _operator_files(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
     for item in call.keywords:
-        text = constant(scene.module, item.value).lower() if item.arg in _DESTINATIONS else ""
+        text = constant(context.module, item.value).lower() if item.arg in _DESTINATIONS else ""
         if "{{" in text:
-            yield client_write(scene, item.value, "overwrite", "file", shown(mask(text)), f"{name}()")
+            yield client_write(context, item.value, "overwrite", "file", shown(mask(text)), f"{name}()")
 
 
-def _open(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
+def _open(context: ModuleContext, call: ast.Call, _: str) -> Iterator[WriteFact]:
     attribute = isinstance(call.func, ast.Attribute)
-    mode = constant(scene.module, argument(call, 0 if attribute and len(call.args) < 2 else 1, "mode"))
+    mode = constant(context.module, argument(call, 0 if attribute and len(call.args) < 2 else 1, "mode"))
     if attribute and mode not in ("a", "at", "ab"):
         return
     if not mode.startswith("a"):
         return
-    path = target_name(scene, argument(call, 0, "file"))
+    path = target_name(context, argument(call, 0, "file"))
     if _LOG_FILE.search(path) or re.search(r"\.(log|txt|md|out)$", path):
         return
-    yield client_write(scene, call, "append", "file", path, f'open(…, "{mode}")')
+    yield client_write(context, call, "append", "file", path, f'open(…, "{mode}")')
 
 
-def _redshift(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
-    how = constant(scene.module, keyword(call, "method")).upper()
-    options = scene.module.source(keyword(call, "copy_options") or call, 300).lower()
-    target = target_name(scene, keyword(call, "table"))
+def _redshift(context: ModuleContext, call: ast.Call, _: str) -> Iterator[WriteFact]:
+    how = constant(context.module, keyword(call, "method")).upper()
+    options = context.module.source(keyword(call, "copy_options") or call, 300).lower()
+    target = target_name(context, keyword(call, "table"))
     if how in ("", "APPEND") and "truncate" not in options:
-        yield client_write(scene, call, "append", "redshift", target, f"{method(call)}(method=APPEND)")
+        yield client_write(context, call, "append", "redshift", target, f"{method(call)}(method=APPEND)")
 
 
-def _orm(scene: Scene, call: ast.Call, name: str) -> Iterator[WriteFact]:
-    receiver = scene.module.source(call.func.value).lower() if isinstance(call.func, ast.Attribute) else ""
+def _orm(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
+    receiver = context.module.source(call.func.value).lower() if isinstance(call.func, ast.Attribute) else ""
     is_session = re.search(r"session|\bdb$", receiver) or (name == "bulk_create" and "objects" in receiver)
     if (
         not is_session
-        or scene.imports_any(*_WEB)
-        or not (scene.imports_any("sqlalchemy", "django") or "session" in receiver)
+        or context.imports_any(*_WEB)
+        or not (context.imports_any("sqlalchemy", "django") or "session" in receiver)
     ):
         return
     guards: set[Guard] = set()
     if literal(keyword(call, "ignore_conflicts")) is True or literal(keyword(call, "update_conflicts")) is True:
         guards.add("conflict_clause")
-    yield client_write(scene, call, "append", "orm", "", f"{name}()", guards, transaction="?")
+    yield client_write(context, call, "append", "orm", "", f"{name}()", guards, transaction="?")
 
 
-def _statements(scene: Scene, value: ast.expr) -> list[ast.Call]:
+def _statements(context: ModuleContext, value: ast.expr) -> list[ast.Call]:
     """The calls that built a SQLAlchemy statement, also through a variable that is extended step by step."""
     if isinstance(value, ast.Call):
         return [value]
     if isinstance(value, ast.Name):
-        made = scene.module.values.get((scene.module.unit(value), value.id), [])
+        made = context.module.values.get((context.module.unit(value), value.id), [])
         return [item for item in made if isinstance(item, ast.Call)]
     return []
 
 
-def _core_insert(scene: Scene, call: ast.Call, statements: list[ast.Call]) -> Iterator[WriteFact]:
+def _core_insert(context: ModuleContext, call: ast.Call, statements: list[ast.Call]) -> Iterator[WriteFact]:
     """``conn.execute(table.insert(), rows)`` and ``execute(insert(Table).values(…))``."""
     words: list[str] = []
     target = ""
@@ -300,19 +308,19 @@ def _core_insert(scene: Scene, call: ast.Call, statements: list[ast.Call]) -> It
                     if isinstance(current.func, ast.Attribute)
                     else (current.args or [current.func])[0]
                 )
-                target = scene.module.source(holder)
+                target = context.module.source(holder)
             current = current.func.value if isinstance(current.func, ast.Attribute) else ast.Name("x")
     keyed = any(word.startswith(("on_conflict", "on_duplicate", "prefix_with", "from_select")) for word in words)
     if "insert" in words and not keyed:
-        yield client_write(scene, call, "append", "sql", target.lower(), "insert()", transaction="?")
+        yield client_write(context, call, "append", "sql", target.lower(), "insert()", transaction="?")
 
 
-def _field_steps(scene: Scene, call: ast.Call, _: str) -> Iterator[WriteFact]:
+def _field_steps(context: ModuleContext, call: ast.Call, _: str) -> Iterator[WriteFact]:
     if isinstance(call.func, ast.Attribute) and call.keywords:
-        yield from field_steps(scene, call)
+        yield from field_steps(context, call)
 
 
-_Reader = Callable[[Scene, ast.Call, str], Iterator[WriteFact]]
+_Reader = Callable[[ModuleContext, ast.Call, str], Iterator[WriteFact]]
 _READERS: dict[str, _Reader] = {
     **dict.fromkeys(("insert_many", "insert_one"), _documents),
     **dict.fromkeys(("insert_rows_json", "insert_rows"), _insert_rows),

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from twice.lint.collect.module_context import Scene, is_operator
+from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.facts import ClockFact, ClockUse
 from twice.lint.resolve.flow import Flow, Source
 from twice.lint.resolve.folding import constant, fold
@@ -78,32 +78,32 @@ def clock_flow(module: Module) -> Flow:
     return Flow(module, lambda node: is_clock_call(module, node))
 
 
-def collect_clocks(scene: Scene, flow: Flow) -> None:
+def collect_clocks(context: ModuleContext, flow: Flow) -> None:
     best: dict[ast.AST, tuple[int, ClockFact]] = {}
-    for fact, source in _facts(scene, flow):
+    for fact, source in _facts(context, flow):
         rank = _RANK[fact.use]
         if source.node not in best or best[source.node][0] < rank:
             best[source.node] = (rank, fact)
     for _, fact in best.values():
-        scene.gathering.add(fact)
+        context.gathering.add(fact)
 
 
-def _facts(scene: Scene, flow: Flow) -> Facts:
-    for node in scene.module.nodes:
+def _facts(context: ModuleContext, flow: Flow) -> Facts:
+    for node in context.module.nodes:
         if isinstance(node, ast.Call):
-            yield from _call(scene, flow, node)
+            yield from _call(context, flow, node)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from _defaults(scene, flow, node)
-            yield from _returns(scene, flow, node)
+            yield from _defaults(context, flow, node)
+            yield from _returns(context, flow, node)
         elif isinstance(node, ast.Assign):
-            yield from _assign(scene, flow, node)
+            yield from _assign(context, flow, node)
         elif isinstance(node, ast.Subscript) and any(isinstance(part, ast.Compare) for part in ast.walk(node.slice)):
-            yield from _use(scene, flow.source(node.slice), "filter", node, "")
+            yield from _use(context, flow.source(node.slice), "filter", node, "")
         elif isinstance(node, ast.Dict):
-            yield from _dictionary(scene, flow, node)
+            yield from _dictionary(context, flow, node)
 
 
-def _use(scene: Scene, source: Source | None, use: ClockUse, at: ast.AST, name: str) -> Facts:
+def _use(context: ModuleContext, source: Source | None, use: ClockUse, at: ast.AST, name: str) -> Facts:
     if source is None:
         return
     if source.optional:
@@ -111,59 +111,62 @@ def _use(scene: Scene, source: Source | None, use: ClockUse, at: ast.AST, name: 
             use = "default"
         else:
             return
-    reaches = scene.module.span(at)
-    place = scene.place(source.node)
-    at_import = scene.module.unit(source.node) == MODULE
-    call = scene.module.source(source.node, 40)
+    reaches = context.module.span(at)
+    place = context.place(source.node)
+    at_import = context.module.unit(source.node) == MODULE
+    call = context.module.source(source.node, 40)
     yield ClockFact(place, call, use, name, at_import, reaches), source
 
 
-def _call(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
+def _call(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
     name = method(call)
     attribute = isinstance(call.func, ast.Attribute)
     if name in ("DAG", "dag") or is_operator(name):
-        yield from _dag(scene, flow, call)
+        yield from _dag(context, flow, call)
         return
     if name in _FILTERS and attribute and call.args:
         for value in call.args:
-            yield from _use(scene, flow.source(value), "filter", call, "")
-            text = fold(scene.module, value) if not isinstance(value, ast.Call) else None
+            yield from _use(context, flow.source(value), "filter", call, "")
+            text = fold(context.module, value) if not isinstance(value, ast.Call) else None
             word = _IN_TEXT.search(text.value) if text is not None and not _STATEMENT.match(text.value) else None
             if word is not None:
-                yield ClockFact(scene.place(value), word[0], "filter", reaches=scene.module.span(call)), Source(value)
+                yield (
+                    ClockFact(context.place(value), word[0], "filter", reaches=context.module.span(call)),
+                    Source(value),
+                )
         return
     if name == "option" and attribute and len(call.args) > 1 and literal(call.args[0]) == "replaceWhere":
-        word = _IN_TEXT.search(constant(scene.module, call.args[1]))
+        word = _IN_TEXT.search(constant(context.module, call.args[1]))
         if word is not None:
             value = call.args[1]
-            yield ClockFact(scene.place(value), word[0], "filter", reaches=scene.module.span(call)), Source(value)
+            yield ClockFact(context.place(value), word[0], "filter", reaches=context.module.span(call)), Source(value)
         return
     if name == "add_argument" or name in ("Option", "option", "Argument"):
         for item in call.keywords:
             if item.arg in ("default", "default_factory"):
                 source = flow.source(item.value)
                 if source is not None:
-                    yield from _use(scene, Source(source.node, True), "default", call, "default date")
+                    yield from _use(context, Source(source.node, True), "default", call, "default date")
         return
-    if name == "alias" and isinstance(call.func, ast.Attribute) and call.args and _is_selected(scene, call):
-        yield from _stored(scene, flow, call.func.value, str(literal(call.args[0]) or ""), call)
+    if name == "alias" and isinstance(call.func, ast.Attribute) and call.args and _is_selected(context, call):
+        yield from _stored(context, flow, call.func.value, str(literal(call.args[0]) or ""), call)
         return
     if name in _SPARK_COLUMN and attribute:
-        yield from _columns(scene, flow, call, name)
+        yield from _columns(context, flow, call, name)
         return
-    yield from _paths(scene, flow, call, name)
-    yield from _window(scene, flow, call, name)
+    yield from _paths(context, flow, call, name)
+    yield from _window(context, flow, call, name)
     fallback = next((item.value for item in call.keywords if item.arg in ("default_var", "default")), None)
     given = flow.source(fallback) if name in ("get", "getenv") else None
     if given is not None:
-        yield from _use(scene, Source(given.node, True), "default", call, "date")
+        yield from _use(context, Source(given.node, True), "default", call, "date")
     if name in ("getenv", "get") and len(call.args) == 2 and isinstance(literal(call.args[0]), str):
         source = flow.source(call.args[1])
         if source is not None:
-            yield from _use(scene, Source(source.node, True), "default", call, str(literal(call.args[0])))
+            yield from _use(context, Source(source.node, True), "default", call, str(literal(call.args[0])))
 
 
-def _paths(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
+def _paths(context: ModuleContext, flow: Flow, call: ast.Call, name: str) -> Facts:
     if not (_READS.match(name) or _WRITES.match(name)):
         return
     for value in [*call.args, *(item.value for item in call.keywords if item.arg)]:
@@ -172,10 +175,10 @@ def _paths(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
         source = flow.source(value)
         if source is None:
             continue
-        text = fold(scene.module, value)
+        text = fold(context.module, value)
         if text is not None and re.search(r"\blogs?/|\.log$|\blog_|backup|/tmp/|error", text.value, re.I):
             continue
-        yield from _use(scene, source, "path", call, name)
+        yield from _use(context, source, "path", call, name)
 
 
 def _is_text(value: ast.expr) -> bool:
@@ -184,16 +187,16 @@ def _is_text(value: ast.expr) -> bool:
     )
 
 
-def _window(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
-    receiver = scene.module.dotted(call.func)
+def _window(context: ModuleContext, flow: Flow, call: ast.Call, name: str) -> Facts:
+    receiver = context.module.dotted(call.func)
     if name in _HTTP and re.search(r"requests|httpx|session|http|urllib|client|aiohttp", receiver, re.I):
         for value in [
             *call.args,
             *(item.value for item in call.keywords if item.arg in ("params", "json", "data", "url")),
         ]:
-            source = flow.source(value) or _in_dictionary(scene, flow, value)
+            source = flow.source(value) or _in_dictionary(context, flow, value)
             if source is not None and not (isinstance(value, ast.Name) and "payload" in value.id and name == "post"):
-                yield from _use(scene, source, "window", call, name)
+                yield from _use(context, source, "window", call, name)
         return
     if re.search(
         r"log|print|timedelta|datetime|relativedelta|sleep|metric|span|assert|DAG|Interval|date_range", receiver, re.I
@@ -201,12 +204,12 @@ def _window(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
         return
     for item in call.keywords:
         if item.arg and _WINDOW.match(item.arg):
-            yield from _use(scene, flow.source(item.value), "window", call, item.arg)
+            yield from _use(context, flow.source(item.value), "window", call, item.arg)
 
 
-def _in_dictionary(scene: Scene, flow: Flow, value: ast.expr) -> Source | None:
+def _in_dictionary(context: ModuleContext, flow: Flow, value: ast.expr) -> Source | None:
     if isinstance(value, ast.Name):
-        value = scene.module.value(value) or value
+        value = context.module.value(value) or value
     if isinstance(value, ast.Dict):
         for key, item in zip(value.keys, value.values, strict=False):
             if isinstance(literal(key), str) and _DATE_WORD.search(str(literal(key))):
@@ -216,49 +219,49 @@ def _in_dictionary(scene: Scene, flow: Flow, value: ast.expr) -> Source | None:
     return None
 
 
-def _dag(scene: Scene, flow: Flow, call: ast.Call) -> Facts:
+def _dag(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
     for item in call.keywords:
         if item.arg in ("on_failure_callback", "end_date", "schedule", "schedule_interval", None):
             continue
-        yield from _use(scene, flow.source(item.value), "dag", call, item.arg or "")
-        command = _SHELL_CLOCK.search(constant(scene.module, item.value)) if item.arg == "bash_command" else None
+        yield from _use(context, flow.source(item.value), "dag", call, item.arg or "")
+        command = _SHELL_CLOCK.search(constant(context.module, item.value)) if item.arg == "bash_command" else None
         if command is not None:
-            fact = ClockFact(scene.place(item.value), command[0], "dag", item.arg or "")
+            fact = ClockFact(context.place(item.value), command[0], "dag", item.arg or "")
             yield fact, Source(item.value)
 
 
-def _columns(scene: Scene, flow: Flow, call: ast.Call, name: str) -> Facts:
+def _columns(context: ModuleContext, flow: Flow, call: ast.Call, name: str) -> Facts:
     if name == "withColumn" and len(call.args) > 1:
         column = str(literal(call.args[0]) or "")
-        yield from _stored(scene, flow, call.args[1], column, call)
+        yield from _stored(context, flow, call.args[1], column, call)
     elif name in ("withColumns", "assign"):
         for item in call.keywords:
-            yield from _stored(scene, flow, item.value, item.arg or "", call)
+            yield from _stored(context, flow, item.value, item.arg or "", call)
     elif name == "insert" and len(call.args) == 3:
-        yield from _stored(scene, flow, call.args[2], str(literal(call.args[1]) or ""), call)
+        yield from _stored(context, flow, call.args[2], str(literal(call.args[1]) or ""), call)
 
 
-def _is_selected(scene: Scene, call: ast.Call) -> bool:
+def _is_selected(context: ModuleContext, call: ast.Call) -> bool:
     """The expression stands in a select: what it is named there is a column of the result."""
-    return any(isinstance(parent, ast.Call) and method(parent) == "select" for parent in scene.module.ancestors(call))
+    return any(isinstance(parent, ast.Call) and method(parent) == "select" for parent in context.module.ancestors(call))
 
 
-def _stored(scene: Scene, flow: Flow, value: ast.expr, column: str, at: ast.AST) -> Facts:
+def _stored(context: ModuleContext, flow: Flow, value: ast.expr, column: str, at: ast.AST) -> Facts:
     source = flow.source(value)
     if source is None or source.optional or not column:
         return
-    audit = is_audit_column(column) and column.lower() not in _ordered_by(scene)
+    audit = is_audit_column(column) and column.lower() not in _ordered_by(context)
     if not audit and any(
         isinstance(part, ast.Call) and method(part) in ("datediff", "months_between") for part in ast.walk(value)
     ):
         audit = False
-    yield from _use(scene, source, "audit_column" if audit else "key_column", at, column)
+    yield from _use(context, source, "audit_column" if audit else "key_column", at, column)
 
 
-def _ordered_by(scene: Scene) -> frozenset[str]:
+def _ordered_by(context: ModuleContext) -> frozenset[str]:
     """Columns that partition or order something in this file: a clock there is more than a note."""
     found = set()
-    for call in scene.module.calls:
+    for call in context.module.calls:
         if method(call) in ("partitionBy", "orderBy", "sort_values", "dropDuplicates", "drop_duplicates"):
             for part in ast.walk(call):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
@@ -266,7 +269,7 @@ def _ordered_by(scene: Scene) -> frozenset[str]:
     return frozenset(found)
 
 
-def _assign(scene: Scene, flow: Flow, node: ast.Assign) -> Facts:
+def _assign(context: ModuleContext, flow: Flow, node: ast.Assign) -> Facts:
     target = node.targets[0]
     if isinstance(target, ast.Subscript) and isinstance(literal(target.slice), str):
         name = str(literal(target.slice))
@@ -274,26 +277,26 @@ def _assign(scene: Scene, flow: Flow, node: ast.Assign) -> Facts:
             r"df|frame|data|table|row|record|item|doc|out", target.value.id, re.I
         )
         if frame:
-            yield from _stored(scene, flow, node.value, name, node)
+            yield from _stored(context, flow, node.value, name, node)
     elif isinstance(target, ast.Name):
         source = flow.source(node.value)
         if source is None:
             return
-        if scene.is_dag and scene.module.unit(node) == MODULE and not source.optional and _used(scene, target.id):
-            yield from _use(scene, source, "dag", node, target.id)
+        if context.is_dag and context.module.unit(node) == MODULE and not source.optional and _used(context, target.id):
+            yield from _use(context, source, "dag", node, target.id)
         elif _DATE_WORD.search(target.id) and (
-            isinstance(node.value, (ast.IfExp, ast.BoolOp)) or _fills_in(scene, node, target.id)
+            isinstance(node.value, (ast.IfExp, ast.BoolOp)) or _fills_in(context, node, target.id)
         ):
-            yield from _use(scene, Source(source.node, True), "default", node, target.id)
+            yield from _use(context, Source(source.node, True), "default", node, target.id)
 
 
-def _used(scene: Scene, name: str) -> bool:
-    return any(isinstance(use, ast.Name) for use in scene.module.uses(name))
+def _used(context: ModuleContext, name: str) -> bool:
+    return any(isinstance(use, ast.Name) for use in context.module.uses(name))
 
 
-def _fills_in(scene: Scene, node: ast.Assign, name: str) -> bool:
+def _fills_in(context: ModuleContext, node: ast.Assign, name: str) -> bool:
     """``if day is None: day = date.today()``, and the else branch of a check for an argument."""
-    for parent in scene.module.ancestors(node):
+    for parent in context.module.ancestors(node):
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         if isinstance(parent, ast.If):
@@ -303,7 +306,7 @@ def _fills_in(scene: Scene, node: ast.Assign, name: str) -> bool:
     return False
 
 
-def _defaults(scene: Scene, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Facts:
+def _defaults(context: ModuleContext, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Facts:
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = list(zip(reversed(positional), reversed(arguments.defaults), strict=False))
@@ -312,13 +315,13 @@ def _defaults(scene: Scene, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctio
         source = flow.source(default)
         if source is not None:
             fact = ClockFact(
-                scene.place(source.node), scene.module.source(source.node, 40), "default", argument.arg, at_import=True,
-                reaches=scene.module.span(default),
+                context.place(source.node), context.module.source(source.node, 40), "default", argument.arg,
+                at_import=True, reaches=context.module.span(default),
             )  # fmt: skip
             yield fact, source
 
 
-def _returns(scene: Scene, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Facts:
+def _returns(context: ModuleContext, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Facts:
     """``def run_day(): return argv[1] if given else today``: the date of the run becomes now."""
     if not _DATE_WORD.search(node.name):
         return
@@ -326,23 +329,23 @@ def _returns(scene: Scene, flow: Flow, node: ast.FunctionDef | ast.AsyncFunction
     sources = [flow.source(value) for value in values]
     clock = next((source for source in sources if source is not None), None)
     if clock is not None and (clock.optional or any(source is None for source in sources)):
-        yield from _use(scene, Source(clock.node, True), "default", node, node.name)
+        yield from _use(context, Source(clock.node, True), "default", node, node.name)
 
 
-def _dictionary(scene: Scene, flow: Flow, node: ast.Dict) -> Facts:
+def _dictionary(context: ModuleContext, flow: Flow, node: ast.Dict) -> Facts:
     """default_args of a DAG, and rows written as dictionaries."""
     pairs = [
         (str(literal(key)), value)
         for key, value in zip(node.keys, node.values, strict=False)
         if isinstance(literal(key), str)
     ]
-    if scene.is_dag and any(key in ("owner", "retries", "depends_on_past") for key, _ in pairs):
+    if context.is_dag and any(key in ("owner", "retries", "depends_on_past") for key, _ in pairs):
         for key, value in pairs:
             if key == "start_date":
-                yield from _use(scene, flow.source(value), "dag", node, key)
+                yield from _use(context, flow.source(value), "dag", node, key)
         return
-    parent = scene.module.parent.get(node)
-    parent = scene.module.parent.get(parent) if isinstance(parent, ast.List) else parent
+    parent = context.module.parent.get(node)
+    parent = context.module.parent.get(parent) if isinstance(parent, ast.List) else parent
     if isinstance(parent, ast.Call) and method(parent) in (
         "insert_one",
         "insert_many",
@@ -354,4 +357,4 @@ def _dictionary(scene: Scene, flow: Flow, node: ast.Dict) -> Facts:
         "index",
     ):
         for key, value in pairs:
-            yield from _stored(scene, flow, value, key, node)
+            yield from _stored(context, flow, value, key, node)

@@ -6,7 +6,7 @@ import ast
 import fnmatch
 import re
 
-from twice.lint.collect.module_context import Scene, is_operator
+from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.facts import EffectFact, EffectKind
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
@@ -45,39 +45,39 @@ _KEYS = re.compile(r"idempoten|dedup|messagededuplication|client_msg_id|x-reques
 _FRAME_MODULES = ("dataframe", "df", "kafka_df")
 
 
-def collect_effects(scene: Scene) -> None:
-    for call in scene.module.calls:
-        kind = _kind(scene, call)
+def collect_effects(context: ModuleContext) -> None:
+    for call in context.module.calls:
+        kind = _kind(context, call)
         if kind is None:
             continue
-        place = scene.place(call)
+        place = context.place(call)
         if "callback" in place.within or "except" in place.within:
             continue  # saying that a run failed is not part of the run
-        if _is_trigger(scene, call):
+        if _is_trigger(context, call):
             continue
-        words = scene.module.source(call.func, 40) + "()"
-        scene.gathering.add(EffectFact(place, kind, words, _is_keyed(scene, call)))
+        words = context.module.source(call.func, 40) + "()"
+        context.gathering.add(EffectFact(place, kind, words, _is_keyed(context, call)))
 
 
-def _kind(scene: Scene, call: ast.Call) -> EffectKind | None:
+def _kind(context: ModuleContext, call: ast.Call) -> EffectKind | None:
     name = method(call)
-    dotted = scene.module.dotted(call.func)
-    if any(name == own or fnmatch.fnmatch(dotted, own) for own in scene.settings.effect_calls):
+    dotted = context.module.dotted(call.func)
+    if any(name == own or fnmatch.fnmatch(dotted, own) for own in context.settings.effect_calls):
         return "http"
     if is_operator(name):
-        return _operator(scene, call, name)
-    receiver = scene.module.origin(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        return _operator(context, call, name)
+    receiver = context.module.origin(call.func.value) if isinstance(call.func, ast.Attribute) else ""
     if name in _HTTP or name == "request":
-        return _http(scene, call, name, dotted, receiver)
+        return _http(context, call, name, dotted, receiver)
     if dotted.endswith("send_email") or name in _CALLS:
-        return _named(scene, call, name, dotted, receiver)
+        return _named(context, call, name, dotted, receiver)
     if re.search(r"stripe\.\w+\.create|\.(charges|payment_intents|transfers|payouts|refunds)\.create$", dotted):
         return "payment"
     if name == "messages.create" or (
-        name == "create" and dotted.endswith("messages.create") and scene.imports_any("twilio")
+        name == "create" and dotted.endswith("messages.create") and context.imports_any("twilio")
     ):
         return "sms"
-    words = receiver + dotted + scene.module.source(call.func, 80)
+    words = receiver + dotted + context.module.source(call.func, 80)
     if name == "publish" and re.search(r"sns|Publisher|pubsub|mqtt|redis|paho", words, re.I):
         return "queue" if not re.search(r"redis", receiver, re.I) else None
     if name in (
@@ -96,33 +96,33 @@ def _kind(scene: Scene, call: ast.Call) -> EffectKind | None:
     return None
 
 
-def _operator(scene: Scene, call: ast.Call, name: str) -> EffectKind | None:
+def _operator(context: ModuleContext, call: ast.Call, name: str) -> EffectKind | None:
     if name.endswith("Sensor"):
         return None
     for word, kind in _OPERATORS:
         if word in name:
-            verb = constant(scene.module, keyword(call, "method")).upper()
+            verb = constant(context.module, keyword(call, "method")).upper()
             if kind == "http" and (
-                verb == "GET" or _HARMLESS.search(constant(scene.module, keyword(call, "endpoint")))
+                verb == "GET" or _HARMLESS.search(constant(context.module, keyword(call, "endpoint")))
             ):
                 return None
             return kind
     return None
 
 
-def _http(scene: Scene, call: ast.Call, name: str, dotted: str, receiver: str) -> EffectKind | None:
+def _http(context: ModuleContext, call: ast.Call, name: str, dotted: str, receiver: str) -> EffectKind | None:
     client = _HTTP_CLIENT.search(receiver) or _HTTP_CLIENT.search(dotted.rsplit(".", 1)[0])
     if not client or not isinstance(call.func, ast.Attribute):
         return None
     verb = name
     url_node = argument(call, 0, "url")
     if name == "request":
-        verb = constant(scene.module, argument(call, 0, "method")).lower()
+        verb = constant(context.module, argument(call, 0, "method")).lower()
         url_node = argument(call, 1, "url")
         if verb not in _HTTP:
             return None
-    url = constant(scene.module, url_node) + " " + (scene.module.source(url_node) if url_node is not None else "")
-    function = scene.module.owner(call)
+    url = constant(context.module, url_node) + " " + (context.module.source(url_node) if url_node is not None else "")
+    function = context.module.owner(call)
     around = url + " " + (function.name if function is not None else "")
     # A webhook first: a channel about refunds is still a channel.
     if _HOOK_URL.search(url):
@@ -133,25 +133,25 @@ def _http(scene: Scene, call: ast.Call, name: str, dotted: str, receiver: str) -
         return None
     if _CREATES.search(around):
         return "http"
-    if _HARMLESS.search(around) or _reads_answer(scene, call):
+    if _HARMLESS.search(around) or _reads_answer(context, call):
         return None
     return "http"
 
 
-def _reads_answer(scene: Scene, call: ast.Call) -> bool:
+def _reads_answer(context: ModuleContext, call: ast.Call) -> bool:
     """A POST whose answer is the data (a search, a report): the code reads its JSON and keeps it."""
-    parent = scene.module.parent.get(call)
+    parent = context.module.parent.get(call)
     if isinstance(parent, ast.Attribute) and parent.attr in ("json", "text", "content"):
         return True
     if isinstance(parent, ast.Await):
-        parent = scene.module.parent.get(parent)
+        parent = context.module.parent.get(parent)
     if not isinstance(parent, ast.Assign) or not isinstance(parent.targets[0], ast.Name):
         return False
-    uses = scene.module.uses(parent.targets[0].id, scene.module.unit(call))
+    uses = context.module.uses(parent.targets[0].id, context.module.unit(call))
     for use in uses:
-        holder = scene.module.parent.get(use)
+        holder = context.module.parent.get(use)
         if isinstance(holder, ast.Attribute) and holder.attr in ("json", "content", "text"):
-            outer = [type(item) for item in scene.module.ancestors(holder)]
+            outer = [type(item) for item in context.module.ancestors(holder)]
             inside_talk = any(
                 isinstance(item, ast.Call)
                 and method(item)
@@ -166,14 +166,14 @@ def _reads_answer(scene: Scene, call: ast.Call) -> bool:
                     "RuntimeError",
                     "ValueError",
                 )
-                for item in scene.module.ancestors(holder)
+                for item in context.module.ancestors(holder)
             )
             if not inside_talk and outer:
                 return True
     return False
 
 
-def _named(scene: Scene, call: ast.Call, name: str, dotted: str, receiver: str) -> EffectKind | None:
+def _named(context: ModuleContext, call: ast.Call, name: str, dotted: str, receiver: str) -> EffectKind | None:
     kind = _CALLS.get(name, "email")
     if name == "send_message":
         if re.search(r"sqs|sns|queue", receiver + dotted, re.I) or keyword(call, "QueueUrl", "MessageBody") is not None:
@@ -181,7 +181,7 @@ def _named(scene: Scene, call: ast.Call, name: str, dotted: str, receiver: str) 
         if re.search(r"smtp|mail|server", receiver + dotted, re.I):
             return "email"
         return "chat" if re.search(r"bot|telegram|slack|discord", receiver + dotted, re.I) else None
-    if name == "send_email" and isinstance(call.func, ast.Name) and "send_email" in scene.module.functions:
+    if name == "send_email" and isinstance(call.func, ast.Name) and "send_email" in context.module.functions:
         return None  # the function itself is read where it is defined
     return kind
 
@@ -197,28 +197,28 @@ def _queue(name: str, receiver: str, dotted: str) -> EffectKind | None:
     return None
 
 
-def _is_keyed(scene: Scene, call: ast.Call) -> bool:
+def _is_keyed(context: ModuleContext, call: ast.Call) -> bool:
     if keyword(call, "key") is not None and method(call) in ("send", "produce", "send_and_wait"):
         return True
-    text = scene.module.source(call, 3000)
+    text = context.module.source(call, 3000)
     for part in ast.walk(call):
         if isinstance(part, ast.Name):
-            value = scene.module.value(part)
+            value = context.module.value(part)
             if isinstance(value, (ast.Dict, ast.Call)):
-                text += scene.module.source(value, 1500)
+                text += context.module.source(value, 1500)
     if _KEYS.search(text):
         return True
-    function = scene.module.owner(call)
+    function = context.module.owner(call)
     return function is not None and any(
         isinstance(part, ast.Constant) and isinstance(part.value, str) and re.match(r"idempotency", part.value, re.I)
         for part in ast.walk(function)
     )
 
 
-def _is_trigger(scene: Scene, call: ast.Call) -> bool:
+def _is_trigger(context: ModuleContext, call: ast.Call) -> bool:
     """An operator that only runs when something failed is a callback in another form."""
     rule = keyword(call, "trigger_rule")
     if rule is None:
         return False
-    text = constant(scene.module, rule) or scene.module.source(rule)
+    text = constant(context.module, rule) or context.module.source(rule)
     return bool(re.search(r"one_failed|all_failed", text, re.I)) or literal(rule) in ("one_failed", "all_failed")

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import literal, method
 
@@ -19,30 +19,30 @@ _PROBE = re.compile(r"\s*select\s+(count\s*\(|1\b|exists\b)", re.I)
 _WORD = re.compile(r"exist|already|is_?new|duplicate|(^|_)seen|is_processed|already_processed", re.I)
 
 
-def looks_first(scene: Scene, node: ast.AST) -> bool:
+def looks_first(context: ModuleContext, node: ast.AST) -> bool:
     """The write stands where a test found nothing: ``if not row: insert``, ``if row: continue`` before it."""
     child = node
-    for parent in scene.module.ancestors(node):
-        if _left_before(scene, parent, child):
+    for parent in context.module.ancestors(node):
+        if _left_before(context, parent, child):
             return True
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         if isinstance(parent, ast.If):
             otherwise = child in parent.orelse
-            if _is_new(parent.test) or (_asks(scene, parent.test) and otherwise != _is_negative(parent.test)):
+            if _is_new(parent.test) or (_asks(context, parent.test) and otherwise != _is_negative(parent.test)):
                 return True
         child = parent
     return False
 
 
-def _left_before(scene: Scene, parent: ast.AST, child: ast.AST) -> bool:
+def _left_before(context: ModuleContext, parent: ast.AST, child: ast.AST) -> bool:
     """An earlier statement of the block leaves it when the rows are there."""
     block = getattr(parent, "body", None)
     if not isinstance(block, list) or child not in block:
         return False
     return any(
         isinstance(statement.body[-1], (ast.Continue, ast.Return))
-        and _asks_rows(scene, statement.test)
+        and _asks_rows(context, statement.test)
         and not _is_negative(statement.test)
         for statement in _ifs(block[: block.index(child)])
     )
@@ -56,23 +56,23 @@ def _ifs(block: list[ast.stmt]) -> Iterator[ast.If]:
             yield from _ifs(statement.body)
 
 
-def _asks_rows(scene: Scene, test: ast.expr) -> bool:
+def _asks_rows(context: ModuleContext, test: ast.expr) -> bool:
     """Like `_asks`, but a mere look into a dictionary or a parameter is not enough to leave."""
     for part in ast.walk(test):
-        value = scene.module.value(part) if isinstance(part, (ast.Name, ast.Attribute)) else part
+        value = context.module.value(part) if isinstance(part, (ast.Name, ast.Attribute)) else part
         if isinstance(part, ast.Name) and _WORD.search(part.id) and isinstance(value, ast.Call):
             return True
         for call in ast.walk(value) if value is not None else ():
             if not isinstance(call, ast.Call):
                 continue
-            if method(call) in _ASKS - {"get", "query", "count", "fetchall"} or _probes(scene, call):
+            if method(call) in _ASKS - {"get", "query", "count", "fetchall"} or _probes(context, call):
                 return True
     return False
 
 
-def _probes(scene: Scene, call: ast.Call) -> bool:
+def _probes(context: ModuleContext, call: ast.Call) -> bool:
     """A query that only counts, or asks for a single 1."""
-    return method(call) == "query" and bool(call.args) and bool(_PROBE.match(constant(scene.module, call.args[0])))
+    return method(call) == "query" and bool(call.args) and bool(_PROBE.match(constant(context.module, call.args[0])))
 
 
 def _is_new(test: ast.expr) -> bool:
@@ -99,14 +99,14 @@ def _is_negative(test: ast.expr) -> bool:
     return False
 
 
-def _asks(scene: Scene, test: ast.expr) -> bool:
+def _asks(context: ModuleContext, test: ast.expr) -> bool:
     for part in ast.walk(test):
         if isinstance(part, ast.Call) and (method(part) in _ASKS or _WORD.search(method(part))):
             return True
         if isinstance(part, (ast.Name, ast.Attribute)):
             if _WORD.search(part.id if isinstance(part, ast.Name) else part.attr):
                 return True
-            value = scene.module.value(part)
+            value = context.module.value(part)
             calls = ast.walk(value) if value is not None else ()
             if any(
                 isinstance(call, ast.Call) and (method(call) in _ASKS or _WORD.search(method(call))) for call in calls

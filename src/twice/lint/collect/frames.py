@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from twice.lint.collect.merges import delta_merge, is_delta_merge
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.pandas_frames import to_sql, write_file
 from twice.lint.collect.spark_frames import spark_read, spark_write, write_to
 from twice.lint.resolve.chains import unroll
@@ -17,28 +17,28 @@ _ENDS = {
 }  # fmt: skip
 
 
-def collect_frames(scene: Scene) -> None:
-    _confs(scene)
-    for call in scene.module.calls:
+def collect_frames(context: ModuleContext) -> None:
+    _confs(context)
+    for call in context.module.calls:
         name = method(call)
         if not isinstance(call.func, ast.Attribute):
             continue
         if name in _ENDS:
-            chain = unroll(scene.module, call)
+            chain = unroll(context.module, call)
             if chain.has("write"):
-                spark_write(scene, call, chain, name)
+                spark_write(context, call, chain, name)
             elif chain.has("read", "readStream"):
-                spark_read(scene, call)
+                spark_read(context, call)
         elif name in ("append", "overwritePartitions", "createOrReplace", "overwrite") and unroll(
-            scene.module, call
+            context.module, call
         ).has("writeTo"):
-            write_to(scene, call, name)
-        elif name == "table" and unroll(scene.module, call).root is not None:
-            spark_read(scene, call)
+            write_to(context, call, name)
+        elif name == "table" and unroll(context.module, call).root is not None:
+            spark_read(context, call)
         elif name == "to_sql" or name == "to_gbq":
-            to_sql(scene, call, name)
-        elif name == "merge" and is_delta_merge(scene, call):
-            delta_merge(scene, call)
+            to_sql(context, call, name)
+        elif name == "merge" and is_delta_merge(context, call):
+            delta_merge(context, call)
         elif name in (
             "to_parquet",
             "to_csv",
@@ -48,27 +48,27 @@ def collect_frames(scene: Scene) -> None:
             "write_deltalake",
             "write_delta",
         ):
-            write_file(scene, call, name)
+            write_file(context, call, name)
 
 
-def _confs(scene: Scene) -> None:
+def _confs(context: ModuleContext) -> None:
     """Dynamic overwrite, wherever a session or its configuration is built."""
-    for node in scene.module.nodes:
+    for node in context.module.nodes:
         if (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and "partitionoverwritemode" in node.value.lower()
         ):
             if node.value.lower().endswith("dynamic") or "=dynamic" in node.value.lower().replace(" ", ""):
-                scene.gathering.traits.add("dynamic_overwrite")
+                context.gathering.traits.add("dynamic_overwrite")
                 continue
-            holder = scene.module.parent.get(node)
+            holder = context.module.parent.get(node)
             texts = (
                 [str(literal(part)).lower() for part in ast.walk(holder) if isinstance(part, ast.Constant)]
                 if holder
                 else []
             )
             if "dynamic" in texts:
-                scene.gathering.traits.add("dynamic_overwrite")
-    if scene.is_spark:
-        scene.gathering.traits.add("spark")
+                context.gathering.traits.add("dynamic_overwrite")
+    if context.is_spark:
+        context.gathering.traits.add("spark")

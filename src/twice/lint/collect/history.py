@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import Guard
 from twice.lint.resolve.chains import Chain, unroll
 from twice.lint.resolve.folding import constant
@@ -20,65 +20,65 @@ _REFUSED = re.compile(
 """Rows set aside, or notes about the run."""
 
 
-def frame_history(scene: Scene, chain: Chain, depth: int = 0) -> list[ast.Call]:
+def frame_history(context: ModuleContext, chain: Chain, depth: int = 0) -> list[ast.Call]:
     """Every call that made the frame, through variables and one level of functions."""
     calls = [link.call for link in chain.links if link.call is not None]
     root = chain.root
     if depth < 4:
         if isinstance(root, ast.Name):
-            for value in scene.module.values.get((scene.module.unit(root), root.id), [])[:6]:
+            for value in context.module.values.get((context.module.unit(root), root.id), [])[:6]:
                 if isinstance(value, ast.Call):
-                    calls.extend(frame_history(scene, unroll(scene.module, value, through=False), depth + 1))
+                    calls.extend(frame_history(context, unroll(context.module, value, through=False), depth + 1))
         elif isinstance(root, ast.Call):
             calls.append(root)
-            if isinstance(root.func, ast.Name) and root.func.id in scene.module.functions:
+            if isinstance(root.func, ast.Name) and root.func.id in context.module.functions:
                 calls.extend(
-                    part for part in ast.walk(scene.module.functions[root.func.id]) if isinstance(part, ast.Call)
+                    part for part in ast.walk(context.module.functions[root.func.id]) if isinstance(part, ast.Call)
                 )
             for value in root.args[:3]:
                 if isinstance(value, (ast.Name, ast.Call)):
-                    calls.extend(frame_history(scene, unroll(scene.module, value), depth + 1))
+                    calls.extend(frame_history(context, unroll(context.module, value), depth + 1))
     return calls[:300]
 
 
-def is_sliced(scene: Scene, call: ast.Call, chain: Chain) -> bool:
+def is_sliced(context: ModuleContext, call: ast.Call, chain: Chain) -> bool:
     """The frame is one slice of time: filtered by a date, read from a dated path, or made for a run date."""
-    for part in frame_history(scene, chain):
+    for part in frame_history(context, chain):
         if method(part) in ("filter", "where"):
-            text = scene.module.source(part, 400)
+            text = context.module.source(part, 400)
             if _DATE.search(text) and re.search(r"==|>=|between|BETWEEN|[^<>=!]=[^=]", text):
                 return True
         if method(part) == "sql" and part.args:
-            text = constant(scene.module, part.args[0])
+            text = constant(context.module, part.args[0])
             if re.search(r"\bwhere\b.*(date|_dt|ds|day|hour|month)\w*\s*(=|>=|between)", text, re.I | re.S):
                 return True
         if (
             method(part) in ("load", "parquet", "csv", "json", "orc")
             and part.args
-            and names_the_run(constant(scene.module, part.args[0]))
+            and names_the_run(constant(context.module, part.args[0]))
         ):
             return True
-    function = scene.module.owner(call)
+    function = context.module.owner(call)
     if function is not None:
         names = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
         return any(is_date_argument(name) for name in names)
     return False
 
 
-def frame_sources(scene: Scene, chain: Chain) -> tuple[str, ...]:
+def frame_sources(context: ModuleContext, chain: Chain) -> tuple[str, ...]:
     found = []
     ends = [index for index, link in enumerate(chain.links) if link.name == "write"]
     before = Chain(chain.root, chain.links[: ends[-1]] if ends else chain.links)
-    for part in frame_history(scene, before):
+    for part in frame_history(context, before):
         if method(part) in ("load", "parquet", "csv", "json", "orc", "table", "read_parquet", "read_csv"):
             value = part.args[0] if part.args else None
-            text = constant(scene.module, value) or (scene.module.source(value, 40) if value is not None else "")
+            text = constant(context.module, value) or (context.module.source(value, 40) if value is not None else "")
             found.append(text.strip().lower())
     return tuple(dict.fromkeys(item for item in found if item))
 
 
-def is_anti_joined(scene: Scene, chain: Chain) -> bool:
-    return any(_anti(part) for part in frame_history(scene, chain))
+def is_anti_joined(context: ModuleContext, chain: Chain) -> bool:
+    return any(_anti(part) for part in frame_history(context, chain))
 
 
 def _anti(call: ast.Call) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import IdFact
 from twice.lint.resolve.flow import Flow
 from twice.lint.resolve.module import Module, keyword, literal, method
@@ -55,49 +55,49 @@ def random_flow(module: Module) -> Flow:
     return Flow(module, lambda node: is_random_call(module, node))
 
 
-def collect_ids(scene: Scene) -> None:
-    seeded = any(method(call) == "seed" for call in scene.module.calls)
-    for call in scene.module.calls:
+def collect_ids(context: ModuleContext) -> None:
+    seeded = any(method(call) == "seed" for call in context.module.calls)
+    for call in context.module.calls:
         name = method(call)
-        if is_random_call(scene.module, call):
-            _random(scene, call, seeded)
+        if is_random_call(context.module, call):
+            _random(context, call, seeded)
         elif name in _ENGINE:
-            scene.gathering.add(IdFact(scene.place(call), f"{name}()", "engine_row", _column(scene, call)))
+            context.gathering.add(IdFact(context.place(call), f"{name}()", "engine_row", _column(context, call)))
         elif (
             name in ("rand", "randn")
             and not call.args
             and not call.keywords
-            and "functions" in scene.module.dotted(call.func)
+            and "functions" in context.module.dotted(call.func)
         ):
-            scene.gathering.add(IdFact(scene.place(call), f"{name}()", "sample", name))
+            context.gathering.add(IdFact(context.place(call), f"{name}()", "sample", name))
         elif name in _SAMPLES and not seeded and isinstance(call.func, (ast.Attribute, ast.Name)):
-            _sample(scene, call, name)
-        elif isinstance(call.func, ast.Name) and call.func.id == "hash" and "hash" not in scene.module.functions:
-            _hash(scene, call)
+            _sample(context, call, name)
+        elif isinstance(call.func, ast.Name) and call.func.id == "hash" and "hash" not in context.module.functions:
+            _hash(context, call)
 
 
-def _random(scene: Scene, call: ast.Call, seeded: bool) -> None:
-    dotted = scene.module.dotted(call.func)
+def _random(context: ModuleContext, call: ast.Call, seeded: bool) -> None:
+    dotted = context.module.dotted(call.func)
     plain = "random." in dotted and "uuid" not in dotted
-    column = _column(scene, call)
+    column = _column(context, call)
     if plain and (seeded or not (column and _ID_NAME.search(column))):
         return
     if not column or _NOT_STORED.search(column):
         return
     if method(call) in ("expr", "selectExpr") and method(call) == "selectExpr":
         column = column or "id"
-    holder = scene.module.parent.get(call)
-    if _is_plain_name(scene, call) and not _is_stored(scene, call, column):
+    holder = context.module.parent.get(call)
+    if _is_plain_name(context, call) and not _is_stored(context, call, column):
         return
     if isinstance(holder, ast.keyword) and not _ID_NAME.search(column):
         return
-    scene.gathering.add(IdFact(scene.place(call), scene.module.source(call, 40), "random", column))
+    context.gathering.add(IdFact(context.place(call), context.module.source(call, 40), "random", column))
 
 
-def _column(scene: Scene, call: ast.AST) -> str:
+def _column(context: ModuleContext, call: ast.AST) -> str:
     """The name of the column, key or variable the value ends in, going outwards from the call."""
     child: ast.AST = call
-    for parent in scene.module.ancestors(call):
+    for parent in context.module.ancestors(call):
         if isinstance(parent, ast.Call):
             name = method(parent)
             if (
@@ -119,7 +119,7 @@ def _column(scene: Scene, call: ast.AST) -> str:
             if name in ("selectExpr",):
                 return "id"
         elif isinstance(parent, ast.keyword):
-            call_parent = scene.module.parent.get(parent)
+            call_parent = context.module.parent.get(parent)
             if parent.arg == "default_factory":
                 child = parent
                 continue
@@ -133,7 +133,7 @@ def _column(scene: Scene, call: ast.AST) -> str:
             target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
             return _target_name(target)
         elif isinstance(parent, ast.Return):
-            function = scene.module.owner(parent)
+            function = context.module.owner(parent)
             wanted = function is not None and _ID_NAME.search(function.name) and "run" not in function.name
             return function.name if function is not None and wanted else ""
         elif isinstance(parent, (ast.FormattedValue, ast.JoinedStr)):
@@ -154,9 +154,9 @@ def _target_name(target: ast.expr) -> str:
     return ""
 
 
-def _is_plain_name(scene: Scene, call: ast.Call) -> bool:
+def _is_plain_name(context: ModuleContext, call: ast.Call) -> bool:
     child: ast.AST = call
-    for parent in scene.module.ancestors(call):
+    for parent in context.module.ancestors(call):
         if isinstance(parent, ast.Assign):
             return isinstance(parent.targets[0], (ast.Name, ast.Attribute))
         if isinstance(parent, (ast.Dict, ast.keyword)):
@@ -178,19 +178,19 @@ def _is_plain_name(scene: Scene, call: ast.Call) -> bool:
     return False
 
 
-def _is_stored(scene: Scene, call: ast.Call, name: str) -> bool:
+def _is_stored(context: ModuleContext, call: ast.Call, name: str) -> bool:
     """A variable that ends in something stored: a row, a column, a parameter of a statement."""
     if not _ID_NAME.search(name):
         return False
-    unit = scene.module.unit(call)
-    anywhere = unit == "<module>" or any(isinstance(item, ast.Attribute) for item in scene.module.uses(name))
-    for use in scene.module.uses(name, None if anywhere else unit):
-        for parent in scene.module.ancestors(use):
+    unit = context.module.unit(call)
+    anywhere = unit == "<module>" or any(isinstance(item, ast.Attribute) for item in context.module.uses(name))
+    for use in context.module.uses(name, None if anywhere else unit):
+        for parent in context.module.ancestors(use):
             if isinstance(parent, ast.Call):
                 word = method(parent)
                 if word in _STORING:
                     return True
-                if word in scene.module.functions or word[:1].isupper():
+                if word in context.module.functions or word[:1].isupper():
                     return True
                 if word in ("info", "debug", "print", "warning", "error"):
                     break
@@ -203,10 +203,10 @@ def _is_stored(scene: Scene, call: ast.Call, name: str) -> bool:
     return False
 
 
-def _sample(scene: Scene, call: ast.Call, name: str) -> None:
+def _sample(context: ModuleContext, call: ast.Call, name: str) -> None:
     if keyword(call, *_SEEDS) is not None or literal(keyword(call, "shuffle")) is False:
         return
-    receiver = scene.module.dotted(call.func)
+    receiver = context.module.dotted(call.func)
     if name == "shuffle" and "random" not in receiver:
         return
     if name == "sample" and (receiver.startswith("random") or len(call.args) > 2):
@@ -215,11 +215,11 @@ def _sample(scene: Scene, call: ast.Call, name: str) -> None:
         return
     if literal(keyword(call, "frac")) == 1:
         return
-    scene.gathering.add(IdFact(scene.place(call), f"{name}()", "sample", name))
+    context.gathering.add(IdFact(context.place(call), f"{name}()", "sample", name))
 
 
-def _hash(scene: Scene, call: ast.Call) -> None:
-    function = scene.module.owner(call)
+def _hash(context: ModuleContext, call: ast.Call) -> None:
+    function = context.module.owner(call)
     if function is not None and function.name in ("__hash__", "__eq__"):
         return
-    scene.gathering.add(IdFact(scene.place(call), scene.module.source(call, 40), "hash", _column(scene, call)))
+    context.gathering.add(IdFact(context.place(call), context.module.source(call, 40), "hash", _column(context, call)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.skip_existing import values_behind
 from twice.lint.facts import EffectFact, MarkFact, ReadFact, WriteFact
 from twice.lint.resolve.folding import constant
@@ -16,21 +16,21 @@ _SETS = re.compile(r"^(set|save|update|store|write|put|record|mark|persist|commi
 _NEWEST = {"max", "sorted"}
 
 
-def collect_marks(scene: Scene) -> None:
-    for call in scene.module.calls:
+def collect_marks(context: ModuleContext) -> None:
+    for call in context.module.calls:
         name = method(call)
-        dotted = scene.module.dotted(call.func)
+        dotted = context.module.dotted(call.func)
         if dotted.endswith("Variable.set") and call.args:
-            scene.gathering.add(*_steps(scene, call))
-            scene.gathering.add(
+            context.gathering.add(*_steps(context, call))
+            context.gathering.add(
                 MarkFact(
-                    scene.place(call, transaction=f"call:{call.lineno}"),
-                    constant(scene.module, call.args[0]) or "Variable",
+                    context.place(call, transaction=f"call:{call.lineno}"),
+                    constant(context.module, call.args[0]) or "Variable",
                     "mark",
                 )
             )
         elif _SETS.match(name) and is_mark(name):
-            scene.gathering.add(MarkFact(scene.place(call), name, "mark"))
+            context.gathering.add(MarkFact(context.place(call), name, "mark"))
         elif name in (
             "dump",
             "write",
@@ -40,58 +40,60 @@ def collect_marks(scene: Scene) -> None:
             "set",
             "hset",
             "put_parameter",
-        ) and _names_a_mark(scene, call):
-            scene.gathering.add(MarkFact(scene.place(call, transaction=f"call:{call.lineno}"), name, "mark"))
+        ) and _names_a_mark(context, call):
+            context.gathering.add(MarkFact(context.place(call, transaction=f"call:{call.lineno}"), name, "mark"))
         elif name in ("KafkaConsumer", "Consumer"):
-            _consumer(scene, call)
+            _consumer(context, call)
         elif (
             name == "commit"
             and isinstance(call.func, ast.Attribute)
-            and "consumer" in scene.module.source(call.func.value).lower()
+            and "consumer" in context.module.source(call.func.value).lower()
         ):
-            scene.gathering.add(MarkFact(scene.place(call), "offset", "offset"))
-            _stored_after(scene, call)
+            context.gathering.add(MarkFact(context.place(call), "offset", "offset"))
+            _stored_after(context, call)
         elif name in _NEWEST or name == "glob":
-            _newest(scene, call, name)
+            _newest(context, call, name)
 
 
-def _steps(scene: Scene, call: ast.Call) -> list[WriteFact]:
+def _steps(context: ModuleContext, call: ast.Call) -> list[WriteFact]:
     """A variable set to its own old value and something more: a task that is repeated steps twice."""
-    key = constant(scene.module, call.args[0])
+    key = constant(context.module, call.args[0])
     value = argument(call, 1, "value")
-    made = values_behind(scene, value)
+    made = values_behind(context, value)
     gets = [part for each in made for part in ast.walk(each) if isinstance(part, ast.Call) and method(part) == "get"]
-    own = any(get.args and key and constant(scene.module, get.args[0]) == key for get in gets)
+    own = any(get.args and key and constant(context.module, get.args[0]) == key for get in gets)
     steps = any(
-        isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)) and _moves(scene, part.right)
+        isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)) and _moves(context, part.right)
         for each in made
         for part in ast.walk(each)
     )
     if not (own and steps):
         return []
-    place = scene.place(call, transaction=f"call:{call.lineno}")
+    place = context.place(call, transaction=f"call:{call.lineno}")
     return [WriteFact(place, "update", "airflow", f"variable {key}", "Variable.set()", increments=(key,))]
 
 
-def _moves(scene: Scene, node: ast.expr) -> bool:
-    return isinstance(literal(node), int) or (isinstance(node, ast.Call) and "delta" in scene.module.dotted(node.func))
+def _moves(context: ModuleContext, node: ast.expr) -> bool:
+    return isinstance(literal(node), int) or (
+        isinstance(node, ast.Call) and "delta" in context.module.dotted(node.func)
+    )
 
 
-def _names_a_mark(scene: Scene, call: ast.Call) -> bool:
+def _names_a_mark(context: ModuleContext, call: ast.Call) -> bool:
     values = [*call.args, *(item.value for item in call.keywords), call.func]
     if isinstance(call.func, ast.Attribute):
         values.append(call.func.value)
     for value in values:
-        text = constant(scene.module, value) if not isinstance(value, ast.Attribute) else ""
+        text = constant(context.module, value) if not isinstance(value, ast.Attribute) else ""
         if text and len(text) < 120 and is_mark(text):
             return True
-        if isinstance(value, (ast.Name, ast.Attribute)) and is_mark(scene.module.source(value, 80)):
+        if isinstance(value, (ast.Name, ast.Attribute)) and is_mark(context.module.source(value, 80)):
             return True
-    for parent in scene.module.ancestors(call):
+    for parent in context.module.ancestors(call):
         if isinstance(parent, ast.With):
             return any(
-                is_mark(scene.module.source(item.context_expr, 200))
-                and re.search(r"['\"][wa]", scene.module.source(item.context_expr, 200))
+                is_mark(context.module.source(item.context_expr, 200))
+                and re.search(r"['\"][wa]", context.module.source(item.context_expr, 200))
                 for item in parent.items
             )
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -99,11 +101,11 @@ def _names_a_mark(scene: Scene, call: ast.Call) -> bool:
     return False
 
 
-def _consumer(scene: Scene, call: ast.Call) -> None:
+def _consumer(context: ModuleContext, call: ast.Call) -> None:
     auto = keyword(call, "enable_auto_commit")
     settings = call.args[0] if call.args else None
     if isinstance(settings, ast.Name):
-        settings = scene.module.value(settings)
+        settings = context.module.value(settings)
     if auto is None and isinstance(settings, ast.Dict):
         for key, value in zip(settings.keys, settings.values, strict=False):
             if literal(key) == "enable.auto.commit":
@@ -111,31 +113,31 @@ def _consumer(scene: Scene, call: ast.Call) -> None:
     given = literal(auto)
     by_timer = auto is None or given is True or str(given).lower() == "true"
     if by_timer and (method(call) == "KafkaConsumer" or isinstance(settings, ast.Dict)):
-        place = scene.place(auto if auto is not None else call)
-        scene.gathering.add(MarkFact(place, "enable.auto.commit", "auto_offset"))
+        place = context.place(auto if auto is not None else call)
+        context.gathering.add(MarkFact(place, "enable.auto.commit", "auto_offset"))
 
 
-def _stored_after(scene: Scene, commit: ast.Call) -> None:
+def _stored_after(context: ModuleContext, commit: ast.Call) -> None:
     """A function of this module that stores the message is called after the offset was committed."""
-    unit = scene.module.unit(commit)
-    storing = {write.place.unit for write in scene.gathering.all(WriteFact)} | {
-        e.place.unit for e in scene.gathering.all(EffectFact)
+    unit = context.module.unit(commit)
+    storing = {write.place.unit for write in context.gathering.all(WriteFact)} | {
+        e.place.unit for e in context.gathering.all(EffectFact)
     }
-    calls = [call for call in scene.module.calls if method(call) in storing and scene.module.unit(call) == unit]
+    calls = [call for call in context.module.calls if method(call) in storing and context.module.unit(call) == unit]
     if calls and all(call.lineno > commit.lineno for call in calls):
-        scene.gathering.add(MarkFact(scene.place(commit), "offset", "offset_first"))
+        context.gathering.add(MarkFact(context.place(commit), "offset", "offset_first"))
 
 
-def _newest(scene: Scene, call: ast.Call, name: str) -> None:
+def _newest(context: ModuleContext, call: ast.Call, name: str) -> None:
     """``max(glob(…), key=getctime)``, ``sorted(listdir(…))[-1]``: whatever file is newest."""
     if not call.args:
         return
-    inside = scene.module.source(call.args[0], 200)
+    inside = context.module.source(call.args[0], 200)
     lists = re.search(r"glob|listdir|list_objects|list_blobs|iterdir|files", inside)
-    parent = scene.module.parent.get(call)
+    parent = context.module.parent.get(call)
     picked = name == "max" or (isinstance(parent, ast.Subscript) and literal(parent.slice) in (-1, 0))
     if lists and picked and (name != "max" or keyword(call, "key") is not None or "glob" in inside):
-        scene.gathering.add(ReadFact(scene.place(call), "file", inside[:60], latest=True))
+        context.gathering.add(ReadFact(context.place(call), "file", inside[:60], latest=True))
 
 
 __all__ = ["argument", "collect_marks"]

@@ -6,28 +6,28 @@ import ast
 import re
 
 from twice.lint.collect.history import frame_history
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import MergeShape, WriteFact
 from twice.lint.resolve.chains import unroll
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
 
 
-def is_delta_merge(scene: Scene, call: ast.Call) -> bool:
+def is_delta_merge(context: ModuleContext, call: ast.Call) -> bool:
     """DeltaTable.merge(source, condition), told from pandas' merge by what follows it."""
     outer: ast.AST = call
-    while isinstance(scene.module.parent.get(outer), (ast.Attribute, ast.Call)):
-        outer = scene.module.parent[outer]
+    while isinstance(context.module.parent.get(outer), (ast.Attribute, ast.Call)):
+        outer = context.module.parent[outer]
         if isinstance(outer, ast.Attribute) and outer.attr.startswith("when"):
             return True
-    return "DeltaTable" in scene.module.origin(call.func.value if isinstance(call.func, ast.Attribute) else call)
+    return "DeltaTable" in context.module.origin(call.func.value if isinstance(call.func, ast.Attribute) else call)
 
 
-def delta_merge(scene: Scene, call: ast.Call) -> None:
+def delta_merge(context: ModuleContext, call: ast.Call) -> None:
     outer: ast.AST = call
     words: list[tuple[str, ast.Call | None]] = []
-    while isinstance(scene.module.parent.get(outer), (ast.Attribute, ast.Call)):
-        outer = scene.module.parent[outer]
+    while isinstance(context.module.parent.get(outer), (ast.Attribute, ast.Call)):
+        outer = context.module.parent[outer]
         if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute):
             words.append((outer.func.attr, outer))
     names = [word for word, _ in words]
@@ -42,29 +42,29 @@ def delta_merge(scene: Scene, call: ast.Call) -> None:
         for item in updates
     )
     source = argument(call, 0, "source")
-    unique = _is_unique(scene, source)
-    root = unroll(scene.module, call)
+    unique = _is_unique(context, source)
+    root = unroll(context.module, call)
     target = ""
     for part in root.calls("forName", "forPath"):
-        target = constant(scene.module, argument(part, 1, "path", "tableOrViewName")).lower()
-    condition = constant(scene.module, argument(call, 1, "condition", "predicate"))
+        target = constant(context.module, argument(part, 1, "path", "tableOrViewName")).lower()
+    condition = constant(context.module, argument(call, 1, "condition", "predicate"))
     shape = MergeShape(
-        scene.module.source(source, 40) if source is not None else "the source",
+        context.module.source(source, 40) if source is not None else "the source",
         unique,
         bool(updates),
         versioned,
         any("NotMatched" in n or "not_matched" in n for n in names),
     )
-    scene.gathering.add(
+    context.gathering.add(
         WriteFact(
-            scene.place(call, transaction=""), "merge", "spark", target, "DeltaTable.merge()",
+            context.place(call, transaction=""), "merge", "spark", target, "DeltaTable.merge()",
             frozenset({"conflict_clause"}), merge=shape, key=tuple(re.findall(r"\w+\.(\w+)\s*=", condition)),
-            increments=_adds(scene, words), nothing_on_conflict=not updates,
+            increments=_adds(context, words), nothing_on_conflict=not updates,
         )
     )  # fmt: skip
 
 
-def _adds(scene: Scene, words: list[tuple[str, ast.Call | None]]) -> tuple[str, ...]:
+def _adds(context: ModuleContext, words: list[tuple[str, ast.Call | None]]) -> tuple[str, ...]:
     found = []
     for _, call in words:
         for part in ast.walk(call) if call is not None else ():
@@ -72,7 +72,7 @@ def _adds(scene: Scene, words: list[tuple[str, ast.Call | None]]) -> tuple[str, 
                 for key, value in zip(part.keys, part.values, strict=False):
                     name, text = (
                         str(literal(key) or "").split(".")[-1],
-                        constant(scene.module, value) or scene.module.source(value, 120),
+                        constant(context.module, value) or context.module.source(value, 120),
                     )
                     if name and re.search(
                         rf"\b(t|target|tgt|base|old|existing|main)\.{re.escape(name)}\b[^,]*[-+]|[-+]\s*(t|target|tgt)\.{re.escape(name)}\b",
@@ -82,13 +82,13 @@ def _adds(scene: Scene, words: list[tuple[str, ast.Call | None]]) -> tuple[str, 
     return tuple(found)
 
 
-def _is_unique(scene: Scene, source: ast.expr | None) -> bool | None:
+def _is_unique(context: ModuleContext, source: ast.expr | None) -> bool | None:
     if source is None:
         return None
-    calls = frame_history(scene, unroll(scene.module, source))
-    if isinstance(source, ast.Name) and not scene.module.values.get((scene.module.unit(source), source.id)):
+    calls = frame_history(context, unroll(context.module, source))
+    if isinstance(source, ast.Name) and not context.module.values.get((context.module.unit(source), source.id)):
         # The frame is a parameter: look at what else this function does with it.
-        function = scene.module.owner(source)
+        function = context.module.owner(source)
         calls += [part for part in ast.walk(function) if isinstance(part, ast.Call)] if function is not None else []
     names = {method(inner) for part in calls for inner in ast.walk(part) if isinstance(inner, ast.Call)}
     if names & {
@@ -103,6 +103,6 @@ def _is_unique(scene: Scene, source: ast.expr | None) -> bool | None:
     }:
         return True
     texts = " ".join(
-        constant(scene.module, part.args[0]).lower() for part in calls if method(part) == "sql" and part.args
+        constant(context.module, part.args[0]).lower() for part in calls if method(part) == "sql" and part.args
     )
     return True if re.search(r"row_number|group\s+by|distinct", texts) else None

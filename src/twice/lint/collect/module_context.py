@@ -31,7 +31,7 @@ _DATABASES = {
 }  # fmt: skip
 
 
-class Scene:
+class ModuleContext:
     def __init__(self, module: Module, gathering: Gathering, settings: LintSettings) -> None:
         self.module = module
         self.gathering = gathering

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import OrderFact, OrderProblem
 from twice.lint.resolve.chains import Link, unroll
 from twice.lint.resolve.flow import Flow
@@ -16,24 +16,24 @@ _SORTED = {"sort_array", "array_sort", "sorted", "size", "array_distinct", "arra
 _LOOKS = {"show", "print", "display", "head", "printSchema", "count", "info", "toPandas", "collect"}
 
 
-def collect_orders(scene: Scene, clocks: Flow) -> None:
-    spark = scene.is_spark
-    pandas = scene.imports_any("pandas")
-    for call in scene.module.calls:
+def collect_orders(context: ModuleContext, clocks: Flow) -> None:
+    spark = context.is_spark
+    pandas = context.imports_any("pandas")
+    for call in context.module.calls:
         name = method(call)
         if name in ("dropDuplicates", "drop_duplicates"):
-            _survivor(scene, call, name, pandas and not spark)
+            _survivor(context, call, name, pandas and not spark)
         elif name == "over" and spark:
-            _window(scene, call, clocks)
+            _window(context, call, clocks)
         elif name in _AGGREGATES and spark:
-            _aggregate(scene, call, name)
+            _aggregate(context, call, name)
         elif name in ("limit", "take") and spark and isinstance(call.func, ast.Attribute):
-            _limit(scene, call, name)
+            _limit(context, call, name)
 
 
-def _survivor(scene: Scene, call: ast.Call, name: str, pandas: bool) -> None:
+def _survivor(context: ModuleContext, call: ast.Call, name: str, pandas: bool) -> None:
     subset = argument(call, 0, "subset")
-    chain = unroll(scene.module, call)
+    chain = unroll(context.module, call)
     if isinstance(subset, ast.Attribute) and subset.attr == "columns":
         subset = None
     if subset is None or (isinstance(subset, ast.Constant) and subset.value is None):
@@ -41,27 +41,27 @@ def _survivor(scene: Scene, call: ast.Call, name: str, pandas: bool) -> None:
     if literal(keyword(call, "keep")) is False:
         return
     before = [link.name for link in chain.links[:-1]]
-    if (pandas and "sort_values" in before) or _sorted_before(scene, call):
+    if (pandas and "sort_values" in before) or _sorted_before(context, call):
         return
     if _whole_selection(subset, chain.links):
         return
     columns = tuple(
         str(part.value) for part in ast.walk(subset) if isinstance(part, ast.Constant) and isinstance(part.value, str)
     )
-    scene.gathering.add(
-        OrderFact(scene.place(call), "survivor", f"{name}({', '.join(columns[:3])})", "missing", columns)
+    context.gathering.add(
+        OrderFact(context.place(call), "survivor", f"{name}({', '.join(columns[:3])})", "missing", columns)
     )
 
 
-def _sorted_before(scene: Scene, call: ast.Call) -> bool:
+def _sorted_before(context: ModuleContext, call: ast.Call) -> bool:
     """``df.sort_values(…, inplace=True)`` or ``df = df.sort_values(…)`` earlier in the same function."""
-    if not scene.imports_any("pandas"):
+    if not context.imports_any("pandas"):
         return False
-    unit = scene.module.unit(call)
+    unit = context.module.unit(call)
     return any(
         method(other) == "sort_values" and other.lineno <= call.lineno and call.lineno - other.lineno < 15
-        for other in scene.module.calls
-        if method(other) == "sort_values" and scene.module.unit(other) == unit
+        for other in context.module.calls
+        if method(other) == "sort_values" and context.module.unit(other) == unit
     )
 
 
@@ -76,7 +76,7 @@ def _whole_selection(subset: ast.expr, links: tuple[Link, ...]) -> bool:
     return False
 
 
-def _window(scene: Scene, call: ast.Call, clocks: Flow) -> None:
+def _window(context: ModuleContext, call: ast.Call, clocks: Flow) -> None:
     function = call.func.value if isinstance(call.func, ast.Attribute) else None
     if not isinstance(function, ast.Call) or method(function) not in ("row_number", "first", "last", "lag", "lead"):
         return
@@ -84,15 +84,15 @@ def _window(scene: Scene, call: ast.Call, clocks: Flow) -> None:
     window = call.args[0] if call.args else None
     if window is None:
         return
-    chain = unroll(scene.module, window)
+    chain = unroll(context.module, window)
     if not chain.links:
-        value = scene.module.value(window)
-        chain = unroll(scene.module, value) if value is not None else chain
+        value = context.module.value(window)
+        chain = unroll(context.module, value) if value is not None else chain
     if not chain.has("partitionBy", "orderBy"):
         return
     orders = [value for part in chain.calls("orderBy") for value in part.args]
     flat = [item for value in orders for item in (value.elts if isinstance(value, ast.List) else [value])]
-    partitions = " ".join(scene.module.source(value) for part in chain.calls("partitionBy") for value in part.args)
+    partitions = " ".join(context.module.source(value) for part in chain.calls("partitionBy") for value in part.args)
     problem: OrderProblem
     if not flat:
         problem = "missing"
@@ -103,7 +103,7 @@ def _window(scene: Scene, call: ast.Call, clocks: Flow) -> None:
     elif len(flat) == 1 and ranked and not isinstance(flat[0], ast.Starred):
         if isinstance(flat[0], ast.Name):
             return  # a list or column made elsewhere: its content is unknown
-        text = scene.module.source(flat[0])
+        text = context.module.source(flat[0])
         names = re.findall(r"['\"](\w+)['\"]|\.(\w+)\b(?!\()", text)
         only = next((a or b for a, b in names if (a or b) not in ("desc", "asc", "col")), "")
         problem = "constant" if only and re.search(rf"\b{re.escape(only)}\b", partitions) else "single"
@@ -112,8 +112,8 @@ def _window(scene: Scene, call: ast.Call, clocks: Flow) -> None:
     if not ranked and problem not in ("missing", "constant"):
         return
     kind = "row_number" if ranked else "aggregate"
-    columns = tuple(scene.module.source(value, 40) for value in flat)
-    scene.gathering.add(OrderFact(scene.place(function), kind, f"{method(function)}().over(…)", problem, columns))  # type: ignore[arg-type]
+    columns = tuple(context.module.source(value, 40) for value in flat)
+    context.gathering.add(OrderFact(context.place(function), kind, f"{method(function)}().over(…)", problem, columns))  # type: ignore[arg-type]
 
 
 def _is_constant(value: ast.expr) -> bool:
@@ -122,13 +122,13 @@ def _is_constant(value: ast.expr) -> bool:
     )
 
 
-def _aggregate(scene: Scene, call: ast.Call, name: str) -> None:
-    dotted = scene.module.dotted(call.func)
+def _aggregate(context: ModuleContext, call: ast.Call, name: str) -> None:
+    dotted = context.module.dotted(call.func)
     if "functions" not in dotted and not re.search(r"(^|\.)(F|f|sf|fn|func|psf)\.", dotted):
         return
     if not call.args:
         return
-    for parent in scene.module.ancestors(call):
+    for parent in context.module.ancestors(call):
         if isinstance(parent, ast.Call) and method(parent) in (*_SORTED, "over", "pivot"):
             return
         if isinstance(parent, ast.Attribute) and parent.attr == "over":
@@ -137,16 +137,16 @@ def _aggregate(scene: Scene, call: ast.Call, name: str) -> None:
             break
     if isinstance(call.args[0], ast.Call) and method(call.args[0]) in ("lit", "struct") and name != "collect_list":
         return
-    scene.gathering.add(OrderFact(scene.place(call), "aggregate", f"{name}()", "missing"))
+    context.gathering.add(OrderFact(context.place(call), "aggregate", f"{name}()", "missing"))
 
 
-def _limit(scene: Scene, call: ast.Call, name: str) -> None:
-    chain = unroll(scene.module, call)
+def _limit(context: ModuleContext, call: ast.Call, name: str) -> None:
+    chain = unroll(context.module, call)
     if chain.has("orderBy", "sort", "sort_values"):
         return
     outer: ast.AST = call
     words: list[str] = []
-    for parent in scene.module.ancestors(call):
+    for parent in context.module.ancestors(call):
         if isinstance(parent, (ast.Attribute, ast.Call)):
             outer = parent
             if isinstance(parent, ast.Attribute):
@@ -155,10 +155,10 @@ def _limit(scene: Scene, call: ast.Call, name: str) -> None:
             break
     if any(word in _LOOKS for word in words) or name == "take":
         return
-    holder = scene.module.parent.get(outer)
+    holder = context.module.parent.get(outer)
     stored = "write" in words
     if isinstance(holder, ast.Assign) and isinstance(holder.targets[0], ast.Name):
-        uses = scene.module.uses(holder.targets[0].id, scene.module.unit(call))
-        stored = any(getattr(scene.module.parent.get(use), "attr", "") == "write" for use in uses)
+        uses = context.module.uses(holder.targets[0].id, context.module.unit(call))
+        stored = any(getattr(context.module.parent.get(use), "attr", "") == "write" for use in uses)
     if stored:
-        scene.gathering.add(OrderFact(scene.place(call), "limit", f"{name}()", "missing"))
+        context.gathering.add(OrderFact(context.place(call), "limit", f"{name}()", "missing"))

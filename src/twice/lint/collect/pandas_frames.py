@@ -8,7 +8,7 @@ import re
 from twice.lint.collect.client_writes import target_name
 from twice.lint.collect.existence_checks import looks_first
 from twice.lint.collect.history import target_guards
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.skip_existing import is_after_mark, leaves_out
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
@@ -17,9 +17,9 @@ from twice.lint.resolve.module import argument, keyword, literal
 _CONNECTION = re.compile(r"(^|\.)\w*(conn|connection|session|cursor)\w*$", re.I)
 
 
-def to_sql(scene: Scene, call: ast.Call, name: str) -> None:
+def to_sql(context: ModuleContext, call: ast.Call, name: str) -> None:
     given = keyword(call, "if_exists")
-    target = target_name(scene, argument(call, 0, "name", "destination_table"))
+    target = target_name(context, argument(call, 0, "name", "destination_table"))
     if given is None and len(call.args) > 3:
         given = call.args[3]
     guards: set[Guard] = set(target_guards(target))
@@ -27,92 +27,97 @@ def to_sql(scene: Scene, call: ast.Call, name: str) -> None:
         guards.add("first_chunk_replaces")
         mode = "append"
     else:
-        mode = constant(scene.module, given).lower() if given is not None else "fail"
-    if keyword(call, "method") is not None and "upsert" in scene.module.source(keyword(call, "method")).lower():  # type: ignore[arg-type]
+        mode = constant(context.module, given).lower() if given is not None else "fail"
+    if keyword(call, "method") is not None and "upsert" in context.module.source(keyword(call, "method")).lower():  # type: ignore[arg-type]
         guards.add("conflict_clause")
-    if scene.in_memory:
+    if context.in_memory:
         guards.add("temporary")
-    if _leaves_out(scene, call):
+    if _leaves_out(context, call):
         guards.add("anti_join")
-    if looks_first(scene, call) or is_after_mark(scene, call.func, target):
+    if looks_first(context, call) or is_after_mark(context, call.func, target):
         guards.add("looked_first")
-    if isinstance(given, (ast.Name, ast.Attribute)) and _switched(scene, given):
+    if isinstance(given, (ast.Name, ast.Attribute)) and _switched(context, given):
         guards.add("first_chunk_replaces")
     verb: Verb | None = "append" if mode == "append" else "overwrite" if mode == "replace" else None
     if verb is None:
         return
     at = given if given is not None and verb == "append" else call
     at = call if at.lineno == call.lineno else at
-    place = scene.place(at, transaction=_begun(scene, call))
-    scene.gathering.add(WriteFact(place, verb, "pandas", target, f'{name}(if_exists="{mode}")', frozenset(guards)))
+    place = context.place(at, transaction=_begun(context, call))
+    context.gathering.add(WriteFact(place, verb, "pandas", target, f'{name}(if_exists="{mode}")', frozenset(guards)))
 
 
-def _leaves_out(scene: Scene, call: ast.Call) -> bool:
+def _leaves_out(context: ModuleContext, call: ast.Call) -> bool:
     """The frame was made without the rows that are there: ``df[~df.id.isin(known)]``, or a merge kept to left_only."""
     frame = call.func.value if isinstance(call.func, ast.Attribute) else None
     made = [frame] if frame is not None else []
     if isinstance(frame, ast.Name):
-        made += scene.module.values.get((scene.module.unit(frame), frame.id), [])
-    told = any(re.search(r"~.{0,80}\.isin\(|left_only", scene.module.source(value, 400)) for value in made)
-    return told or leaves_out(scene, frame)
+        made += context.module.values.get((context.module.unit(frame), frame.id), [])
+    told = any(re.search(r"~.{0,80}\.isin\(|left_only", context.module.source(value, 400)) for value in made)
+    return told or leaves_out(context, frame)
 
 
-def _switched(scene: Scene, given: ast.Name | ast.Attribute) -> bool:
+def _switched(context: ModuleContext, given: ast.Name | ast.Attribute) -> bool:
     """The mode is a variable that becomes "append" after the first chunk."""
     if not isinstance(given, ast.Name):
         return False
     values = {
         literal(value)
-        for value in scene.module.values.get((scene.module.unit(given), given.id), [])
+        for value in context.module.values.get((context.module.unit(given), given.id), [])
         if isinstance(value, ast.Constant)
     }
     return {"replace", "append"} <= values
 
 
-def _begun(scene: Scene, call: ast.Call) -> str:
+def _begun(context: ModuleContext, call: ast.Call) -> str:
     """The transaction of to_sql: its block's, its connection's, or its own when it gets an engine."""
     connection = argument(call, 1, "con")
     if (
         connection is not None
-        and scene.transaction_of is not None
-        and _CONNECTION.search(scene.module.source(connection))
+        and context.transaction_of is not None
+        and _CONNECTION.search(context.module.source(connection))
     ):
-        return scene.transaction_of(call)
-    for parent in scene.module.ancestors(call):
+        return context.transaction_of(call)
+    for parent in context.module.ancestors(call):
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
             break
         if isinstance(parent, ast.With) and any(
-            "begin" in scene.module.dotted(item.context_expr) for item in parent.items
+            "begin" in context.module.dotted(item.context_expr) for item in parent.items
         ):
             return f"with:{parent.lineno}"
     return ""
 
 
-def write_file(scene: Scene, call: ast.Call, name: str) -> None:
+def write_file(context: ModuleContext, call: ast.Call, name: str) -> None:
     target = (
         constant(
-            scene.module, argument(call, 0, "path", "path_or_buf", "table_name", "table", "table_or_uri", "target")
+            context.module, argument(call, 0, "path", "path_or_buf", "table_name", "table", "table_or_uri", "target")
         )
         .strip()
         .lower()
     )
     guards: set[Guard] = set(target_guards(target))
-    mode = constant(scene.module, keyword(call, "mode", "if_table_exists", "if_exists")).lower()
-    wrangler = "wrangler" in scene.module.dotted(call.func)
+    mode = constant(context.module, keyword(call, "mode", "if_table_exists", "if_exists")).lower()
+    wrangler = "wrangler" in context.module.dotted(call.func)
     if mode in ("a", "append"):
-        if looks_first(scene, call):
+        if looks_first(context, call):
             guards.add("looked_first")
         engine = "file" if name in ("to_csv", "to_json") and not wrangler else "pandas"
-        scene.gathering.add(
+        context.gathering.add(
             WriteFact(
-                scene.place(call, transaction=""), "append", engine, target, f'{name}(mode="{mode}")', frozenset(guards)
+                context.place(call, transaction=""),
+                "append",
+                engine,
+                target,
+                f'{name}(mode="{mode}")',
+                frozenset(guards),
             )
         )
     elif mode in ("overwrite", "overwrite_partitions", "replace"):
         guards |= {"dynamic_overwrite"} if mode == "overwrite_partitions" else set()
-        scene.gathering.add(
+        context.gathering.add(
             WriteFact(
-                scene.place(call, transaction=""),
+                context.place(call, transaction=""),
                 "overwrite",
                 "pandas",
                 target,
@@ -122,9 +127,9 @@ def write_file(scene: Scene, call: ast.Call, name: str) -> None:
         )
     elif name == "to_parquet" and keyword(call, "partition_cols") is not None and not wrangler:
         if literal(keyword(call, "existing_data_behavior")) is None and keyword(call, "basename_template") is None:
-            scene.gathering.add(
+            context.gathering.add(
                 WriteFact(
-                    scene.place(call, transaction=""),
+                    context.place(call, transaction=""),
                     "append",
                     "pandas",
                     target,
@@ -133,9 +138,9 @@ def write_file(scene: Scene, call: ast.Call, name: str) -> None:
                 )
             )
     elif wrangler and name == "to_parquet" and literal(keyword(call, "dataset")) is True and not mode:
-        scene.gathering.add(
+        context.gathering.add(
             WriteFact(
-                scene.place(call, transaction=""),
+                context.place(call, transaction=""),
                 "append",
                 "pandas",
                 target,

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.resolve.module import MODULE, method
 
 _READS = {
@@ -17,49 +17,49 @@ _MOST = 60
 """Expressions looked at for one write; a frame made by more is not understood anyway."""
 
 
-def leaves_out(scene: Scene, rows: ast.expr | None) -> bool:
+def leaves_out(context: ModuleContext, rows: ast.expr | None) -> bool:
     """The rows were made without those a read of the stored ones gave: ``not in known``, ``new - known``."""
     return any(
-        _is_read(scene, known)
-        for value in values_behind(scene, rows)
+        _is_read(context, known)
+        for value in values_behind(context, rows)
         for part in ast.walk(value)
-        for known in (*_left_out(scene, part), *_not_gathered(scene, part))
+        for known in (*_left_out(context, part), *_not_gathered(context, part))
     )
 
 
-def is_after_mark(scene: Scene, rows: ast.expr | None, target: str) -> bool:
+def is_after_mark(context: ModuleContext, rows: ast.expr | None, target: str) -> bool:
     """The rows are those behind the newest stored one: ``F.col("id") > last``, and last is max(id) of the target."""
     words = re.findall(r"\w+", target)
     name = words[-1] if words else ""
     return any(
-        isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Gt) and _is_newest(scene, part, name)
-        for value in values_behind(scene, rows)
+        isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Gt) and _is_newest(context, part, name)
+        for value in values_behind(context, rows)
         for part in ast.walk(value)
     )
 
 
-def _is_newest(scene: Scene, test: ast.Compare, name: str) -> bool:
-    texts = [scene.module.source(value, 2000).lower() for value in values_behind(scene, test.comparators[0])]
+def _is_newest(context: ModuleContext, test: ast.Compare, name: str) -> bool:
+    texts = [context.module.source(value, 2000).lower() for value in values_behind(context, test.comparators[0])]
     return bool(name) and any(re.search(r"\bmax\(", text) and re.search(rf"\b{name}\b", text) for text in texts)
 
 
-def _not_gathered(scene: Scene, part: ast.AST) -> Iterator[ast.expr]:
+def _not_gathered(context: ModuleContext, part: ast.AST) -> Iterator[ast.expr]:
     """What the lists behind a name are filled without: ``if key not in known: new.append(row)``."""
     if not isinstance(part, ast.Name):
         return
-    unit = scene.module.unit(part)
-    for use in scene.module.uses(part.id, unit):
-        holder = scene.module.parent.get(use)
+    unit = context.module.unit(part)
+    for use in context.module.uses(part.id, unit):
+        holder = context.module.parent.get(use)
         if not isinstance(holder, ast.Attribute) or holder.attr not in ("append", "extend", "add"):
             continue
-        for parent in scene.module.ancestors(holder):
+        for parent in context.module.ancestors(holder):
             if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 break
             if isinstance(parent, ast.If) and isinstance(parent.test, ast.Compare):
                 yield from parent.test.comparators[:1] if isinstance(parent.test.ops[0], ast.NotIn) else ()
 
 
-def _left_out(scene: Scene, part: ast.AST) -> Iterator[ast.expr]:
+def _left_out(context: ModuleContext, part: ast.AST) -> Iterator[ast.expr]:
     """What the expression takes its rows without."""
     if isinstance(part, ast.comprehension):
         for test in part.ifs:
@@ -74,26 +74,26 @@ def _left_out(scene: Scene, part: ast.AST) -> Iterator[ast.expr]:
             for value in call.args
         )
     elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub):
-        if _is_set(scene, part.left) or _is_set(scene, part.right):
+        if _is_set(context, part.left) or _is_set(context, part.right):
             yield part.right
     elif isinstance(part, ast.Call) and method(part) == "difference":
         yield from part.args
 
 
-def _is_set(scene: Scene, node: ast.expr) -> bool:
-    value = scene.module.value(node) if isinstance(node, ast.Name) else node
+def _is_set(context: ModuleContext, node: ast.expr) -> bool:
+    value = context.module.value(node) if isinstance(node, ast.Name) else node
     return isinstance(value, (ast.Set, ast.SetComp)) or (isinstance(value, ast.Call) and method(value) == "set")
 
 
-def _is_read(scene: Scene, known: ast.expr) -> bool:
+def _is_read(context: ModuleContext, known: ast.expr) -> bool:
     return any(
         isinstance(part, ast.Call) and (method(part) in _READS or re.search(r"existing|loaded|known", method(part)))
-        for value in values_behind(scene, known)
+        for value in values_behind(context, known)
         for part in ast.walk(value)
     )
 
 
-def values_behind(scene: Scene, node: ast.expr | None) -> list[ast.expr]:
+def values_behind(context: ModuleContext, node: ast.expr | None) -> list[ast.expr]:
     """The expression and those behind its names, in its function and in the module."""
     found: list[ast.expr] = [] if node is None else [node]
     seen: set[tuple[str, str]] = set()
@@ -101,8 +101,8 @@ def values_behind(scene: Scene, node: ast.expr | None) -> list[ast.expr]:
         for part in ast.walk(value):
             if not isinstance(part, ast.Name) or len(found) > _MOST:
                 continue
-            for key in ((scene.module.unit(part), part.id), (MODULE, part.id)):
+            for key in ((context.module.unit(part), part.id), (MODULE, part.id)):
                 if key not in seen:
                     seen.add(key)
-                    found.extend(scene.module.values.get(key, [])[:6])
+                    found.extend(context.module.values.get(key, [])[:6])
     return found

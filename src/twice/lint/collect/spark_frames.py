@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from twice.lint.collect.existence_checks import looks_first
 from twice.lint.collect.history import frame_sources, is_anti_joined, is_sliced, target_guards
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.skip_existing import is_after_mark, leaves_out
 from twice.lint.facts import Guard, ReadFact, Verb, WriteFact
 from twice.lint.resolve.chains import Chain, unroll
@@ -18,12 +18,12 @@ from twice.lint.resolve.module import argument, keyword, literal, method
 _STORES = re.compile(r"cassandra|hbase|hudi|kudu|phoenix|redis|dynamodb|elasticsearch|cosmos", re.I)
 
 
-def spark_write(scene: Scene, call: ast.Call, chain: Chain, end: str) -> None:
+def spark_write(context: ModuleContext, call: ast.Call, chain: Chain, end: str) -> None:
     """The fact of one writer chain. Without a mode Spark fails when the target exists, so nothing is doubled."""
-    mode = _mode(scene, call, chain, end)
+    mode = _mode(context, call, chain, end)
     given = _mode_node(call, chain, end)
-    if isinstance(given, ast.Name) and (calls := _callers(scene, given)) is not None:
-        _written_by_callers(scene, call, chain, end, given, calls)
+    if isinstance(given, ast.Name) and (calls := _callers(context, given)) is not None:
+        _written_by_callers(context, call, chain, end, given, calls)
         return
     verb: Verb
     if mode == "append" or (end == "insertInto" and mode != "overwrite"):
@@ -32,20 +32,21 @@ def spark_write(scene: Scene, call: ast.Call, chain: Chain, end: str) -> None:
         verb = "overwrite"
     else:
         return
-    target = _target(scene, call, chain, end)
-    form = next((constant(scene.module, part.args[0]) for part in chain.calls("format") if part.args), "") or end
-    guards = _guards(scene, call, chain, target, form)
-    scene.gathering.add(
+    target = _target(context, call, chain, end)
+    form = next((constant(context.module, part.args[0]) for part in chain.calls("format") if part.args), "") or end
+    guards = _guards(context, call, chain, target, form)
+    context.gathering.add(
         WriteFact(
-            scene.place(_spot(call, chain), transaction=""), verb, "kafka" if form == "kafka" else "spark", target,
-            f'.write.mode("{mode or "append"}").{end}()', frozenset(guards), partition_by=_partitions(scene, chain),
-            sliced=is_sliced(scene, call, chain), reads=() if "jdbc" in (end, form) else frame_sources(scene, chain),
+            context.place(_spot(call, chain), transaction=""), verb, "kafka" if form == "kafka" else "spark", target,
+            f'.write.mode("{mode or "append"}").{end}()', frozenset(guards), partition_by=_partitions(context, chain),
+            sliced=is_sliced(context, call, chain),
+            reads=() if "jdbc" in (end, form) else frame_sources(context, chain),
         )
     )  # fmt: skip
 
 
-def _guards(scene: Scene, call: ast.Call, chain: Chain, target: str, form: str) -> set[Guard]:
-    options = _options(scene, chain)
+def _guards(context: ModuleContext, call: ast.Call, chain: Chain, target: str, form: str) -> set[Guard]:
+    options = _options(context, chain)
     guards: set[Guard] = set(target_guards(target))
     operation = options.get("hoodie.datasource.write.operation", "upsert")
     if (_STORES.search(form) or any(_STORES.search(key) for key in options)) and "upsert" in operation:
@@ -58,18 +59,18 @@ def _guards(scene: Scene, call: ast.Call, chain: Chain, target: str, form: str) 
         guards.add("replace_where")
     if options.get("partitionoverwritemode") == "dynamic":
         guards.add("dynamic_overwrite")
-    if looks_first(scene, call):
+    if looks_first(context, call):
         guards.add("looked_first")
-    if is_anti_joined(scene, chain) or leaves_out(scene, call.func):
+    if is_anti_joined(context, chain) or leaves_out(context, call.func):
         guards.add("anti_join")
-    if is_after_mark(scene, call.func, target):
+    if is_after_mark(context, call.func, target):
         guards.add("looked_first")
     return guards
 
 
-def _partitions(scene: Scene, chain: Chain) -> tuple[str, ...]:
+def _partitions(context: ModuleContext, chain: Chain) -> tuple[str, ...]:
     return tuple(
-        str(literal(value)) if isinstance(literal(value), str) else scene.module.source(value, 30)
+        str(literal(value)) if isinstance(literal(value), str) else context.module.source(value, 30)
         for part in chain.calls("partitionBy")
         for value in _flat(part.args)
     )
@@ -92,13 +93,13 @@ def _flat(values: list[ast.expr]) -> list[ast.expr]:
     return flat
 
 
-def _mode(scene: Scene, call: ast.Call, chain: Chain, end: str) -> str:
+def _mode(context: ModuleContext, call: ast.Call, chain: Chain, end: str) -> str:
     if end == "insertInto":
         overwrite = argument(call, 1, "overwrite")
         if literal(overwrite) is True:
             return "overwrite"
     given = _mode_node(call, chain, end)
-    text = constant(scene.module, given).lower() if given is not None else ""
+    text = constant(context.module, given).lower() if given is not None else ""
     return text or ("{unknown}" if given is not None else "")
 
 
@@ -115,19 +116,19 @@ def _mode_node(call: ast.Call, chain: Chain, end: str) -> ast.expr | None:
     return given
 
 
-def _callers(scene: Scene, name: ast.Name) -> list[ast.Call] | None:
+def _callers(context: ModuleContext, name: ast.Name) -> list[ast.Call] | None:
     """The calls in this module of the function whose parameter the name is; None when it is no parameter."""
-    function = scene.module.owner(name)
+    function = context.module.owner(name)
     if function is None or name.id not in {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}:
         return None
-    if scene.module.values.get((function.name, name.id)):
+    if context.module.values.get((function.name, name.id)):
         return None
-    return [call for call in scene.module.calls if method(call) == function.name]
+    return [call for call in context.module.calls if method(call) == function.name]
 
 
-def given_to(scene: Scene, call: ast.Call, name: ast.Name) -> ast.expr | None:
+def given_to(context: ModuleContext, call: ast.Call, name: ast.Name) -> ast.expr | None:
     """What one call gives to the parameter `name` of the function `name` stands in, or the default."""
-    function = scene.module.owner(name)
+    function = context.module.owner(name)
     if function is None:
         return None
     names = [a.arg for a in function.args.args]
@@ -135,23 +136,23 @@ def given_to(scene: Scene, call: ast.Call, name: ast.Name) -> ast.expr | None:
     given = keyword(call, name.id)
     if given is None and name.id in names and names.index(name.id) - offset < len(call.args):
         given = call.args[names.index(name.id) - offset]
-    return given if given is not None else scene.module.value(name)
+    return given if given is not None else context.module.value(name)
 
 
 def _written_by_callers(
-    scene: Scene, write: ast.Call, chain: Chain, end: str, mode: ast.Name, calls: list[ast.Call]
+    context: ModuleContext, write: ast.Call, chain: Chain, end: str, mode: ast.Name, calls: list[ast.Call]
 ) -> None:
     """A helper with a mode parameter: what it does is decided where it is called."""
     target_node = argument(write, 1 if end == "jdbc" else 0, "path", "name", "tableName", "table")
     for call in calls:
-        if constant(scene.module, given_to(scene, call, mode)).lower() != "append":
+        if constant(context.module, given_to(context, call, mode)).lower() != "append":
             continue
-        named = given_to(scene, call, target_node) if isinstance(target_node, ast.Name) else target_node
-        target = constant(scene.module, named).lower() if named is not None else ""
+        named = given_to(context, call, target_node) if isinstance(target_node, ast.Name) else target_node
+        target = constant(context.module, named).lower() if named is not None else ""
         guards = set(target_guards(target))
-        scene.gathering.add(
+        context.gathering.add(
             WriteFact(
-                scene.place(call, transaction=""),
+                context.place(call, transaction=""),
                 "append",
                 "spark",
                 target,
@@ -159,20 +160,20 @@ def _written_by_callers(
                 frozenset(guards),
             )
         )
-    if not calls and constant(scene.module, mode).lower() == "append":
-        place = scene.place(write, transaction="")
+    if not calls and constant(context.module, mode).lower() == "append":
+        place = context.place(write, transaction="")
         place = replace(place, within=place.within | {"parameter"})
-        scene.gathering.add(
-            WriteFact(place, "append", "spark", _target(scene, write, chain, end), '.write.mode("append" by default)')
+        context.gathering.add(
+            WriteFact(place, "append", "spark", _target(context, write, chain, end), '.write.mode("append" by default)')
         )
 
 
-def _target(scene: Scene, call: ast.Call, chain: Chain, end: str) -> str:
+def _target(context: ModuleContext, call: ast.Call, chain: Chain, end: str) -> str:
     value = argument(call, 1, "table") if end == "jdbc" else argument(call, 0, "path", "name", "tableName")
-    options = _options(scene, chain)
-    text = constant(scene.module, value) if value is not None else ""
+    options = _options(context, chain)
+    text = constant(context.module, value) if value is not None else ""
     if not text and value is not None:
-        text = "{" + scene.module.source(value, 40).replace("{", "").replace("}", "") + "}"
+        text = "{" + context.module.source(value, 40).replace("{", "").replace("}", "") + "}"
     text = (
         text
         or options.get("path")
@@ -185,49 +186,49 @@ def _target(scene: Scene, call: ast.Call, chain: Chain, end: str) -> str:
     return text.strip().lower()
 
 
-def _options(scene: Scene, chain: Chain) -> dict[str, str]:
+def _options(context: ModuleContext, chain: Chain) -> dict[str, str]:
     options: dict[str, str] = {}
     for call in chain.calls("option"):
         if len(call.args) > 1:
-            named = constant(scene.module, call.args[0]).lower()
+            named = constant(context.module, call.args[0]).lower()
             options[named] = (
-                constant(scene.module, call.args[1]).lower() or scene.module.source(call.args[1], 40).lower()
+                constant(context.module, call.args[1]).lower() or context.module.source(call.args[1], 40).lower()
             )
     for call in chain.calls("options"):
         for item in call.keywords:
             held = (
-                scene.module.value(item.value)
+                context.module.value(item.value)
                 if item.arg is None and isinstance(item.value, (ast.Name, ast.Attribute))
                 else item.value
             )
             if item.arg is not None:
-                options[item.arg.lower()] = constant(scene.module, item.value).lower()
+                options[item.arg.lower()] = constant(context.module, item.value).lower()
             elif isinstance(held, ast.Dict):
                 for key, value in zip(held.keys, held.values, strict=False):
-                    options[constant(scene.module, key).lower()] = constant(scene.module, value).lower()
+                    options[constant(context.module, key).lower()] = constant(context.module, value).lower()
     return options
 
 
-def spark_read(scene: Scene, call: ast.Call) -> None:
+def spark_read(context: ModuleContext, call: ast.Call) -> None:
     value = argument(call, 0, "path")
-    target = constant(scene.module, value).lower() if value is not None else ""
+    target = constant(context.module, value).lower() if value is not None else ""
     if target:
         latest = bool(re.search(r"(^|/)latest(/|$)", target))
-        scene.gathering.add(ReadFact(scene.place(call), "spark", target, latest=latest))
+        context.gathering.add(ReadFact(context.place(call), "spark", target, latest=latest))
 
 
-def write_to(scene: Scene, call: ast.Call, name: str) -> None:
-    chain = unroll(scene.module, call)
+def write_to(context: ModuleContext, call: ast.Call, name: str) -> None:
+    chain = unroll(context.module, call)
     start = next(iter(chain.calls("writeTo")), None)
-    target = constant(scene.module, start.args[0]).lower() if start is not None and start.args else ""
+    target = constant(context.module, start.args[0]).lower() if start is not None and start.args else ""
     guards: set[Guard] = set(target_guards(target))
-    if is_anti_joined(scene, chain):
+    if is_anti_joined(context, chain):
         guards.add("anti_join")
     verb: Verb = "append" if name == "append" else "overwrite"
     if name == "overwritePartitions":
         guards.add("dynamic_overwrite")
     elif name == "overwrite":
         guards.add("replace_where")
-    scene.gathering.add(
-        WriteFact(scene.place(call, transaction=""), verb, "spark", target, f".writeTo().{name}()", frozenset(guards))
+    context.gathering.add(
+        WriteFact(context.place(call, transaction=""), verb, "spark", target, f".writeTo().{name}()", frozenset(guards))
     )

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from twice.lint.collect.existence_checks import looks_first
-from twice.lint.collect.module_context import Scene, is_operator
+from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.collect.skip_existing import leaves_out
 from twice.lint.collect.strings import Found, name_given, sql_strings
 from twice.lint.collect.transactions import Transactions
@@ -23,98 +23,98 @@ from twice.lint.vocabulary import same_table, table_name
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def collect_sql(scene: Scene, transactions: Transactions, clocks: Flow, ids: Flow) -> None:
-    for found in sql_strings(scene):
-        _read(scene, transactions, clocks, ids, found)
-    for call in scene.module.calls:
+def collect_sql(context: ModuleContext, transactions: Transactions, clocks: Flow, ids: Flow) -> None:
+    for found in sql_strings(context):
+        _read(context, transactions, clocks, ids, found)
+    for call in context.module.calls:
         if method(call) in ("execute", "executemany", "execute_values", "execute_batch", "run", "sql", "query"):
-            _imported(scene, transactions, call)
+            _imported(context, transactions, call)
 
 
-def _imported(scene: Scene, transactions: Transactions, call: ast.Call) -> None:
+def _imported(context: ModuleContext, transactions: Transactions, call: ast.Call) -> None:
     """``cur.execute(song_insert, row)`` with the statement in another module."""
     for value in call.args[:2]:
         name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
         root = value.value.id if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name) else name
-        known = root in scene.module.aliases or bool(scene.module.stars)
-        if name and known and scene.module.value(value) is None and root != "self":
-            place = scene.place(call, transaction=transactions.of(call))
-            scene.gathering.add(RunFact(place, name))
+        known = root in context.module.aliases or bool(context.module.stars)
+        if name and known and context.module.value(value) is None and root != "self":
+            place = context.place(call, transaction=transactions.of(call))
+            context.gathering.add(RunFact(place, name))
 
 
-def _read(scene: Scene, transactions: Transactions, clocks: Flow, ids: Flow, found: Found) -> None:
+def _read(context: ModuleContext, transactions: Transactions, clocks: Flow, ids: Flow, found: Found) -> None:
     own = Gathering()
     transaction = transactions.of(found.call)
-    within = scene.within(found.call or found.node)
+    within = context.within(found.call or found.node)
     site = Site(
-        lambda start, end: found.text.locate(scene.module, start, end),
+        lambda start, end: found.text.locate(context.module, start, end),
         unit=found.unit,
         order=found.line,
         transaction=transaction,
         within=within,
-        engine=_engine(scene, found.call),
-        runs=_elsewhere(scene, found),
+        engine=_engine(context, found.call),
+        runs=_elsewhere(context, found),
     )
-    outcome = read_text(found.text.value, site, own, dialect=scene.settings.dialect or _dialect(scene, found.call))
-    _newest(scene, found, own)
+    outcome = read_text(found.text.value, site, own, dialect=context.settings.dialect or _dialect(context, found.call))
+    _newest(context, found, own)
     for fact in own.everything():
         if isinstance(fact, WriteFact):
-            fact = _computed(scene, found, outcome, _guarded(scene, found, fact))
-            if scene.constant_scope(found.node):
-                fact = replace(fact, constant=name_given(scene, found.node))
-        scene.gathering.add(fact)
-    _holes(scene, clocks, ids, found, outcome)
+            fact = _computed(context, found, outcome, _guarded(context, found, fact))
+            if context.constant_scope(found.node):
+                fact = replace(fact, constant=name_given(context, found.node))
+        context.gathering.add(fact)
+    _holes(context, clocks, ids, found, outcome)
 
 
 _MAX = re.compile(r"^\s*select\s+max\s*\(\s*[\w.]+\s*\)(?:\s+(?:as\s+)?\w+)?\s+from\s+([\w.`\"]+)\s*;?\s*$", re.I)
 
 
-def _newest(scene: Scene, found: Found, own: Gathering) -> None:
+def _newest(context: ModuleContext, found: Found, own: Gathering) -> None:
     """``SELECT max(ds) FROM source`` decides what is read next; of the table being loaded it is a watermark."""
     match = _MAX.match(found.text.value)
     if match is None or found.call is None:
         return
     table = table_name(match[1])
-    if any(same_table(write.target, table) for write in scene.gathering.all(WriteFact)) or table in _written_later(
-        scene
+    if any(same_table(write.target, table) for write in context.gathering.all(WriteFact)) or table in _written_later(
+        context
     ):
         return
-    own.add(ReadFact(scene.place(found.node), "sql", table, latest=True))
+    own.add(ReadFact(context.place(found.node), "sql", table, latest=True))
 
 
-def _written_later(scene: Scene) -> set[str]:
+def _written_later(context: ModuleContext) -> set[str]:
     texts = re.findall(
-        r"(?i)(?:insert\s+into|merge\s+into|saveAsTable\(|to_sql\(|insertInto\()\s*[\"'`]?([\w.]+)", scene.module.text
+        r"(?i)(?:insert\s+into|merge\s+into|saveAsTable\(|to_sql\(|insertInto\()\s*[\"'`]?([\w.]+)", context.module.text
     )
     return {table_name(text) for text in texts}
 
 
-def _elsewhere(scene: Scene, found: Found) -> Span | None:
-    if found.call is None or not scene.constant_scope(found.node) or found.unit == scene.unit(found.node):
+def _elsewhere(context: ModuleContext, found: Found) -> Span | None:
+    if found.call is None or not context.constant_scope(found.node) or found.unit == context.unit(found.node):
         return None
-    return scene.module.span(found.call)
+    return context.module.span(found.call)
 
 
-def _engine(scene: Scene, call: ast.Call | None) -> str:
+def _engine(context: ModuleContext, call: ast.Call | None) -> str:
     name = method(call) if call is not None else ""
-    if name == "sql" or (name == "query" and scene.imports_any("google.cloud")):
+    if name == "sql" or (name == "query" and context.imports_any("google.cloud")):
         return "spark" if name == "sql" else "bigquery"
     if is_operator(name):
         for word in ("BigQuery", "Snowflake", "Hive", "Redshift", "Postgres", "MySql", "Databricks", "Athena", "Spark"):
             if word in name:
                 return word.lower()
     if (
-        not scene.database
+        not context.database
         and call is not None
-        and scene.imports_any("cassandra")
-        and "session" in scene.module.source(call.func)
+        and context.imports_any("cassandra")
+        and "session" in context.module.source(call.func)
     ):
         return "cassandra"
-    return scene.database or "sql"
+    return context.database or "sql"
 
 
-def _dialect(scene: Scene, call: ast.Call | None) -> str:
-    engine = _engine(scene, call)
+def _dialect(context: ModuleContext, call: ast.Call | None) -> str:
+    engine = _engine(context, call)
     return {
         "sql": "",
         "cassandra": "",
@@ -125,15 +125,15 @@ def _dialect(scene: Scene, call: ast.Call | None) -> str:
     }.get(engine, engine)
 
 
-def _guarded(scene: Scene, found: Found, write: WriteFact) -> WriteFact:
+def _guarded(context: ModuleContext, found: Found, write: WriteFact) -> WriteFact:
     guards: set[Guard] = set(write.guards)
     if write.engine in ("cassandra", "hbase"):
         guards.add("upsert_store")
-    if scene.in_memory:
+    if context.in_memory:
         guards.add("temporary")
-    if looks_first(scene, found.call or found.node):
+    if looks_first(context, found.call or found.node):
         guards.add("looked_first")
-    if write.verb == "insert" and found.call is not None and leaves_out(scene, rows_of(found.call)):
+    if write.verb == "insert" and found.call is not None and leaves_out(context, rows_of(found.call)):
         guards.add("anti_join")
     return replace(write, guards=frozenset(guards))
 
@@ -144,18 +144,18 @@ def rows_of(call: ast.Call) -> ast.expr | None:
     return call.args[place] if place is not None and len(call.args) > place else None
 
 
-def _computed(scene: Scene, found: Found, outcome: ReadText, write: WriteFact) -> WriteFact:
+def _computed(context: ModuleContext, found: Found, outcome: ReadText, write: WriteFact) -> WriteFact:
     """An UPDATE whose new value was computed in Python from what a SELECT of this function fetched."""
-    if write.merge is not None and write.merge.source_unique is None and _made_unique(scene, found):
+    if write.merge is not None and write.merge.source_unique is None and _made_unique(context, found):
         return replace(write, merge=replace(write.merge, source_unique=True))
     if write.verb != "update" or write.increments:
         return write
-    fetched = Flow(scene.module, _is_fetch)
+    fetched = Flow(context.module, _is_fetch)
     for use in outcome.holes:
-        value = found.text.holes.get(use.name) or _bound(scene.module, found.call, use, outcome.holes)
+        value = found.text.holes.get(use.name) or _bound(context.module, found.call, use, outcome.holes)
         if use.use not in ("key_column", "audit_column") or value is None:
             continue
-        computed = scene.module.value(value) if isinstance(value, ast.Name) else value
+        computed = context.module.value(value) if isinstance(value, ast.Name) else value
         if (
             isinstance(computed, ast.BinOp)
             and isinstance(computed.op, (ast.Add, ast.Sub, ast.Mult))
@@ -169,36 +169,36 @@ def _is_fetch(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and method(node) in ("fetchone", "fetchval", "scalar", "get_first", "fetchall")
 
 
-def _made_unique(scene: Scene, found: Found) -> bool:
+def _made_unique(context: ModuleContext, found: Found) -> bool:
     """The function removes duplicates from what it stages before it merges."""
     return any(
         method(call) in ("drop_duplicates", "dropDuplicates", "groupby", "groupBy") and call.lineno < found.line
-        for call in scene.module.calls
-        if scene.module.unit(call) == scene.module.unit(found.call or found.node)
+        for call in context.module.calls
+        if context.module.unit(call) == context.module.unit(found.call or found.node)
     )
 
 
-def _holes(scene: Scene, clocks: Flow, ids: Flow, found: Found, outcome: ReadText) -> None:
+def _holes(context: ModuleContext, clocks: Flow, ids: Flow, found: Found, outcome: ReadText) -> None:
     """Values that code puts into the statement: a clock or a random id among them is a fact of its own."""
     for use in outcome.holes:
         value = found.text.holes.get(use.name)
         if value is None:
-            value = _bound(scene.module, found.call, use, outcome.holes)
+            value = _bound(context.module, found.call, use, outcome.holes)
         if value is None:
             continue
         clock = clocks.source(value)
         if clock is not None and not clock.optional:
             kind = use.use if use.use != "audit_column" or use.column else "key_column"
-            reaches: Span = found.text.locate(scene.module, use.offset, use.offset + 6)
-            place = replace(scene.place(clock.node), within=scene.within(found.call or found.node))
+            reaches: Span = found.text.locate(context.module, use.offset, use.offset + 6)
+            place = replace(context.place(clock.node), within=context.within(found.call or found.node))
             fact = ClockFact(
-                place, scene.module.source(clock.node, 40), kind, use.column, _at_import(scene, clock.node), reaches
+                place, context.module.source(clock.node, 40), kind, use.column, _at_import(context, clock.node), reaches
             )
-            scene.gathering.add(fact)
+            context.gathering.add(fact)
         random = ids.source(value)
         if random is not None and use.use in ("key_column", "audit_column"):
-            scene.gathering.add(
-                IdFact(scene.place(random.node), scene.module.source(random.node, 40), "random", use.column)
+            context.gathering.add(
+                IdFact(context.place(random.node), context.module.source(random.node, 40), "random", use.column)
             )
 
 
@@ -229,5 +229,5 @@ def is_bindable(call: ast.Call) -> bool:
     return method(call) in ("execute", "executemany", "run", "query", "command", "exec_driver_sql", "fetch")
 
 
-def _at_import(scene: Scene, node: ast.AST) -> bool:
-    return scene.module.unit(node) == MODULE
+def _at_import(context: ModuleContext, node: ast.AST) -> bool:
+    return context.module.unit(node) == MODULE

@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.resolve.folding import Text, fold
 from twice.lint.resolve.module import method
 
@@ -61,32 +61,32 @@ class Found:
     line: int
 
 
-def sql_strings(scene: Scene) -> list[Found]:
-    module = scene.module
+def sql_strings(context: ModuleContext) -> list[Found]:
+    module = context.module
     seen: set[ast.AST] = set()
     found: list[Found] = []
     for node in module.nodes:
         if not isinstance(node, (ast.Constant, ast.JoinedStr)) or not _may_be_sql(node):
             continue
-        top = _whole(scene, node)
-        if top in seen or _is_docstring(scene, top):
+        top = _whole(context, node)
+        if top in seen or _is_docstring(context, top):
             continue
         seen.add(top)
         text = fold(module, top)
         if text is None:
             continue
-        text = _with_additions(scene, top, text)
+        text = _with_additions(context, top, text)
         if not _SQL.match(text.value):
             continue
-        call, use = _execution(scene, top)
-        text = _formatted_at(scene, use, text) if use is not top else text
+        call, use = _execution(context, top)
+        text = _formatted_at(context, use, text) if use is not top else text
         if call is not None and method(call) in _TALK:
             continue
-        unit = scene.unit(use)
-        if scene.constant_scope(top) and use is top and call is None:
+        unit = context.unit(use)
+        if context.constant_scope(top) and use is top and call is None:
             unit = "<constants>"
         found.append(Found(top, text, call, unit, use.lineno if isinstance(use, ast.expr) else top.lineno))
-    return [item for item in found if not _only_a_part(scene, item, seen)]
+    return [item for item in found if not _only_a_part(context, item, seen)]
 
 
 def _may_be_sql(node: ast.Constant | ast.JoinedStr) -> bool:
@@ -95,10 +95,10 @@ def _may_be_sql(node: ast.Constant | ast.JoinedStr) -> bool:
     return any(isinstance(part, ast.Constant) and _HINT.search(str(part.value)[:4000]) for part in node.values)
 
 
-def _whole(scene: Scene, node: ast.expr) -> ast.expr:
+def _whole(context: ModuleContext, node: ast.expr) -> ast.expr:
     """The largest expression that only puts text together around `node`."""
     current: ast.expr = node
-    for parent in scene.module.ancestors(node):
+    for parent in context.module.ancestors(node):
         if not _builds_text(parent, current) or not isinstance(parent, ast.expr):
             break
         current = parent
@@ -118,44 +118,44 @@ def _builds_text(parent: ast.AST, child: ast.AST) -> bool:
     return False
 
 
-def _is_docstring(scene: Scene, node: ast.AST) -> bool:
-    return isinstance(scene.module.parent.get(node), ast.Expr)
+def _is_docstring(context: ModuleContext, node: ast.AST) -> bool:
+    return isinstance(context.module.parent.get(node), ast.Expr)
 
 
-def _with_additions(scene: Scene, top: ast.expr, text: Text) -> Text:
+def _with_additions(context: ModuleContext, top: ast.expr, text: Text) -> Text:
     """``sql += …`` and ``sql = sql + …`` later in the same function belong to the same statement."""
-    parent = scene.module.parent.get(top)
+    parent = context.module.parent.get(top)
     if not isinstance(parent, ast.Assign) or not isinstance(parent.targets[0], ast.Name):
         return text
     name = parent.targets[0].id
-    unit = scene.module.unit(top)
-    for node in scene.module.nodes:
+    unit = context.module.unit(top)
+    for node in context.module.nodes:
         if (
             isinstance(node, ast.AugAssign)
             and isinstance(node.target, ast.Name)
             and node.target.id == name
             and node.lineno > top.lineno
-            and scene.module.unit(node) == unit
+            and context.module.unit(node) == unit
         ):
-            more = fold(scene.module, node.value)
+            more = fold(context.module, node.value)
             if more is not None:
                 text.add(more)
     return text
 
 
-def _execution(scene: Scene, top: ast.expr) -> tuple[ast.Call | None, ast.AST]:
+def _execution(context: ModuleContext, top: ast.expr) -> tuple[ast.Call | None, ast.AST]:
     """The call that gets the text, directly or by the name it was given, and where that happens."""
-    call = _receiver(scene, top)
+    call = _receiver(context, top)
     if call is not None:
         return call, top
-    name = name_given(scene, top)
+    name = name_given(context, top)
     if not name:
         return None, top
-    constant = scene.constant_scope(top)
-    anywhere = constant or scene.module.unit(top) == name  # a function that returns the text is called elsewhere
-    unit = None if anywhere else scene.module.unit(top)
-    uses = [use for use in scene.module.uses(name, unit) if anywhere or getattr(use, "lineno", 0) >= top.lineno]
-    candidates = [(_receiver(scene, use), use) for use in uses]
+    constant = context.constant_scope(top)
+    anywhere = constant or context.module.unit(top) == name  # a function that returns the text is called elsewhere
+    unit = None if anywhere else context.module.unit(top)
+    uses = [use for use in context.module.uses(name, unit) if anywhere or getattr(use, "lineno", 0) >= top.lineno]
+    candidates = [(_receiver(context, use), use) for use in uses]
     for call, use in candidates:
         if call is not None and method(call) in _CURSOR:
             return call, use
@@ -164,32 +164,32 @@ def _execution(scene: Scene, top: ast.expr) -> tuple[ast.Call | None, ast.AST]:
             return call, use
     for _, use in candidates:
         # Formatted first, then run: ``sql = QUERY.format(table)``; ``hook.run(sql)``.
-        whole = _whole(scene, use) if isinstance(use, ast.expr) else use
-        made = scene.module.parent.get(use)
+        whole = _whole(context, use) if isinstance(use, ast.expr) else use
+        made = context.module.parent.get(use)
         if whole is use and isinstance(made, ast.Call) and made.func is use:
             whole = made
-        again = name_given(scene, whole) if isinstance(whole, ast.expr) and whole is not use else ""
-        for later in scene.module.uses(again, scene.module.unit(use)) if again else ():
-            call = _receiver(scene, later)
+        again = name_given(context, whole) if isinstance(whole, ast.expr) and whole is not use else ""
+        for later in context.module.uses(again, context.module.unit(use)) if again else ():
+            call = _receiver(context, later)
             if call is not None and method(call) not in _TALK:
                 return call, use
     return (None, uses[0]) if uses and constant else (None, top)
 
 
-def _formatted_at(scene: Scene, use: ast.AST, text: Text) -> Text:
+def _formatted_at(context: ModuleContext, use: ast.AST, text: Text) -> Text:
     """``QUERY.format(table)`` where the constant is used: its holes get the names they are filled with."""
-    holder = scene.module.parent.get(use)
-    call = scene.module.parent.get(holder) if isinstance(holder, ast.Attribute) else holder
+    holder = context.module.parent.get(use)
+    call = context.module.parent.get(holder) if isinstance(holder, ast.Attribute) else holder
     if (isinstance(call, ast.Call) and method(call) == "format") or (
         isinstance(call, ast.BinOp) and isinstance(call.op, ast.Mod)
     ):
-        return fold(scene.module, call) or text
+        return fold(context.module, call) or text
     return text
 
 
-def _receiver(scene: Scene, node: ast.AST) -> ast.Call | None:
+def _receiver(context: ModuleContext, node: ast.AST) -> ast.Call | None:
     child = node
-    for parent in scene.module.ancestors(node):
+    for parent in context.module.ancestors(node):
         if isinstance(parent, ast.Call):
             if method(parent) not in _WRAPPERS:
                 return parent if parent.func is not child else None
@@ -212,9 +212,9 @@ def _receiver(scene: Scene, node: ast.AST) -> ast.Call | None:
     return None
 
 
-def name_given(scene: Scene, top: ast.expr) -> str:
+def name_given(context: ModuleContext, top: ast.expr) -> str:
     child: ast.AST = top
-    for parent in scene.module.ancestors(top):
+    for parent in context.module.ancestors(top):
         if isinstance(parent, (ast.Tuple, ast.List, ast.Dict, ast.IfExp)):
             child = parent
             continue
@@ -231,16 +231,16 @@ def name_given(scene: Scene, top: ast.expr) -> str:
                 target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
             )
         if isinstance(parent, ast.Return):
-            function = scene.module.owner(parent)
+            function = context.module.owner(parent)
             return function.name if function else ""
         return ""
     return ""
 
 
-def _only_a_part(scene: Scene, found: Found, tops: set[ast.AST]) -> bool:
+def _only_a_part(context: ModuleContext, found: Found, tops: set[ast.AST]) -> bool:
     """The text is only ever used to build another text that was found on its own."""
-    name = name_given(scene, found.node)
+    name = name_given(context, found.node)
     if not name or (found.call is not None and method(found.call) in _CURSOR):
         return False
-    uses = scene.module.uses(name, None if scene.constant_scope(found.node) else scene.module.unit(found.node))
-    return bool(uses) and all(any(parent in tops for parent in scene.module.ancestors(use)) for use in uses)
+    uses = context.module.uses(name, None if context.constant_scope(found.node) else context.module.unit(found.node))
+    return bool(uses) and all(any(parent in tops for parent in context.module.ancestors(use)) for use in uses)

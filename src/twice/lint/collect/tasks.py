@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.module_context import Scene, is_operator
+from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.facts import TaskFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import Function, keyword, literal, method
@@ -13,28 +13,28 @@ from twice.lint.resolve.module import Function, keyword, literal, method
 _RETRY = re.compile(r"(^|\.)(retry|retrying|backoff\.on_exception|on_exception|tenacity\.retry|stamina\.retry)(\(\))?$")
 
 
-def collect_tasks(scene: Scene) -> None:
-    defaults = _default_args(scene)
-    for call in scene.module.calls:
+def collect_tasks(context: ModuleContext) -> None:
+    defaults = _default_args(context)
+    for call in context.module.calls:
         name = method(call)
-        if name in ("DAG", "dag") and scene.imports_any("airflow"):
-            scene.gathering.add(_dag(scene, call, defaults))
-            scene.gathering.traits.add("airflow")
+        if name in ("DAG", "dag") and context.imports_any("airflow"):
+            context.gathering.add(_dag(context, call, defaults))
+            context.gathering.traits.add("airflow")
         elif is_operator(name):
-            scene.gathering.add(_operator(scene, call))
-    if defaults is not None and not any(method(call) in ("DAG", "dag") for call in scene.module.calls):
-        retries = _integer(scene, defaults.get("retries"))
+            context.gathering.add(_operator(context, call))
+    if defaults is not None and not any(method(call) in ("DAG", "dag") for call in context.module.calls):
+        retries = _integer(context, defaults.get("retries"))
         if retries:
-            scene.gathering.add(
-                TaskFact(scene.module.span(next(iter(defaults.values()))), "dag", "default_args", retries=retries)
+            context.gathering.add(
+                TaskFact(context.module.span(next(iter(defaults.values()))), "dag", "default_args", retries=retries)
             )
-    for function in scene.module.functions.values():
+    for function in context.module.functions.values():
         for decorator in function.decorator_list:
-            _decorated(scene, function, decorator)
+            _decorated(context, function, decorator)
 
 
-def _default_args(scene: Scene) -> dict[str, ast.expr] | None:
-    for (_, name), values in scene.module.values.items():
+def _default_args(context: ModuleContext) -> dict[str, ast.expr] | None:
+    for (_, name), values in context.module.values.items():
         if name.endswith("default_args") or name in ("default_dag_args", "DEFAULT_ARGS", "args"):
             for value in values:
                 if isinstance(value, ast.Dict):
@@ -45,45 +45,45 @@ def _default_args(scene: Scene) -> dict[str, ast.expr] | None:
                         return found
                 if isinstance(value, ast.Call) and method(value) == "dict":
                     return {str(item.arg): item.value for item in value.keywords}
-    for call in scene.module.calls:
+    for call in context.module.calls:
         inline = keyword(call, "default_args")
         if isinstance(inline, ast.Dict):
             return {str(literal(key)): item for key, item in zip(inline.keys, inline.values, strict=False) if key}
     return None
 
 
-def _dag(scene: Scene, call: ast.Call, defaults: dict[str, ast.expr] | None) -> TaskFact:
+def _dag(context: ModuleContext, call: ast.Call, defaults: dict[str, ast.expr] | None) -> TaskFact:
     given = {item.arg: item.value for item in call.keywords if item.arg}
     schedule = given.get("schedule_interval") or given.get("schedule") or given.get("timetable")
     retries_node = (defaults or {}).get("retries")
     past = (defaults or {}).get("depends_on_past")
-    span = scene.module.span(retries_node or call)
+    span = context.module.span(retries_node or call)
     return TaskFact(
         span,
         "dag",
-        constant(scene.module, given.get("dag_id") or (call.args[0] if call.args else None)) or "dag",
-        retries=_integer(scene, retries_node),
-        schedule=_schedule(scene, schedule),
+        constant(context.module, given.get("dag_id") or (call.args[0] if call.args else None)) or "dag",
+        retries=_integer(context, retries_node),
+        schedule=_schedule(context, schedule),
         catchup=_boolean(given.get("catchup")),
-        max_active_runs=_integer(scene, given.get("max_active_runs")),
+        max_active_runs=_integer(context, given.get("max_active_runs")),
         depends_on_past=_boolean(past) is True,
-        modules=tuple(sorted(value for value in scene.imports if not value.startswith("airflow"))),
+        modules=tuple(sorted(value for value in context.imports if not value.startswith("airflow"))),
     )
 
 
-def _schedule(scene: Scene, node: ast.expr | None) -> str:
+def _schedule(context: ModuleContext, node: ast.expr | None) -> str:
     if node is None:
         return ""
-    text = constant(scene.module, node)
+    text = constant(context.module, node)
     if text:
         return text
     if isinstance(node, ast.Call) and method(node) == "timedelta":
-        return "timedelta " + " ".join(f"{item.arg}={scene.module.source(item.value)}" for item in node.keywords)
-    return "" if isinstance(node, ast.Constant) else scene.module.source(node)
+        return "timedelta " + " ".join(f"{item.arg}={context.module.source(item.value)}" for item in node.keywords)
+    return "" if isinstance(node, ast.Constant) else context.module.source(node)
 
 
-def _operator(scene: Scene, call: ast.Call) -> TaskFact:
-    task = constant(scene.module, keyword(call, "task_id")) or str(call.lineno)
+def _operator(context: ModuleContext, call: ast.Call) -> TaskFact:
+    task = constant(context.module, keyword(call, "task_id")) or str(call.lineno)
     run = keyword(call, "python_callable")
     units = [f"task {task}"]
     if isinstance(run, ast.Name):
@@ -94,33 +94,33 @@ def _operator(scene: Scene, call: ast.Call) -> TaskFact:
     for item in call.keywords:
         if item.arg in ("sql", "hql", "bash_command", "query"):
             for value in item.value.elts if isinstance(item.value, (ast.List, ast.Tuple)) else [item.value]:
-                text = constant(scene.module, value).strip()
+                text = constant(context.module, value).strip()
                 files.extend(re.findall(r"[\w./{}-]+\.(?:sql|hql)\b", text) if len(text) < 300 else [])
     own = keyword(call, "retries")
     return TaskFact(
-        scene.module.span(own or call), "task", task, tuple(units), retries=_integer(scene, own),
+        context.module.span(own or call), "task", task, tuple(units), retries=_integer(context, own),
         depends_on_past=_boolean(keyword(call, "depends_on_past")) is True, files=tuple(files),
     )  # fmt: skip
 
 
-def _decorated(scene: Scene, function: Function, decorator: ast.expr) -> None:
-    dotted = scene.module.dotted(decorator)
-    span = scene.module.span(decorator)
+def _decorated(context: ModuleContext, function: Function, decorator: ast.expr) -> None:
+    dotted = context.module.dotted(decorator)
+    span = context.module.span(decorator)
     call = decorator if isinstance(decorator, ast.Call) else None
     if _RETRY.search(dotted):
-        scene.gathering.add(TaskFact(span, "retry", function.name, (function.name,), retries=3))
+        context.gathering.add(TaskFact(span, "retry", function.name, (function.name,), retries=3))
     elif re.search(r"(^|\.)(task|flow|op|asset|shared_task)(\(\))?$", dotted):
-        retries = _integer(scene, keyword(call, "retries", "max_retries")) if call is not None else None
+        retries = _integer(context, keyword(call, "retries", "max_retries")) if call is not None else None
         if call is not None and (
             keyword(call, "autoretry_for") is not None or keyword(call, "retry_policy") is not None
         ):
             retries = retries or 3
-        scene.gathering.add(TaskFact(span, "task", function.name, (function.name,), retries=retries))
+        context.gathering.add(TaskFact(span, "task", function.name, (function.name,), retries=retries))
 
 
-def _integer(scene: Scene, node: ast.expr | None) -> int | None:
+def _integer(context: ModuleContext, node: ast.expr | None) -> int | None:
     if isinstance(node, ast.Name):
-        node = scene.module.value(node)
+        node = context.module.value(node)
     value = literal(node)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.module_context import Scene, is_operator
+from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.facts import TxnFact
 from twice.lint.resolve.module import keyword, literal, method
 
@@ -18,21 +18,21 @@ _ALONE = ("snowflake", "bigquery", "hive", "trino", "clickhouse", "spark", "cass
 class Transactions:
     """Commits and transaction blocks of one file."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, context: ModuleContext) -> None:
+        self.context = context
         self.commits: dict[str, list[int]] = {}
         self.autocommit: set[str] = set()
         self._collect()
 
     def _collect(self) -> None:
-        module = self.scene.module
+        module = self.context.module
         for call in module.calls:
             name = method(call)
             if name == "commit" and isinstance(call.func, ast.Attribute) and not self._is_offset(call):
-                place = self.scene.place(call)
+                place = self.context.place(call)
                 if "except" not in place.within:
                     self.commits.setdefault(place.unit, []).append(call.lineno)
-                    self.scene.gathering.add(TxnFact(place, "commit"))
+                    self.context.gathering.add(TxnFact(place, "commit"))
             turns_on = keyword(call, "autocommit")
             if turns_on is not None and literal(turns_on) is True and not is_operator(name) and name != "run":
                 self._autocommits(call)
@@ -47,37 +47,39 @@ class Transactions:
                 self._autocommits(node)
 
     def _autocommits(self, node: ast.AST) -> None:
-        self.autocommit.add(self.scene.module.unit(node))
-        self.scene.gathering.add(TxnFact(self.scene.place(node), "autocommit"))
+        self.autocommit.add(self.context.module.unit(node))
+        self.context.gathering.add(TxnFact(self.context.place(node), "autocommit"))
 
     def _is_offset(self, call: ast.Call) -> bool:
         """A Kafka consumer's commit is about offsets, not rows."""
-        return isinstance(call.func, ast.Attribute) and "consumer" in self.scene.module.source(call.func.value).lower()
+        return (
+            isinstance(call.func, ast.Attribute) and "consumer" in self.context.module.source(call.func.value).lower()
+        )
 
     def of(self, call: ast.Call | None) -> str:
         """The transaction a statement runs in: equal names commit together, "" commits alone, "?" is unknown."""
         if call is None:
             return "?"
         name = method(call)
-        unit = self.scene.unit(call)
+        unit = self.context.unit(call)
         if is_operator(name):
             return (
                 ""
                 if any(word in name for word in ("Snowflake", "BigQuery", "Hive", "Athena", "Databricks"))
                 else f"operator:{call.lineno}"
             )
-        if name in ("sql", "query", "query_and_wait") or self.scene.database in _ALONE:
+        if name in ("sql", "query", "query_and_wait") or self.context.database in _ALONE:
             return self._block(call, unit) or ""
         if name == "run" or name in ("get_records", "get_first", "get_pandas_df"):
             return "" if literal(keyword(call, "autocommit")) is True else f"call:{call.lineno}"
         block = self._block(call, unit)
         if block:
             return block
-        receiver = self.scene.module.source(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        receiver = self.context.module.source(call.func.value) if isinstance(call.func, ast.Attribute) else ""
         if "engine" in receiver or self.autocommit:
             return ""
         if isinstance(call.func, ast.Name) and not any(
-            _CONNECTION.search(self.scene.module.source(item)) for item in call.args
+            _CONNECTION.search(self.context.module.source(item)) for item in call.args
         ):
             return ""  # a function that gets no connection opens its own
         return (
@@ -87,14 +89,14 @@ class Transactions:
         )
 
     def _block(self, call: ast.Call, unit: str) -> str:
-        for parent in self.scene.module.ancestors(call):
+        for parent in self.context.module.ancestors(call):
             if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                if any(_BLOCK.search(self.scene.module.dotted(item)) for item in parent.decorator_list):
+                if any(_BLOCK.search(self.context.module.dotted(item)) for item in parent.decorator_list):
                     return f"function:{parent.lineno}"
                 return ""
             if isinstance(parent, (ast.With, ast.AsyncWith)):
                 for item in parent.items:
-                    dotted = self.scene.module.dotted(item.context_expr)
+                    dotted = self.context.module.dotted(item.context_expr)
                     if _BLOCK.search(dotted):
                         return f"with:{parent.lineno}"
                     if _CONNECT.search(dotted.removesuffix("()")) and "cursor" not in dotted and "engine" not in dotted:

@@ -11,7 +11,7 @@ from twice.lint.collect.effects import collect_effects
 from twice.lint.collect.frames import collect_frames
 from twice.lint.collect.ids import collect_ids, random_flow
 from twice.lint.collect.marks import collect_marks
-from twice.lint.collect.module_context import Scene
+from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.orders import collect_orders
 from twice.lint.collect.sqltext import collect_sql
 from twice.lint.collect.swallows import collect_swallows
@@ -30,23 +30,28 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     if tree is None:
         return gathering.as_facts(path, "python", context.role, suppressions=suppressions(text))
     module = Module(tree, text)
-    scene = Scene(module, gathering, context.settings)
+    module_context = ModuleContext(module, gathering, context.settings)
     clocks = clock_flow(module)
-    transactions = Transactions(scene)
-    scene.transaction_of = transactions.of
-    collect_tasks(scene)
-    collect_sql(scene, transactions, clocks, random_flow(module))
-    collect_frames(scene)
-    collect_clients(scene)
-    collect_clocks(scene, clocks)
-    collect_ids(scene)
-    collect_orders(scene, clocks)
-    collect_effects(scene)
-    collect_marks(scene)
-    collect_swallows(scene)
+    transactions = Transactions(module_context)
+    module_context.transaction_of = transactions.of
+    collect_tasks(module_context)
+    collect_sql(module_context, transactions, clocks, random_flow(module))
+    collect_frames(module_context)
+    collect_clients(module_context)
+    collect_clocks(module_context, clocks)
+    collect_ids(module_context)
+    collect_orders(module_context, clocks)
+    collect_effects(module_context)
+    collect_marks(module_context)
+    collect_swallows(module_context)
     name = path.rsplit("/", 1)[-1].removesuffix(".py")
     return gathering.as_facts(
-        path, "python", context.role, module=name, imports=tuple(sorted(scene.imports)), suppressions=suppressions(text)
+        path,
+        "python",
+        context.role,
+        module=name,
+        imports=tuple(sorted(module_context.imports)),
+        suppressions=suppressions(text),
     )
 
 

@@ -55,7 +55,7 @@ def overlooked() -> Cause:
     return Cause("late rows", (), why, "Read on from the mark, its own stamp included, and wait: Since(cursor, lag=…).")
 
 
-def said_more(clean: Counter[str], other: Counter[str]) -> Difference | None:
+def sent_more(clean: Counter[str], other: Counter[str]) -> Difference | None:
     odd = sorted(name for name in clean | other if clean[name] != other[name])
     if not odd:
         return None

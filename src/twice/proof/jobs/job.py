@@ -20,8 +20,8 @@ from twice.engine.session.session import run_session
 from twice.errors import UsageError
 from twice.proof.disturb import hidden, ordered, settings, spread
 from twice.proof.enclosure.enclosure import Enclosure, only_findings, with_findings
-from twice.proof.jobs.blame import blame_writes, overlooked, said_more, vanished
-from twice.proof.jobs.recorder import Witness
+from twice.proof.jobs.blame import blame_writes, overlooked, sent_more, vanished
+from twice.proof.jobs.recorder import Recorder
 from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
 from twice.proof.jobs.write import Write
 from twice.proof.tasks.scratch import NotApplicable
@@ -31,7 +31,7 @@ MOST_CRASHES = 12
 
 
 @dataclass
-class Yard:
+class JobProof:
     """One proof of a job at work. Worlds are copies of `warehouse`, gone at the end."""
 
     base: SparkSession
@@ -48,13 +48,13 @@ class Yard:
         copy_warehouse(self.warehouse, to, self.enclosure.only_writable)
         return to
 
-    def run(self, where: Path, witness: Witness, conf: dict[str, str] | None = None) -> bool:
+    def run(self, where: Path, recorder: Recorder, conf: dict[str, str] | None = None) -> bool:
         """Whether it came to its end. Dying where the witness says leaves the copy as a dead process would."""
         session = run_session(self.base)
         for name, value in (conf or {}).items():
             session.conf.set(name, value)
         try:
-            with witness.watching():
+            with recorder.watching():
                 self.job(session, where)
         except Crash:
             return False
@@ -82,8 +82,8 @@ def prove_job(
     chosen, enclosure = _chosen(scenarios), enclosure or Enclosure()
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
     with tempfile.TemporaryDirectory(prefix="twice-proof-") as place:
-        yard = Yard(base, job, warehouse, tuple(tables), Path(place), enclosure)
-        trials, beside = _played(yard, chosen)
+        proof = JobProof(base, job, warehouse, tuple(tables), Path(place), enclosure)
+        trials, beside = _played(proof, chosen)
     name, took = getattr(job, "__name__", "job"), SYSTEM_CLOCK.monotonic() - began
     return Proof(name, "job", _hash(job), at, trials, took, (), beside, enclosure.not_blocked)
 
@@ -93,32 +93,32 @@ def check_jobs_scenarios(tables: Sequence[str], scenarios: Sequence[str]) -> Non
     _chosen(scenarios)
 
 
-def _played(yard: Yard, chosen: Sequence[str]) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
-    yard.enclosure.found()  # what an earlier proof's scenarios repeated is not this job's
+def _played(proof: JobProof, chosen: Sequence[str]) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
+    proof.enclosure.found()  # what an earlier proof's scenarios repeated is not this job's
     try:
-        clean = _clean(yard)
+        clean = _clean(proof)
     except Exception as error:
-        found = yard.enclosure.behind(error)
+        found = proof.enclosure.behind(error)
         if not found:
             raise
         return only_findings(chosen, found), found
-    found = yard.enclosure.found()
-    return with_findings([_trial(yard, clean, name) for name in chosen], found), found
+    found = proof.enclosure.found()
+    return with_findings([_trial(proof, clean, name) for name in chosen], found), found
 
 
-def twice(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
-    where = yard.folder / "again"
-    copy_warehouse(clean.where, where, yard.enclosure.only_writable)
-    witness = Witness(where, calls=list(clean.calls.elements()))
-    yard.run(where, witness)
-    return "run again", _difference(yard, clean, where, witness.writes, witness.calls)
+def twice(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
+    where = proof.folder / "again"
+    copy_warehouse(clean.where, where, proof.enclosure.only_writable)
+    recorder = Recorder(where, calls=list(clean.calls.elements()))
+    proof.run(where, recorder)
+    return "run again", _difference(proof, clean, where, recorder.writes, recorder.calls)
 
 
-def others(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+def others(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
     """Whether parts of a table that this run has nothing to do with are still there after it."""
-    session, told = run_session(yard.base), 0
-    for table in yard.tables:
-        before, after = (rows_of(session, place, table) for place in (yard.warehouse, clean.where))
+    session, told = run_session(proof.base), 0
+    for table in proof.tables:
+        before, after = (rows_of(session, place, table) for place in (proof.warehouse, clean.where))
         columns = partitions_of(session, clean.where, table) if before is not None and after is not None else ()
         if before is None or after is None or not columns:
             continue
@@ -132,61 +132,61 @@ def others(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
     return f"{told} partitions that were there before", None
 
 
-def crash(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+def crash(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
     """Before each write but the first: nothing was written before that. After the last is what `twice` shows."""
     count = len(clean.writes)
     if count < 2:
         raise NotApplicable("the job writes once: dying before or after that is what twice shows")
     step = max(1, (count - 1) // MOST_CRASHES)
     for number in range(2, count + 1, step):
-        where = yard.copy()
-        died = Witness(where, dies_before=number)
-        if yard.run(where, died):
+        where = proof.copy()
+        died = Recorder(where, dies_before=number)
+        if proof.run(where, died):
             continue
-        rerun = Witness(where)
-        yard.run(where, rerun)
+        rerun = Recorder(where)
+        proof.run(where, rerun)
         told = f"died before write {number} of {count} ({died.writes[-1]}), then run again"
-        found = _difference(yard, clean, where, (*died.writes[:-1], *rerun.writes), died.calls + rerun.calls)
+        found = _difference(proof, clean, where, (*died.writes[:-1], *rerun.writes), died.calls + rerun.calls)
         if found is not None:
             return told, found
     return f"died before each of its {count} writes, then run again", None
 
 
-def parallelism(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+def parallelism(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
     for parts, adaptive in ((1, "false"), (8, "true")):
-        found = _disturbed(yard, clean, spread(parts), settings(parts, adaptive))
+        found = _disturbed(proof, clean, spread(parts), settings(parts, adaptive))
         if found is not None:
             return f"{parts} partitions", found
     return "1 partition and 8, adaptive execution off and on", None
 
 
-def row_order(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+def row_order(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
     for descending in (False, True):
-        found = _disturbed(yard, clean, ordered(descending), settings(1, "false"))
+        found = _disturbed(proof, clean, ordered(descending), settings(1, "false"))
         if found is not None:
             return "inputs in the order of a hash of their rows", found
     return "inputs in the order of a hash of their rows, and in the opposite one", None
 
 
-def late_rows(yard: Yard, clean: CleanJob) -> tuple[str, Difference | None]:
+def late_rows(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
     """Run while some rows of its inputs are not there yet, then again when they are. Clean is all of them at once."""
-    where = yard.copy()
-    yard.run(where, Witness(where, hidden))
-    witness = Witness(where)
-    yard.run(where, witness)
-    found = _difference(yard, clean, where, witness.writes, ())
+    where = proof.copy()
+    proof.run(where, Recorder(where, hidden))
+    recorder = Recorder(where)
+    proof.run(where, recorder)
+    found = _difference(proof, clean, where, recorder.writes, ())
     if found is not None and found.missing and not found.added:
         found = replace(found, causes=(overlooked(),))
     return "a third of the rows of its inputs came later", found
 
 
 def _disturbed(
-    yard: Yard, clean: CleanJob, inputs: Callable[[DataFrame], DataFrame], conf: dict[str, str]
+    proof: JobProof, clean: CleanJob, inputs: Callable[[DataFrame], DataFrame], conf: dict[str, str]
 ) -> Difference | None:
-    where = yard.copy()
-    witness = Witness(where, inputs)
-    yard.run(where, witness, conf)
-    return _difference(yard, clean, where, witness.writes, witness.calls)
+    where = proof.copy()
+    recorder = Recorder(where, inputs)
+    proof.run(where, recorder, conf)
+    return _difference(proof, clean, where, recorder.writes, recorder.calls)
 
 
 PLAYS = {
@@ -202,26 +202,26 @@ PLAYS = {
 }
 
 
-def _clean(yard: Yard) -> CleanJob:
-    where = yard.copy()
-    witness = Witness(where)
-    yard.run(where, witness)
-    check_written(run_session(yard.base), where, yard.tables, "job")
-    return CleanJob(where, tuple(witness.writes), Counter(witness.calls))
+def _clean(proof: JobProof) -> CleanJob:
+    where = proof.copy()
+    recorder = Recorder(where)
+    proof.run(where, recorder)
+    check_written(run_session(proof.base), where, proof.tables, "job")
+    return CleanJob(where, tuple(recorder.writes), Counter(recorder.calls))
 
 
 def _difference(
-    yard: Yard, clean: CleanJob, where: Path, writes: Sequence[Write], calls: Sequence[str]
+    proof: JobProof, clean: CleanJob, where: Path, writes: Sequence[Write], calls: Sequence[str]
 ) -> Difference | None:
-    for table, found in differing(run_session(yard.base), clean.where, where, yard.tables):
+    for table, found in differing(run_session(proof.base), clean.where, where, proof.tables):
         return replace(found, causes=blame_writes(found, table, writes))
-    return said_more(clean.calls, Counter(calls))
+    return sent_more(clean.calls, Counter(calls))
 
 
-def _trial(yard: Yard, clean: CleanJob, name: str) -> Trial:
+def _trial(proof: JobProof, clean: CleanJob, name: str) -> Trial:
     began = SYSTEM_CLOCK.monotonic()
     try:
-        reason, found = PLAYS[name][1](yard, clean)
+        reason, found = PLAYS[name][1](proof, clean)
     except NotApplicable as error:
         return Trial(name, Verdict.NOT_APPLICABLE, str(error), seconds=SYSTEM_CLOCK.monotonic() - began)
     return played(name, reason, found, SYSTEM_CLOCK.monotonic() - began)

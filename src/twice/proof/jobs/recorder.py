@@ -36,7 +36,7 @@ _O_WRITES = 0o3  # O_WRONLY | O_RDWR
 
 
 @dataclass
-class Witness:
+class Recorder:
     """`sandbox`: files written elsewhere are not the job's tables. `dies_before`: the number of a write, from 1."""
 
     sandbox: Path

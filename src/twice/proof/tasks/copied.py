@@ -20,8 +20,8 @@ class Copied:
 
     inner: Target
 
-    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
-        return replace(self.inner.published(table, app_ids), owners=Ownership())
+    def published(self, table: TableName, token_names: Sequence[str]) -> Published:
+        return replace(self.inner.published(table, token_names), owners=Ownership())
 
     def prepare(self, table: TableName, *given: Any) -> Prepared:
         return self.inner.prepare(table, *given)
@@ -29,8 +29,8 @@ class Copied:
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         return self.inner.tokens(table, prefix)
 
-    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
-        return self.inner.provenance(table, app_id, generation)
+    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+        return self.inner.provenance(table, token_name, generation)
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         return self.inner.foreign(table, since, slices)

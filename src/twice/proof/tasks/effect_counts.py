@@ -6,28 +6,28 @@ from collections import Counter
 
 from twice.core.outbox import EffectState
 from twice.core.proof import Cause, Difference
-from twice.proof.tasks.scratch import World
+from twice.proof.tasks.scratch import ScratchCopy
 
 _ALL = 100_000
 
 
-def said(world: World) -> Counter[str]:
+def said(copy: ScratchCopy) -> Counter[str]:
     """By effect: how often its receiver acted. One that goes by a key acts once per key. What is in doubt counts as
     said: a person decides on it."""
-    outbox = world.shop.ledger.outbox
-    names = {record.key: record.name for record in outbox.listed((), world.task.name, _ALL)}
+    outbox = copy.context.ledger.outbox
+    names = {record.key: record.name for record in outbox.listed((), copy.task.name, _ALL)}
     heard: Counter[str] = Counter()
     keys: set[str] = set()
-    for letter in world.sent:
-        if not letter.keyed or letter.key not in keys:
-            heard[names.get(letter.key, letter.key)] += 1
-        keys.add(letter.key)
-    for record in outbox.listed((EffectState.IN_DOUBT,), world.task.name, _ALL):
+    for outgoing in copy.sent:
+        if not outgoing.keyed or outgoing.key not in keys:
+            heard[names.get(outgoing.key, outgoing.key)] += 1
+        keys.add(outgoing.key)
+    for record in outbox.listed((EffectState.IN_DOUBT,), copy.task.name, _ALL):
         heard[record.name] += record.key not in keys
     return +heard
 
 
-def more_said(clean: Counter[str], other: Counter[str]) -> Difference | None:
+def sent_more(clean: Counter[str], other: Counter[str]) -> Difference | None:
     """None if the same was said as often."""
     odd = tuple(sorted(name for name in clean | other if clean[name] != other[name]))
     if not odd:

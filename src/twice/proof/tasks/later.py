@@ -14,29 +14,31 @@ from typing import Any
 from twice.core.proof import Difference
 from twice.proof.blame import blame
 from twice.proof.tasks.seen import Seen
-from twice.proof.tasks.session import Bench, Clean
+from twice.proof.tasks.session import Clean, ProofSession
 
 LATER = real.timedelta(days=40)
 """Another day, another month."""
 _CLOCKS = frozenset({"current_timestamp", "localtimestamp", "current_date", "current_time"})
 
 
-def later(bench: Bench, clean: Clean) -> Seen:
+def later(proof_session: ProofSession, clean: Clean) -> Seen:
     told = f"Python's clock moved by {LATER.days} days (the JVM's is not: its clock expressions are read from the plan)"
-    with bench.world() as world:
-        with moved(bench.lab.shop.root, bench.task.function.__globals__):
-            world.run(bench.slices)
-        found = bench.difference(clean, world)
-    asked = [one for one in bench.likely if one.name in _CLOCKS and one.name not in bench.task.policy.allow]
+    with proof_session.copy() as copy:
+        with moved(proof_session.setup.context.root, proof_session.task.function.__globals__):
+            copy.run(proof_session.slices)
+        found = proof_session.difference(clean, copy)
+    asked = [
+        one for one in proof_session.likely if one.name in _CLOCKS and one.name not in proof_session.task.policy.allow
+    ]
     if found is None and asked:
         columns = tuple(dict.fromkeys(name for one in asked for name in one.columns))
-        reached = Difference(tuple(name for name in columns if name in _names(bench, clean)), 0, 0)
+        reached = Difference(tuple(name for name in columns if name in _names(proof_session, clean)), 0, 0)
         found = Difference(reached.columns, 0, 0, causes=blame(reached, asked))
     return Seen(told, found)
 
 
-def _names(bench: Bench, clean: Clean) -> list[str]:
-    return clean.world.rows(bench.session, clean.version).columns
+def _names(proof_session: ProofSession, clean: Clean) -> list[str]:
+    return clean.copy.rows(proof_session.session, clean.version).columns
 
 
 class _Date(real.date):

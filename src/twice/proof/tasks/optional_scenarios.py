@@ -13,23 +13,23 @@ from twice.core.slice import Slice
 from twice.core.time_scope import TimeScope
 from twice.errors import TwiceError
 from twice.proof.disturb import hidden
-from twice.proof.tasks.scratch import Disturbance, NotApplicable, World
+from twice.proof.tasks.scratch import Disturbance, NotApplicable, ScratchCopy
 from twice.proof.tasks.seen import Seen
-from twice.proof.tasks.session import Bench, Clean
+from twice.proof.tasks.session import Clean, ProofSession
 from twice.runtime.run.run_many import retry_slices
 from twice.runtime.run.run_task import run_task
 
 
-def thrice(bench: Bench, clean: Clean) -> Seen:
+def thrice(proof_session: ProofSession, clean: Clean) -> Seen:
     """Run, and computed again on purpose two times more."""
-    _restatable(bench)
-    with bench.world() as world:
+    _restatable(proof_session)
+    with proof_session.copy() as copy:
         for kind in ("run", "restate", "restate"):
-            world.run(bench.slices, kind)
-        return Seen("run, then computed again two times", bench.rows_differ(clean, world))
+            copy.run(proof_session.slices, kind)
+        return Seen("run, then computed again two times", proof_session.rows_differ(clean, copy))
 
 
-def partial(bench: Bench, clean: Clean) -> Seen:
+def partial(proof_session: ProofSession, clean: Clean) -> Seen:
     """A job of Spark's dies in the middle of its rows; files of the rows before are staged, or half-written."""
     dying = [True]
 
@@ -40,68 +40,68 @@ def partial(bench: Bench, clean: Clean) -> Seen:
         alive = sf.assert_true(sf.monotonically_increasing_id() < sf.lit(half), "the proof ends this job here")
         return frame.coalesce(1).where(alive.isNull())
 
-    with bench.world(Disturbance(inputs=dies)) as world:
+    with proof_session.copy(Disturbance(inputs=dies)) as copy:
         try:
-            world.run(bench.slices)
+            copy.run(proof_session.slices)
         except TwiceError as error:
             told = f"died after half of the rows ({error.code}), then run again"
         else:
             raise NotApplicable("no input has rows, so there is no middle to die in")
         dying[0] = False
-        world.clock.pass_an_hour()
-        retry_slices(world.shop, world.task, bench.slices, None)
-        return Seen(told, bench.difference(clean, world))
+        copy.clock.pass_an_hour()
+        retry_slices(copy.context, copy.task, proof_session.slices, None)
+        return Seen(told, proof_session.difference(clean, copy))
 
 
-def out_of_order(bench: Bench, clean: Clean) -> Seen:  # noqa: ARG001 - one slice's clean run says nothing of two
+def out_of_order(proof_session: ProofSession, clean: Clean) -> Seen:  # noqa: ARG001 - one slice's clean run says nothing of two
     """This slice and the one before it, in both orders."""
-    before, this = _two(bench)
+    before, this = _two(proof_session)
     return _against(
-        bench,
-        lambda world: _one_by_one(world, (before, this)),
-        lambda world: _one_by_one(world, (this, before)),
+        proof_session,
+        lambda copy: _one_by_one(copy, (before, this)),
+        lambda copy: _one_by_one(copy, (this, before)),
         f"{before.label} and {this.label} in both orders",
     )
 
 
-def batch(bench: Bench, clean: Clean) -> Seen:  # noqa: ARG001 - see above
+def batch(proof_session: ProofSession, clean: Clean) -> Seen:  # noqa: ARG001 - see above
     """This slice and the one before it in one job and one commit, against each by itself."""
-    before, this = _two(bench)
-    scope = bench.task.scope
+    before, this = _two(proof_session)
+    scope = proof_session.task.scope
     if not isinstance(scope, TimeScope) or not scope.batch:
         raise NotApplicable("the scope does not say batch=True: its slices are always computed one by one")
     return _against(
-        bench,
-        lambda world: _one_by_one(world, (before, this)),
-        lambda world: run_task(world.shop, world.task, (before, this)),
+        proof_session,
+        lambda copy: _one_by_one(copy, (before, this)),
+        lambda copy: run_task(copy.context, copy.task, (before, this)),
         f"{before.label} and {this.label} in one commit",
     )
 
 
-def late_rows(bench: Bench, clean: Clean) -> Seen:
+def late_rows(proof_session: ProofSession, clean: Clean) -> Seen:
     """Published without some of its rows, then computed again with all of them."""
-    _restatable(bench)
+    _restatable(proof_session)
     waiting = [True]
 
     def hide(frame: DataFrame) -> DataFrame:
         return hidden(frame) if waiting[0] else frame
 
-    with bench.world(Disturbance(inputs=hide)) as world:
-        world.run(bench.slices)
+    with proof_session.copy(Disturbance(inputs=hide)) as copy:
+        copy.run(proof_session.slices)
         waiting[0] = False
-        world.run(bench.slices, "restate")
-        return Seen("a third of the rows came late", bench.rows_differ(clean, world))
+        copy.run(proof_session.slices, "restate")
+        return Seen("a third of the rows came late", proof_session.rows_differ(clean, copy))
 
 
-def _restatable(bench: Bench) -> None:
-    if isinstance(bench.task.scope, Since):
+def _restatable(proof_session: ProofSession) -> None:
+    if isinstance(proof_session.task.scope, Since):
         raise NotApplicable("an incremental task is not computed again: it goes on from its mark")
-    if not bench.task.write.restatable:
-        raise NotApplicable(f"{bench.task.write.name}() is never computed again: what is published stays")
+    if not proof_session.task.write.restatable:
+        raise NotApplicable(f"{proof_session.task.write.name}() is never computed again: what is published stays")
 
 
-def _two(bench: Bench) -> tuple[Slice, Slice]:
-    scope, this = bench.task.scope, bench.slices[-1]
+def _two(proof_session: ProofSession) -> tuple[Slice, Slice]:
+    scope, this = proof_session.task.scope, proof_session.slices[-1]
     if not isinstance(scope, TimeScope):
         raise NotApplicable("the task's work is not cut by time")
     earlier = tuple(scope.earlier(this, 1))
@@ -110,14 +110,16 @@ def _two(bench: Bench) -> tuple[Slice, Slice]:
     return earlier[0], this
 
 
-def _one_by_one(world: World, slices: tuple[Slice, ...]) -> None:
+def _one_by_one(copy: ScratchCopy, slices: tuple[Slice, ...]) -> None:
     for slice_ in slices:
-        run_task(world.shop, world.task, (slice_,))
+        run_task(copy.context, copy.task, (slice_,))
 
 
-def _against(bench: Bench, one: Callable[[World], object], other: Callable[[World], object], told: str) -> Seen:
-    with bench.world() as first, bench.world() as second:
+def _against(
+    proof_session: ProofSession, one: Callable[[ScratchCopy], object], other: Callable[[ScratchCopy], object], told: str
+) -> Seen:
+    with proof_session.copy() as first, proof_session.copy() as second:
         one(first)
         other(second)
-        found: Difference | None = bench.worlds_differ(first, second)
+        found: Difference | None = proof_session.copies_differ(first, second)
         return Seen(told, found)

@@ -19,8 +19,8 @@ class Pinned:
     inner: Target
     pins: dict[TableName, int]
 
-    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
-        found = self.inner.published(table, app_ids)
+    def published(self, table: TableName, token_names: Sequence[str]) -> Published:
+        found = self.inner.published(table, token_names)
         if found.version is None:
             return found
         return replace(found, version=self.pins.setdefault(table, found.version))
@@ -31,8 +31,8 @@ class Pinned:
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         return self.inner.tokens(table, prefix)
 
-    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
-        return self.inner.provenance(table, app_id, generation)
+    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+        return self.inner.provenance(table, token_name, generation)
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         return self.inner.foreign(table, since, slices)

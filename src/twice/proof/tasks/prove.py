@@ -14,27 +14,27 @@ from twice.engine.guard.suspects import BY, DOUBLES
 from twice.errors import TwiceError, UsageError
 from twice.proof.enclosure.enclosure import only_findings, with_findings
 from twice.proof.tasks.scenarios import PLAYS, Play
-from twice.proof.tasks.scratch import Laboratory, NotApplicable, World
-from twice.proof.tasks.session import Bench, Clean, bench
+from twice.proof.tasks.scratch import NotApplicable, ProofSetup, ScratchCopy
+from twice.proof.tasks.session import Clean, ProofSession, proof_session
 
 SCENARIOS: tuple[Scenario, ...] = tuple(scenario for scenario, _ in PLAYS.values())
 """All there are, in the order they are played."""
 _STRAGGLERS_S = 30.0
 
 
-def prove_task(lab: Laboratory, task: Task, date: str | None, scenarios: Sequence[str] = ()) -> Proof:
+def prove_task(setup: ProofSetup, task: Task, date: str | None, scenarios: Sequence[str] = ()) -> Proof:
     """Play these scenarios (none: those that are the default) with the slice of that date. The user's tables, ledger
     and receivers are only read; dying anywhere leaves a temporary folder, nothing else."""
     chosen = chosen_scenarios(scenarios)
     slice_ = slice_named(task.scope, date)
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
     try:
-        with bench(lab, task, (slice_,)) as ground, ground.world() as first:
+        with proof_session(setup, task, (slice_,)) as ground, ground.copy() as first:
             trials, notes, beside = _played(ground, first, chosen)
     except NotApplicable as error:
         trials, notes, beside = tuple(Trial(name, Verdict.NOT_APPLICABLE, str(error)) for name in chosen), (), ()
-    took, code = SYSTEM_CLOCK.monotonic() - began, lab.shop.code_hash(task)
-    return Proof(task.name, slice_.label, code, at, trials, took, notes, beside, lab.enclosure.not_blocked)
+    took, code = SYSTEM_CLOCK.monotonic() - began, setup.context.code_hash(task)
+    return Proof(task.name, slice_.label, code, at, trials, took, notes, beside, setup.enclosure.not_blocked)
 
 
 def chosen_scenarios(names: Sequence[str]) -> list[str]:
@@ -45,9 +45,9 @@ def chosen_scenarios(names: Sequence[str]) -> list[str]:
 
 
 def _played(
-    ground: Bench, first: World, chosen: Sequence[str]
+    ground: ProofSession, first: ScratchCopy, chosen: Sequence[str]
 ) -> tuple[tuple[Trial, ...], tuple[str, ...], tuple[Beside, ...]]:
-    enclosure = ground.lab.enclosure
+    enclosure = ground.setup.enclosure
     enclosure.found()  # what an earlier proof's scenarios repeated is not this task's
     try:
         clean = ground.clean(first)
@@ -63,7 +63,7 @@ def _played(
     return with_findings(trials, found), _notes(ground), found
 
 
-def _trial(ground: Bench, clean: Clean, name: str, play: Play) -> Trial:
+def _trial(ground: ProofSession, clean: Clean, name: str, play: Play) -> Trial:
     began = SYSTEM_CLOCK.monotonic()
     try:
         seen = play(ground, clean)
@@ -83,7 +83,7 @@ def _wait_for_stragglers(session: Any) -> None:
         time.sleep(0.05)
 
 
-def _notes(ground: Bench) -> tuple[str, ...]:
+def _notes(ground: ProofSession) -> tuple[str, ...]:
     ignored = ground.ignored
     refused = [one for one in ground.likely if one.name not in (*ground.task.policy.allow, DOUBLES, BY)]
     notes = [f"not compared, since the policy allows it to differ: {', '.join(ignored)}"] if ignored else []

@@ -10,113 +10,113 @@ from twice.core.since import Since
 from twice.errors import TwiceError
 from twice.proof.disturb import ordered, settings, spread
 from twice.proof.tasks.child_process import kill, shifted
-from twice.proof.tasks.effect_counts import more_said, said
+from twice.proof.tasks.effect_counts import said, sent_more
 from twice.proof.tasks.later import later
 from twice.proof.tasks.optional_scenarios import batch, late_rows, out_of_order, partial, thrice
-from twice.proof.tasks.scratch import Disturbance, NotApplicable, World
+from twice.proof.tasks.scratch import Disturbance, NotApplicable, ScratchCopy
 from twice.proof.tasks.seen import Seen
-from twice.proof.tasks.session import Bench, Clean
+from twice.proof.tasks.session import Clean, ProofSession
 
-Play = Callable[[Bench, Clean], Seen]
+Play = Callable[[ProofSession, Clean], Seen]
 
 
-def twice(bench: Bench, clean: Clean) -> Seen:
+def twice(proof_session: ProofSession, clean: Clean) -> Seen:
     """In the clean run's own world: run it again, then compute it again on purpose. What the second run says is
     compared, too; a restated slice may speak again if its effects say so."""
-    world = clean.world
-    again = world.run(bench.slices)[-1]
-    spoken = more_said(clean.said, said(world))
+    copy = clean.copy
+    again = copy.run(proof_session.slices)[-1]
+    spoken = sent_more(clean.said, said(copy))
     if spoken is not None:
         return Seen("run again", spoken)
     told = f"the second run: {again.outcome.value}"
-    if world.task.write.restatable and not isinstance(world.task.scope, Since):
-        for slice_ in bench.slices:
-            world.run((slice_,), "restate")
+    if copy.task.write.restatable and not isinstance(copy.task.scope, Since):
+        for slice_ in proof_session.slices:
+            copy.run((slice_,), "restate")
         told += "; computed again on purpose"
-    return Seen(told, bench.rows_differ(clean, world))
+    return Seen(told, proof_session.rows_differ(clean, copy))
 
 
 _BEFORE_LANDING = tuple(Point)[: tuple(Point).index(Point.AFTER_COMMIT)]
 _BEFORE_LEAVING = (SendPoint.RELEASED, SendPoint.RENDERED, SendPoint.BEFORE_SENDING)
 
 
-def crash(bench: Bench, clean: Clean) -> Seen:
+def crash(proof_session: ProofSession, clean: Clean) -> Seen:
     """Before a run has landed, each run that follows must do all of it: it dies one step further, until one gets
     through. From then on each step has a world of its own: what landed is there, and the next run must see it."""
     steps: list[Sequence[Point | SendPoint]] = [_BEFORE_LANDING]
     steps += [(point,) for point in Point if point not in _BEFORE_LANDING]
-    if bench.task.effects:
+    if proof_session.task.effects:
         steps += [_BEFORE_LEAVING, *((point,) for point in SendPoint if point not in _BEFORE_LEAVING)]
     met: list[str] = []
     for points in steps:
-        with bench.world() as world:
-            died = [point.value for point in points if _dies(bench, world, crash_at(point))]
+        with proof_session.copy() as copy:
+            died = [point.value for point in points if _dies(proof_session, copy, crash_at(point))]
             met += died
-            world.run(bench.slices)
-            found = bench.difference(clean, world)
+            copy.run(proof_session.slices)
+            found = proof_session.difference(clean, copy)
             if found is not None:
                 return Seen(f"died at {', '.join(died)}, then run again", found)
     return Seen(f"died at each of {len(met)} steps, then run again")
 
 
-def double_fire(bench: Bench, clean: Clean) -> Seen:
+def double_fire(proof_session: ProofSession, clean: Clean) -> Seen:
     """The second fires while the first stands before its publish, with the first's lease run out: both get through to
     the table, and one commit may land."""
-    with bench.world() as world:
+    with proof_session.copy() as copy:
         ends: list[str] = []
 
         def fire(passed: Point | SendPoint) -> None:
             if passed is Point.PUBLISHING and not ends:
-                world.clock.pass_an_hour()
+                copy.clock.pass_an_hour()
                 with armed(lambda _: None):
-                    ends.append(_end_of(bench, world))
+                    ends.append(_end_of(proof_session, copy))
 
         with armed(fire):
-            first = _end_of(bench, world)
+            first = _end_of(proof_session, copy)
         if not ends:
             raise NotApplicable("the run had nothing to publish")
-        return Seen(f"two at once: the one {ends[0]}, the other {first}", bench.difference(clean, world))
+        return Seen(f"two at once: the one {ends[0]}, the other {first}", proof_session.difference(clean, copy))
 
 
-def parallelism(bench: Bench, clean: Clean) -> Seen:
+def parallelism(proof_session: ProofSession, clean: Clean) -> Seen:
     for parts, adaptive in ((1, "false"), (8, "true")):
         told = f"{parts} partitions, adaptive execution {'on' if adaptive == 'true' else 'off'}"
-        seen = _disturbed(bench, clean, told, Disturbance(settings(parts, adaptive), spread(parts)))
+        seen = _disturbed(proof_session, clean, told, Disturbance(settings(parts, adaptive), spread(parts)))
         if seen.difference is not None:
             return seen
     return Seen("1 partition and 8, adaptive execution off and on")
 
 
-def row_order(bench: Bench, clean: Clean) -> Seen:
+def row_order(proof_session: ProofSession, clean: Clean) -> Seen:
     for descending in (False, True):
         told = f"inputs in the order of a hash of their rows, {'descending' if descending else 'ascending'}"
-        seen = _disturbed(bench, clean, told, Disturbance(settings(1, "false"), ordered(descending)))
+        seen = _disturbed(proof_session, clean, told, Disturbance(settings(1, "false"), ordered(descending)))
         if seen.difference is not None:
             return seen
     return Seen("inputs in the order of a hash of their rows, and in the opposite one")
 
 
-def _disturbed(bench: Bench, clean: Clean, told: str, disturbance: Disturbance) -> Seen:
-    with bench.world(disturbance) as world:
-        world.run(bench.slices)
-        return Seen(told, bench.difference(clean, world))
+def _disturbed(proof_session: ProofSession, clean: Clean, told: str, disturbance: Disturbance) -> Seen:
+    with proof_session.copy(disturbance) as copy:
+        copy.run(proof_session.slices)
+        return Seen(told, proof_session.difference(clean, copy))
 
 
-def _end_of(bench: Bench, world: World) -> str:
+def _end_of(proof_session: ProofSession, copy: ScratchCopy) -> str:
     """How a run ended, in a word: of two at once, one may be told that it lost."""
     try:
-        return world.run(bench.slices)[-1].outcome.value
+        return copy.run(proof_session.slices)[-1].outcome.value
     except TwiceError as error:
         return error.code
 
 
-def _dies(bench: Bench, world: World, action: Action) -> bool:
+def _dies(proof_session: ProofSession, copy: ScratchCopy, action: Action) -> bool:
     """Whether the run met that step. An hour later, so that its lease is over."""
     try:
         with armed(action):
-            world.run(bench.slices)
+            copy.run(proof_session.slices)
     except Crash:
-        world.clock.pass_an_hour()
+        copy.clock.pass_an_hour()
         return True
     return False
 

@@ -22,7 +22,7 @@ from twice.core.clock import SYSTEM_CLOCK
 from twice.core.effect import Effect, Message, Result
 from twice.core.failpoints import Point
 from twice.core.outbox import Answer, Delivered
-from twice.core.ports import Letter, Sender, Target
+from twice.core.ports import OutgoingMessage, Sender, Target
 from twice.core.project import Project
 from twice.core.retry import Retry
 from twice.core.run import RunResult
@@ -38,7 +38,7 @@ from twice.ledgers.ledger import Ledger
 from twice.proof.enclosure.enclosure import Enclosure
 from twice.proof.tasks.copied import Copied
 from twice.proof.tasks.pinned import Pinned
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.table.write_plan import make_plan
 
@@ -51,7 +51,7 @@ class NotApplicable(Exception):
 
 
 @dataclass(frozen=True)
-class Errand:
+class ChildRun:
     """What a process of its own is told. `folder` is the world it works in, `point` where it is killed, if anywhere."""
 
     task: str
@@ -61,15 +61,15 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Laboratory:
-    """The user's workshop, and what is needed to build another. `delta` binds a session to tables found by a
+class ProofSetup:
+    """The user's run context, and what is needed to build another. `delta` binds a session to tables found by a
     function; `folder` says where a table of the user's lies, None if that is no Delta table of a folder; `sent` is
     the command line of a process that carries out an errand (`apart.carry_out`); `enclosure` is this process's."""
 
-    shop: Workshop
+    context: RunContext
     delta: Callable[[Any, Callable[[TableName], str]], Target]
     folder: Callable[[TableName], str | None]
-    sent: Callable[[Errand], Sequence[str]] | None = None
+    sent: Callable[[ChildRun], Sequence[str]] | None = None
     enclosure: Enclosure = field(default_factory=Enclosure)
 
 
@@ -105,14 +105,14 @@ class Recorder:
     """A sender that writes down what would have left."""
 
     inner: Sender
-    sent: list[Letter]
+    sent: list[OutgoingMessage]
 
     def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:
         return self.inner.compose(effect, result, key, at)
 
-    def send(self, letter: Letter, leaving: Callable[[], None]) -> Answer:
+    def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
         leaving()
-        self.sent.append(letter)
+        self.sent.append(outgoing)
         return Delivered("written down, not sent: this is a proof")
 
 
@@ -133,33 +133,33 @@ class Template:
 
 
 @dataclass(frozen=True)
-class World:
+class ScratchCopy:
     """One scratch copy."""
 
     folder: Path
-    shop: Workshop
+    context: RunContext
     task: Task
     clock: Ahead
-    sent: list[Letter]
+    sent: list[OutgoingMessage]
 
     def run(self, slices: tuple[Slice, ...], kind: Kind = "run") -> tuple[RunResult, ...]:
-        return run_slices(self.shop, self.task, slices, kind, None)
+        return run_slices(self.context, self.task, slices, kind, None)
 
     def rows(self, session: SparkSession, version: int | None = None) -> DataFrame:
         reader = session.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(str(self.folder / "table"))
 
     def version(self, session: SparkSession) -> int | None:
-        return self.shop.target_of(self.task.target, session).published(self.task.target, ()).version
+        return self.context.target_of(self.task.target, session).published(self.task.target, ()).version
 
     def close(self) -> None:
-        self.shop.ledger.close()
+        self.context.ledger.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def make_template(lab: Laboratory, task: Task, slices: tuple[Slice, ...], folder: Path) -> Template:
+def make_template(setup: ProofSetup, task: Task, slices: tuple[Slice, ...], folder: Path) -> Template:
     """Clone the task's table. Reads the user's log; writes into `folder` alone."""
-    source = lab.folder(task.target)
+    source = setup.folder(task.target)
     if source is None:
         raise NotApplicable(f"{task.target} is not a Delta table, and no other is copied for a proof yet")
     made = Template(folder, None)
@@ -168,22 +168,22 @@ def make_template(lab: Laboratory, task: Task, slices: tuple[Slice, ...], folder
     # What was appended before cannot change what is appended now, and without its mark a task begins anew.
     if isinstance(task.scope, Since) or isinstance(task.write.compile(()), AppendRows):
         return made
-    with lab.shop.session() as session:
-        for version in _versions(lab, task, slices, session):
+    with setup.context.session() as session:
+        for version in _versions(setup, task, slices, session):
             if _cloned(session, made.table, source, version):
                 return replace(made, version=version)
     return made
 
 
-def _versions(lab: Laboratory, task: Task, slices: tuple[Slice, ...], session: SparkSession) -> Iterator[int]:
+def _versions(setup: ProofSetup, task: Task, slices: tuple[Slice, ...], session: SparkSession) -> Iterator[int]:
     """From which version to copy: the one before the slice was published, so that publishing it is seen; or, where
     the log does not know any more, the newest."""
-    target = lab.shop.target_of(task.target, session)
+    target = setup.context.target_of(task.target, session)
     newest = target.published(task.target, ()).version
     if newest is None:
         return
     if isinstance(task.write.compile(()), UpsertRows):
-        apps = make_plan(lab.shop.project.id, task, slices).app_ids
+        apps = make_plan(setup.context.project.id, task, slices).token_names
         held = [found.version for app in apps for name, found in target.tokens(task.target, app).items() if name == app]
         first = min((version for version in held if version is not None), default=None)
         if first == 0:
@@ -201,43 +201,43 @@ def _cloned(session: SparkSession, to: Path, source: str, version: int) -> bool:
     return True
 
 
-def make_world(
-    lab: Laboratory,
+def make_copy(
+    setup: ProofSetup,
     task: Task,
     template: Template,
     folder: Path,
     pins: dict[TableName, int],
     disturbance: Disturbance = UNDISTURBED,
-) -> World:
+) -> ScratchCopy:
     """A world as the template was. `pins` grows by the inputs that are met first."""
     shutil.copytree(template.folder, folder)
-    return enter_world(lab, task, folder, pins, disturbance)
+    return enter_copy(setup, task, folder, pins, disturbance)
 
 
-def enter_world(
-    lab: Laboratory,
+def enter_copy(
+    setup: ProofSetup,
     task: Task,
     folder: Path,
     pins: dict[TableName, int],
     disturbance: Disturbance = UNDISTURBED,
-) -> World:
+) -> ScratchCopy:
     """The world that lies in that folder."""
-    clock, sent = Ahead(), list[Letter]()
+    clock, sent = Ahead(), list[OutgoingMessage]()
     played = _played(task, disturbance.inputs)
-    base = lab.shop.engine
+    base = setup.context.engine
     if not isinstance(base, SparkEngine):
         raise EnvironmentProblem("a proof needs Spark: it compares tables")
-    project = lab.shop.project
+    project = setup.context.project
     own = project.located(task.target)
 
     def target_of(table: TableName, session: Any) -> Target:
         if project.located(table) == own:
-            return Copied(lab.delta(session, lambda _: str(folder / "table")))
-        return Pinned(lab.shop.target_of(table, session), pins)
+            return Copied(setup.delta(session, lambda _: str(folder / "table")))
+        return Pinned(setup.context.target_of(table, session), pins)
 
-    code = lab.shop.code_hash(task)
-    shop = replace(
-        lab.shop,
+    code = setup.context.code_hash(task)
+    context = replace(
+        setup.context,
         # Tokens of another project: to this world the slice was never published, whatever the copy's log says.
         project=Project(f"{project.id}_proof", {**project.tasks, task.name: played}, project.format),
         ledger=Ledger.open(f"sqlite:///{folder / 'ledger.db'}", clock),
@@ -245,10 +245,10 @@ def enter_world(
         target_of=target_of,
         code_hash=lambda _: code,
         clock=clock,
-        senders={kind: Recorder(sender, sent) for kind, sender in lab.shop.senders.items()},
+        senders={kind: Recorder(sender, sent) for kind, sender in setup.context.senders.items()},
         sends=True,
     )
-    return World(folder, shop, played, clock, sent)
+    return ScratchCopy(folder, context, played, clock, sent)
 
 
 @dataclass(frozen=True)

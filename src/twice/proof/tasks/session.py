@@ -19,36 +19,36 @@ from twice.engine.frames.compare import compare, content
 from twice.engine.guard.guard import likely
 from twice.engine.lineage.literals import literals
 from twice.proof.blame import blame
-from twice.proof.tasks.effect_counts import more_said, said
+from twice.proof.tasks.effect_counts import said, sent_more
 from twice.proof.tasks.scratch import (
     UNDISTURBED,
     Disturbance,
-    Laboratory,
     NotApplicable,
+    ProofSetup,
+    ScratchCopy,
     Template,
-    World,
+    make_copy,
     make_template,
-    make_world,
 )
 from twice.runtime.result.compute import Pins, result_frame
 
 
 @dataclass(frozen=True)
 class Clean:
-    """The table after one run that nothing disturbed: `world` at `version`."""
+    """The table after one run that nothing disturbed: `copy` at `version`."""
 
-    world: World
+    copy: ScratchCopy
     version: int
     content: str
     said: Counter[str]
 
 
 @dataclass
-class Bench:
+class ProofSession:
     """One proof at work. `likely`: what in the plan may differ; `drift`: a constant of the plan as two calls of the
     task's Python gave it; `ignored`: columns the task's policy lets differ."""
 
-    lab: Laboratory
+    setup: ProofSetup
     task: Task
     slices: tuple[Slice, ...]
     folder: Path
@@ -61,37 +61,37 @@ class Bench:
     made: int = 0
 
     @contextmanager
-    def world(self, disturbance: Disturbance = UNDISTURBED) -> Iterator[World]:
+    def copy(self, disturbance: Disturbance = UNDISTURBED) -> Iterator[ScratchCopy]:
         self.made += 1
         place = self.folder / f"world{self.made}"
-        world = make_world(self.lab, self.task, self.template, place, self.pins, disturbance)
+        copy = make_copy(self.setup, self.task, self.template, place, self.pins, disturbance)
         try:
-            yield world
+            yield copy
         finally:
-            world.close()
+            copy.close()
 
-    def clean(self, world: World) -> Clean:
+    def clean(self, copy: ScratchCopy) -> Clean:
         """Play the one clean run in this world, and remember what it gave."""
-        world.run(self.slices)
-        self.likely, self.drift = self._suspects(world)
+        copy.run(self.slices)
+        self.likely, self.drift = self._suspects(copy)
         self.ignored = self._ignored()
-        version = world.version(self.session)
+        version = copy.version(self.session)
         if version is None:
             raise NotApplicable("a clean run finds nothing to publish")
-        rows = world.rows(self.session, version)
-        return Clean(world, version, content(rows, self.ignored), said(world))
+        rows = copy.rows(self.session, version)
+        return Clean(copy, version, content(rows, self.ignored), said(copy))
 
-    def difference(self, clean: Clean, world: World) -> Difference | None:
+    def difference(self, clean: Clean, copy: ScratchCopy) -> Difference | None:
         """How a world's table and effects differ from the clean run's; None if they do not."""
-        return more_said(clean.said, said(world)) or self.rows_differ(clean, world)
+        return sent_more(clean.said, said(copy)) or self.rows_differ(clean, copy)
 
-    def rows_differ(self, clean: Clean, world: World) -> Difference | None:
-        after = world.rows(self.session)
+    def rows_differ(self, clean: Clean, copy: ScratchCopy) -> Difference | None:
+        after = copy.rows(self.session)
         if content(after, self.ignored) == clean.content:
             return None
-        return self._compared(clean.world.rows(self.session, clean.version), after)
+        return self._compared(clean.copy.rows(self.session, clean.version), after)
 
-    def worlds_differ(self, one: World, other: World) -> Difference | None:
+    def copies_differ(self, one: ScratchCopy, other: ScratchCopy) -> Difference | None:
         """How the tables of two worlds differ, where a clean run of one slice says nothing of them."""
         return self._compared(one.rows(self.session), other.rows(self.session))
 
@@ -99,10 +99,10 @@ class Bench:
         found = compare(before, after, self.ignored)
         return None if found is None else replace(found, causes=blame(found, self.likely, self.drift))
 
-    def _suspects(self, world: World) -> tuple[tuple[Suspicion, ...], tuple[str, str] | None]:
+    def _suspects(self, copy: ScratchCopy) -> tuple[tuple[Suspicion, ...], tuple[str, str] | None]:
         """Build the plan twice, and look what in it may differ and what does."""
-        with world.shop.session() as session:
-            frames = [result_frame(world.shop, world.task, self.slices, Pins(world.shop, session)) for _ in range(2)]
+        with copy.context.session() as session:
+            frames = [result_frame(copy.context, copy.task, self.slices, Pins(copy.context, session)) for _ in range(2)]
             first, second = (literals(frame) for frame in frames)
             odd = [(one, two) for one, two in zip(first, second, strict=False) if one != two]
             return likely(frames[0]), odd[0] if odd else None
@@ -114,9 +114,9 @@ class Bench:
 
 
 @contextmanager
-def bench(lab: Laboratory, task: Task, slices: tuple[Slice, ...]) -> Iterator[Bench]:
+def proof_session(setup: ProofSetup, task: Task, slices: tuple[Slice, ...]) -> Iterator[ProofSession]:
     """Everything in one temporary folder, gone at the end."""
-    with tempfile.TemporaryDirectory(prefix="twice-proof-") as place, lab.shop.session() as session:
+    with tempfile.TemporaryDirectory(prefix="twice-proof-") as place, setup.context.session() as session:
         folder = Path(place)
-        template = make_template(lab, task, slices, folder / "template")
-        yield Bench(lab, task, slices, folder, session, template)
+        template = make_template(setup, task, slices, folder / "template")
+        yield ProofSession(setup, task, slices, folder, session, template)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request, Standing, batch_size, neighbours
+from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request, SliceStatus, batch_size, neighbours
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
 from twice.core.slice import Slice, labels_of
 from twice.core.task import Task
@@ -15,7 +15,7 @@ from twice.core.token import Kind
 from twice.core.write import ReplaceRows
 from twice.errors import UsageError
 from twice.ledgers.ledger import Ledger
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins, open_input
 from twice.runtime.run.run_task import refuse_kind
 from twice.runtime.staleness.correction import in_slice_order
@@ -25,24 +25,24 @@ from twice.runtime.staleness.slice_status import standings
 S = BackfillState
 
 
-def plan_backfill(shop: Workshop, request: Request, name: str | None = None) -> BackfillPlan:
+def plan_backfill(context: RunContext, request: Request, name: str | None = None) -> BackfillPlan:
     """Which slices, why each, in which batches. Reads only; the same question later may have another answer, so the
     plan that is stored is the one that is carried out."""
-    task = shop.project.task(request.task)
+    task = context.project.task(request.task)
     slices = asked_for(task, request)
-    session = shop.engine.fresh()
-    found = dict(zip(slices, standings(shop, task, slices, session), strict=True))
+    session = context.engine.fresh()
+    found = dict(zip(slices, standings(context, task, slices, session), strict=True))
     chosen = {slice_: stands for slice_, stands in found.items() if stands.standing in request.only}
     left_out = Counter(stands.standing for slice_, stands in found.items() if slice_ not in chosen)
-    size, notes = _size(shop, task, request, tuple(chosen), session)
+    size, notes = _size(context, task, request, tuple(chosen), session)
     notes += _stale_left_out(found, chosen)
     batches = _batches(task, request, chosen, size)
     if request.downstream:
-        more, told = readers(shop, request, batches, slices, session)
+        more, told = readers(context, request, batches, slices, session)
         batches, notes = [*batches, *more], [*notes, *told]
-    batches, ordered = in_slice_order(shop, batches)
-    name = name or _free_name(shop, request)
-    return BackfillPlan(name, request, tuple(batches), dict[Standing, int](left_out), (*notes, *ordered))
+    batches, ordered = in_slice_order(context, batches)
+    name = name or _free_name(context, request)
+    return BackfillPlan(name, request, tuple(batches), dict[SliceStatus, int](left_out), (*notes, *ordered))
 
 
 def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, PlannedSlice]) -> list[str]:
@@ -54,11 +54,11 @@ def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, 
     return [f"stale and not asked for: {labels_of(left)} ({found[left[0]].why}); {fix}"]
 
 
-def start(shop: Workshop, request: Request, name: str | None = None) -> tuple[BackfillRecord, BackfillPlan | None]:
+def start(context: RunContext, request: Request, name: str | None = None) -> tuple[BackfillRecord, BackfillPlan | None]:
     """Freeze and store a plan, or go on with the one that is there: a second start of the same backfill resumes it.
     The plan is given only where it is new. Dying before it is stored leaves nothing; after it, a backfill to resume."""
-    book = shop.ledger.backfills
-    known = book.record(name) if name is not None else _unfinished(shop, request)
+    book = context.ledger.backfills
+    known = book.record(name) if name is not None else _unfinished(context, request)
     if known is not None:
         if known.request != request:
             raise UsageError(
@@ -66,10 +66,10 @@ def start(shop: Workshop, request: Request, name: str | None = None) -> tuple[Ba
                 now="Nothing was started.",
                 fix=f"See it with twice backfill show {known.name}; give this one another --name.",
             )
-        return resume(shop.ledger, known.name), None
-    plan = plan_backfill(shop, request, name)
+        return resume(context.ledger, known.name), None
+    plan = plan_backfill(context, request, name)
     stored = book.create(plan)
-    _lift(shop.ledger, [(name, slice_.label) for name, slice_ in plan.slices if slice_.standing == "failed"])
+    _lift(context.ledger, [(name, slice_.label) for name, slice_ in plan.slices if slice_.standing == "failed"])
     record = book.record(plan.name)
     assert record is not None, plan.name
     if not stored and record.request != request:
@@ -155,47 +155,47 @@ def _batches(task: Task, request: Request, chosen: dict[Slice, PlannedSlice], si
 
 
 def _size(
-    shop: Workshop, task: Task, request: Request, slices: tuple[Slice, ...], session: Any
+    context: RunContext, task: Task, request: Request, slices: tuple[Slice, ...], session: Any
 ) -> tuple[int, list[str]]:
     """How many slices a batch takes, and what keeps it from taking more."""
     if request.batch == "off" or not slices:
         return 1, []
-    why = why_single(shop, task, session)
+    why = why_single(context, task, session)
     if why is not None:
         wished = request.batch != "auto" or (isinstance(task.scope, TimeScope) and task.scope.batch)
         return 1, [f"one slice per commit: {why}"] if wished else []
-    rows = _rows_per_slice(shop, task, slices, session) if request.batch == "auto" else None
+    rows = _rows_per_slice(context, task, slices, session) if request.batch == "auto" else None
     return batch_size(request.batch, rows), []
 
 
-def why_single(shop: Workshop, task: Task, session: Any) -> str | None:
+def why_single(context: RunContext, task: Task, session: Any) -> str | None:
     """What stands against computing several slices of this task at once; None if nothing does."""
     if not isinstance(task.scope, TimeScope) or not task.scope.batch:
         return f"{task.name} does not say batch=True on its scope"
     if not isinstance(task.write.compile(()), ReplaceRows):
         return f"{task.write.name}() publishes slices one by one"
-    return shop.target_of(task.target, session).one_slice_only(task.target)
+    return context.target_of(task.target, session).one_slice_only(task.target)
 
 
-def _rows_per_slice(shop: Workshop, task: Task, slices: tuple[Slice, ...], session: Any) -> float | None:
+def _rows_per_slice(context: RunContext, task: Task, slices: tuple[Slice, ...], session: Any) -> float | None:
     """What a slice reads, else what it gave when it was last published. None where nobody can say."""
-    pins = Pins(shop, session)
+    pins = Pins(context, session)
     cut = [source for source in task.inputs.values() if source.by is not None]
-    counts = [shop.engine.estimate(open_input(shop, task, source, slices, pins, None)) for source in cut]
+    counts = [context.engine.estimate(open_input(context, task, source, slices, pins, None)) for source in cut]
     if counts:
         return max(counts) / len(slices)
-    known = [run.rows for run in shop.ledger.runs(task.name) if run.rows is not None]
+    known = [run.rows for run in context.ledger.runs(task.name) if run.rows is not None]
     return sum(known) / len(known) if known else None
 
 
-def _unfinished(shop: Workshop, request: Request) -> BackfillRecord | None:
+def _unfinished(context: RunContext, request: Request) -> BackfillRecord | None:
     """The newest backfill of the same request that has something left to do."""
-    same = [record for record in shop.ledger.backfills.records() if record.request == request]
+    same = [record for record in context.ledger.backfills.records() if record.request == request]
     return same[-1] if same and not same[-1].complete else None
 
 
-def _free_name(shop: Workshop, request: Request) -> str:
-    taken = {record.name for record in shop.ledger.backfills.records()}
+def _free_name(context: RunContext, request: Request) -> str:
+    taken = {record.name for record in context.ledger.backfills.records()}
     stem, number = request.default_name, 2
     name = stem
     while name in taken:

@@ -24,7 +24,7 @@ from twice.core.transience import CANCELLED, Nature
 from twice.engine.causes import JVM_GONE, signs
 from twice.errors import EnvironmentProblem, Quarantined, RunError, TwiceError
 from twice.ledgers.backfills.backfills import Backfills
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.run_task import run_task
@@ -63,25 +63,25 @@ class Stop:
         return self.asked.is_set()
 
 
-def work(shop: Workshop, name: str, tell: Tell, stop: Stop, parallel: int = 1) -> BackfillRecord:
+def work(context: RunContext, name: str, tell: Tell, stop: Stop, parallel: int = 1) -> BackfillRecord:
     """Work on one backfill until nothing of it is left for this process to do: all done or failed, paused, cancelled,
     or asked to stop. Threads share the session; each run has its own."""
     if parallel == 1:
-        _take_turns(shop, name, tell, stop)
+        _take_turns(context, name, tell, stop)
     else:
-        _in_threads(shop, name, tell, stop, parallel)
-    shop.ledger.backfills.finish(name)
-    record = shop.ledger.backfills.record(name)
+        _in_threads(context, name, tell, stop, parallel)
+    context.ledger.backfills.finish(name)
+    record = context.ledger.backfills.record(name)
     assert record is not None, name
     return record
 
 
-def _in_threads(shop: Workshop, name: str, tell: Tell, stop: Stop, parallel: int) -> None:
+def _in_threads(context: RunContext, name: str, tell: Tell, stop: Stop, parallel: int) -> None:
     failures: list[BaseException] = []
 
     def turn() -> None:
         try:
-            _take_turns(shop, name, tell, stop)
+            _take_turns(context, name, tell, stop)
         except BaseException as error:  # noqa: BLE001 - told by the thread that started us
             failures.append(error)
             stop.asked.set()
@@ -100,12 +100,12 @@ def _in_threads(shop: Workshop, name: str, tell: Tell, stop: Stop, parallel: int
         raise failures[0]
 
 
-def _take_turns(shop: Workshop, name: str, tell: Tell, stop: Stop) -> None:
-    book = shop.ledger.backfills
+def _take_turns(context: RunContext, name: str, tell: Tell, stop: Stop) -> None:
+    book = context.ledger.backfills
     while not stop():
-        claim = book.claim(name, shop.holder, shop.lease)
+        claim = book.claim(name, context.holder, context.lease)
         if claim is not None:
-            tell(_work_on(shop, book, claim, stop))
+            tell(_work_on(context, book, claim, stop))
             continue
         record = book.record(name)
         if record is None or record.state is not BackfillState.RUNNING or not record.open:
@@ -121,14 +121,14 @@ def _freed(book: Backfills, name: str) -> bool:
     return any(freed)
 
 
-def _work_on(shop: Workshop, book: Backfills, claim: BatchClaim, stop: Stop) -> Event:
+def _work_on(context: RunContext, book: Backfills, claim: BatchClaim, stop: Stop) -> Event:
     """Dying in here leaves a claim that runs out and slices that are published or not: the next worker looks."""
-    began = shop.clock.monotonic()
+    began = context.clock.monotonic()
     try:
-        with Heartbeat(lambda: book.renew(claim, shop.lease), shop.lease, shop.clock):
-            ends = _make_right(shop, claim)
+        with Heartbeat(lambda: book.renew(claim, context.lease), context.lease, context.clock):
+            ends = _make_right(context, claim)
     except TwiceError as error:
-        took = shop.clock.monotonic() - began
+        took = context.clock.monotonic() - began
         if isinstance(error.__cause__, KeyboardInterrupt) or (stop() and _was_stopped(error)):
             book.release(claim)
             raise KeyboardInterrupt from error
@@ -136,7 +136,7 @@ def _work_on(shop: Workshop, book: Backfills, claim: BatchClaim, stop: Stop) -> 
             book.release(claim)
             raise
         # What every retry failed on because it was away is not for one of its slices to explain.
-        split = len(claim.slices) > 1 and not isinstance(error, Quarantined) and not _passes(shop, claim, error)
+        split = len(claim.slices) > 1 and not isinstance(error, Quarantined) and not _passes(context, claim, error)
         mine = book.split(claim) if split else book.failed(claim, error.details(), took)
         if not mine:
             return Event("taken over", claim, took, error=error)
@@ -144,7 +144,7 @@ def _work_on(shop: Workshop, book: Backfills, claim: BatchClaim, stop: Stop) -> 
     except (Exception, KeyboardInterrupt):
         book.release(claim)
         raise
-    took = shop.clock.monotonic() - began
+    took = context.clock.monotonic() - began
     book.done(claim, ends, took)
     return Event("done", claim, took, ends)
 
@@ -161,13 +161,13 @@ def _was_stopped(error: TwiceError) -> bool:
     return any(each.condition in CANCELLED for each in signs(error))
 
 
-def _passes(shop: Workshop, claim: BatchClaim, error: TwiceError) -> bool:
-    task = shop.project.tasks.get(claim.task)
+def _passes(context: RunContext, claim: BatchClaim, error: TwiceError) -> bool:
+    task = context.project.tasks.get(claim.task)
     return task is not None and judged(task.policy.retry, signs(error)).nature is Nature.TRANSIENT
 
 
-def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:
-    task = shop.project.tasks.get(claim.task)
+def _make_right(context: RunContext, claim: BatchClaim) -> tuple[SliceEnd, ...]:
+    task = context.project.tasks.get(claim.task)
     if task is None:
         raise RunError(
             f"there is no task {claim.task!r} in this project any more",
@@ -179,7 +179,7 @@ def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:
     ends: dict[str, SliceEnd] = {}
     while left:
         todo = {slice_: planned[slice_] for slice_ in left}
-        moved = _made_since(shop, task, todo, claim.kind) if claim.kind == "restate" or len(planned) > 1 else {}
+        moved = _made_since(context, task, todo, claim.kind) if claim.kind == "restate" or len(planned) > 1 else {}
         made: list[SliceEnd] = []
         alone: list[tuple[Slice, ...]] = []
         if claim.kind == "restate":  # not done a second time
@@ -188,21 +188,21 @@ def _make_right(shop: Workshop, claim: BatchClaim) -> tuple[SliceEnd, ...]:
             alone = [(slice_,) for slice_ in moved]
         rest = [slice_ for slice_ in left if slice_ not in moved]
         for group in (*neighbours(rest, len(rest) or 1), *alone):
-            made += _run(shop, task, group, claim)
+            made += _run(context, task, group, claim)
         ends.update((end.label, end) for end in made)
         left = tuple(slice_ for slice_ in left if slice_.label not in ends)
     return tuple(sorted(ends.values(), key=lambda end: end.label))
 
 
 def _made_since(
-    shop: Workshop, task: Task, planned: Mapping[Slice, PlannedSlice], kind: Kind
+    context: RunContext, task: Task, planned: Mapping[Slice, PlannedSlice], kind: Kind
 ) -> Mapping[Slice, RunRecord]:
     """Slices whose generation has moved since the plan was frozen: they were made since, by a worker that did not live
     to say so or by somebody's run. For a plain run the ledger's word is enough: each run looks for itself."""
     if kind == "restate":
-        plan = make_plan(shop.project.id, task, tuple(planned))
-        look(shop, task, plan, shop.target_of(task.target, shop.engine.fresh()))
-    runs = shop.ledger.runs_of(task.name, [slice_.label for slice_ in planned])
+        plan = make_plan(context.project.id, task, tuple(planned))
+        look(context, task, plan, context.target_of(task.target, context.engine.fresh()))
+    runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in planned])
     return {
         slice_: runs[slice_.label]
         for slice_, known in planned.items()
@@ -210,18 +210,18 @@ def _made_since(
     }
 
 
-def _run(shop: Workshop, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
+def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
     """Not every slice has an end if somebody moved one of them first: those that nobody moved are still to be made."""
     planned = {slice_.label: slice_.generation for slice_ in claim.slices if slice_.standing != "downstream"}
-    before = shop.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
+    before = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
     # A plain run of the same slice, or a dead worker's lease on it, is waited for.
-    wait = shop.lease + timedelta(seconds=10)
+    wait = context.lease + timedelta(seconds=10)
     # What a slice below was at when the plan was made tells nothing: what it reads is made later.
-    result = run_task(shop, task, slices, claim.kind, wait, claim.silent, planned)
+    result = run_task(context, task, slices, claim.kind, wait, claim.silent, planned)
     old = {label: run.fingerprint for label, run in before.items() if run.generation and run.fingerprint}
     made = {slice_.label: slice_.fingerprint for slice_ in result.slices}
     changed = [s for s in slices if s.label in old and old[s.label] != made[s.label]]
-    compared = _sums(shop, task, changed, result) if claim.kind == "restate" else {}
+    compared = _sums(context, task, changed, result) if claim.kind == "restate" else {}
     left = _not_moved(result, planned) if claim.kind == "restate" else set()
     ends = []
     for end in result.slices:
@@ -244,18 +244,18 @@ def _not_moved(result: RunResult, planned: Mapping[str, int]) -> set[str]:
 
 
 def _sums(
-    shop: Workshop, task: Task, changed: list[Slice], result: RunResult
+    context: RunContext, task: Task, changed: list[Slice], result: RunResult
 ) -> Mapping[str, Mapping[str, tuple[str | None, str | None]]]:
     """The sums that differ, by reading both versions of the table: only what changed is read, and only after it is
     published."""
     if not changed or result.version is None:
         return {}
-    plan = make_plan(shop.project.id, task, tuple(changed))
-    target = shop.target_of(task.target, shop.engine.fresh())
+    plan = make_plan(context.project.id, task, tuple(changed))
+    target = context.target_of(task.target, context.engine.fresh())
     try:
         # Just before our commit: whoever published these slices, there they are as they were.
-        old = shop.engine.totals(target.read(task.target, result.version - 1), plan.slices)
-        new = shop.engine.totals(target.read(task.target, result.version), plan.slices)
+        old = context.engine.totals(target.read(task.target, result.version - 1), plan.slices)
+        new = context.engine.totals(target.read(task.target, result.version), plan.slices)
     except Exception:  # noqa: BLE001 - an old version may be gone (VACUUM); the rows are published all the same
         return {}
     return {

@@ -27,7 +27,7 @@ from twice.core.outbox import (
     after_silence,
     too_late,
 )
-from twice.core.ports import Clock, Letter, NotLeaving, Sender
+from twice.core.ports import Clock, NotLeaving, OutgoingMessage, Sender
 from twice.core.project import Project
 from twice.core.task import Task
 from twice.errors import DeclarationError, TwiceError
@@ -44,7 +44,7 @@ Sample = Callable[[Task, EffectRecord, int], tuple[Mapping[str, Any], ...]]
 
 
 @dataclass(frozen=True)
-class Post:
+class Delivery:
     """What sending needs at hand: no engine, no target. `sample` reads rows of what was committed."""
 
     project: Project
@@ -61,55 +61,55 @@ class Post:
         return next((one for one in task.effects if one.name == effect.name), None) if task else None
 
 
-def render_released(post: Post, task: str | None = None) -> None:
+def render_released(delivery: Delivery, task: str | None = None) -> None:
     """Make the text of every effect whose publish is on record. Two processes at once: one text is stored. Dying in
     here leaves the rest released."""
-    for effect in post.ledger.outbox.in_state(S.RELEASED, task):
+    for effect in delivery.ledger.outbox.in_state(S.RELEASED, task):
         hit(SendPoint.RELEASED)
-        message = _composed(post, effect)
+        message = _composed(delivery, effect)
         if isinstance(message, Message):
-            post.ledger.outbox.render(effect, message, post.holder)
+            delivery.ledger.outbox.render(effect, message, delivery.holder)
         else:
-            post.ledger.outbox.change(effect, message, post.holder)
+            delivery.ledger.outbox.change(effect, message, delivery.holder)
         hit(SendPoint.RENDERED)
 
 
-def drain(post: Post, task: str | None = None, patience: timedelta = timedelta(0)) -> int:
+def drain(delivery: Delivery, task: str | None = None, patience: timedelta = timedelta(0)) -> int:
     """Send what is due, eight at a time, and for as long as `patience` what becomes due; how many tries were made.
 
     First what silence left behind is judged: with a key it is due again, without one it is in doubt. Dying in here
     leaves at most eight effects `sending`.
     """
-    judge_silent(post, task)
-    ask_probes(post, task)
-    deadline = post.clock.monotonic() + patience.total_seconds()
+    judge_silent(delivery, task)
+    ask_probes(delivery, task)
+    deadline = delivery.clock.monotonic() + patience.total_seconds()
     tries = 0
     with ThreadPoolExecutor(IN_FLIGHT, "twice-effect") as pool:
         while True:
-            due = post.ledger.outbox.due(task, 500)
-            tries += sum(_in_parallel(pool, lambda effect: _try(post, effect), due))
+            due = delivery.ledger.outbox.due(task, 500)
+            tries += sum(_in_parallel(pool, lambda effect: _try(delivery, effect), due))
             if due:
                 continue
-            following = post.ledger.outbox.next_due(task)
-            left = deadline - post.clock.monotonic()
-            if following is None or left <= 0 or (following - post.ledger.now()).total_seconds() > left:
+            following = delivery.ledger.outbox.next_due(task)
+            left = deadline - delivery.clock.monotonic()
+            if following is None or left <= 0 or (following - delivery.ledger.now()).total_seconds() > left:
                 return tries
-            threading.Event().wait(max(0.01, (following - post.ledger.now()).total_seconds()))
+            threading.Event().wait(max(0.01, (following - delivery.ledger.now()).total_seconds()))
 
 
-def judge_silent(post: Post, task: str | None = None) -> None:
+def judge_silent(delivery: Delivery, task: str | None = None) -> None:
     """Effects whose sender fell silent while it was sending. Whether they arrived, nobody here can know."""
-    outbox = post.ledger.outbox
+    outbox = delivery.ledger.outbox
     gone = [effect for effect in outbox.in_state(S.SENDING, task) if effect.sender and is_gone(effect.sender)]
     for effect in {effect.id: effect for effect in (*outbox.silent(task), *gone)}.values():
-        outbox.change(effect, after_silence(effect, post.ledger.now()), post.holder)
+        outbox.change(effect, after_silence(effect, delivery.ledger.now()), delivery.holder)
 
 
-def ask_probes(post: Post, task: str | None = None) -> None:
+def ask_probes(delivery: Delivery, task: str | None = None) -> None:
     """Let the receiver say whether a doubtful effect arrived, where a probe can ask it. While its sender may still
     wake up, only a yes counts."""
-    for effect in post.ledger.outbox.in_state(S.IN_DOUBT, task):
-        declared = post.declared(effect)
+    for effect in delivery.ledger.outbox.in_state(S.IN_DOUBT, task):
+        declared = delivery.declared(effect)
         if declared is None or declared.probe is None:
             continue
         try:
@@ -118,7 +118,9 @@ def ask_probes(post: Post, task: str | None = None) -> None:
             continue
         if arrived is None or (not arrived and may_wake_up(effect)):
             continue
-        post.ledger.outbox.change(effect, after_probe(bool(arrived), post.ledger.now()), f"probe of {effect.name}")
+        delivery.ledger.outbox.change(
+            effect, after_probe(bool(arrived), delivery.ledger.now()), f"probe of {effect.name}"
+        )
 
 
 def may_wake_up(effect: EffectRecord) -> bool:
@@ -133,42 +135,42 @@ def _in_parallel(
     return list(pool.map(lambda pair: pair[0].run(act, pair[1]), [(copy_context(), effect) for effect in effects]))
 
 
-def _try(post: Post, effect: EffectRecord) -> bool:
+def _try(delivery: Delivery, effect: EffectRecord) -> bool:
     """One try. Dying before `begin` has sent nothing; after it the effect is `sending`, and its key or a person
     decides."""
-    outbox = post.ledger.outbox
-    late = too_late(effect, post.ledger.now())
+    outbox = delivery.ledger.outbox
+    late = too_late(effect, delivery.ledger.now())
     if late is not None:
-        outbox.change(effect, late, post.holder)
+        outbox.change(effect, late, delivery.holder)
         return False
     hit(SendPoint.BEFORE_SENDING)
-    began = post.clock.monotonic()
-    begun = outbox.begin(effect, post.holder, post.lease)
+    began = delivery.clock.monotonic()
+    begun = outbox.begin(effect, delivery.holder, delivery.lease)
     if begun is None:
         return False
     hit(SendPoint.SENDING)
-    answer = _send(post, begun, began)
+    answer = _send(delivery, begun, began)
     hit(SendPoint.ANSWERED)
-    outbox.end(begun, after_answer(begun, answer, effect.doubt_since, post.ledger.now()), post.holder)
+    outbox.end(begun, after_answer(begun, answer, effect.doubt_since, delivery.ledger.now()), delivery.holder)
     hit(SendPoint.RECORDED)
     return True
 
 
-def _send(post: Post, effect: EffectRecord, began: float) -> Answer:
+def _send(delivery: Delivery, effect: EffectRecord, began: float) -> Answer:
     def leaving() -> None:
         # A process that was stopped may wake up here, long judged. The clock alone is not asked: it may have stood
         # still with the machine. Stopped between this line and the first byte, it does send: see docs/effects.md.
-        in_time = post.clock.monotonic() - began < post.lease.total_seconds() * 2 / 3
-        if not in_time or not post.ledger.outbox.holds(effect):
+        in_time = delivery.clock.monotonic() - began < delivery.lease.total_seconds() * 2 / 3
+        if not in_time or not delivery.ledger.outbox.holds(effect):
             raise NotLeaving
         hit(SendPoint.LEAVING)
 
-    declared, sender = post.declared(effect), post.senders.get(effect.kind)
+    declared, sender = delivery.declared(effect), delivery.senders.get(effect.kind)
     if sender is None or effect.message is None:
         return Refused(f"this project has no sender for {effect.kind}", for_good=True)
-    letter = Letter(effect.key, effect.keyed, effect.message, declared.function if declared else None)
+    outgoing = OutgoingMessage(effect.key, effect.keyed, effect.message, declared.function if declared else None)
     try:
-        return sender.send(letter, leaving)
+        return sender.send(outgoing, leaving)
     except NotLeaving:
         return Refused("it woke up too late to send")
     except DeclarationError as error:
@@ -177,17 +179,19 @@ def _send(post: Post, effect: EffectRecord, began: float) -> Answer:
         return Doubtful(f"the sender failed with {type(error).__name__}")
 
 
-def _composed(post: Post, effect: EffectRecord) -> Message | Change:
+def _composed(delivery: Delivery, effect: EffectRecord) -> Message | Change:
     """Its text, or why there can be none: user code raised, the declaration is gone."""
-    declared, task = post.declared(effect), post.project.tasks.get(effect.task)
-    sender = post.senders.get(effect.kind)
+    declared, task = delivery.declared(effect), delivery.project.tasks.get(effect.task)
+    sender = delivery.senders.get(effect.kind)
     if declared is None or task is None:
         return Change(S.DEAD, "the task does not declare this effect any more, so its text cannot be made")
     if sender is None:
         return Change(S.DEAD, f"this project has no sender for {effect.kind}")
     try:
-        result = stored_result(post, effect, post.sample(task, effect, declared.sample) if declared.sample else ())
-        message = sender.compose(declared, result, effect.key, post.ledger.now())
+        result = stored_result(
+            delivery, effect, delivery.sample(task, effect, declared.sample) if declared.sample else ()
+        )
+        message = sender.compose(declared, result, effect.key, delivery.ledger.now())
     except TwiceError as error:
         return Change(S.DEAD, f"its text cannot be made: {error}")
     except Exception as error:  # noqa: BLE001 - user code
@@ -197,16 +201,16 @@ def _composed(post: Post, effect: EffectRecord) -> Message | Change:
     return message
 
 
-def stored_result(post: Post, effect: EffectRecord, sample: tuple[Mapping[str, Any], ...]) -> Result:
+def stored_result(delivery: Delivery, effect: EffectRecord, sample: tuple[Mapping[str, Any], ...]) -> Result:
     """What the ledger remembers of the publish that the effect speaks of."""
-    attempt = post.ledger.attempt(effect.attempt) if effect.attempt else None
+    attempt = delivery.ledger.attempt(effect.attempt) if effect.attempt else None
     learnt = next((one for one in attempt.slices if one.label == effect.label), None) if attempt else None
-    run = post.ledger.run(effect.task, effect.label)
-    here = post.ledger.outbox.table_of(effect) == post.ledger.home.place(effect.task).table
+    run = delivery.ledger.run(effect.task, effect.label)
+    here = delivery.ledger.outbox.table_of(effect) == delivery.ledger.home.place(effect.task).table
     known = run if here and run is not None and run.generation == effect.generation else None
     of_slice = learnt or known
     return Result(
-        project=post.project.id,
+        project=delivery.project.id,
         task=effect.task,
         slice=effect.label,
         generation=effect.generation,

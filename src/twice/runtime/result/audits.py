@@ -9,14 +9,14 @@ from twice.core.ports import Frame, Measured, Staged, Target
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.errors import UserCodeError
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 
 _TOLD = 3
 """So many slices are named in a message."""
 
 
 def run_audits(
-    shop: Workshop,
+    context: RunContext,
     task: Task,
     target: Target,
     staged: Staged,
@@ -41,7 +41,7 @@ def run_audits(
                 results.append(_told_unique(audit, counted, measured))
                 continue
         stage = target.read(task.target, at=staged) if stage is None else stage
-        results.append(_read_stage(shop, audit, task, stage, staged, measured))
+        results.append(_read_stage(context, audit, task, stage, staged, measured))
     return tuple(results)
 
 
@@ -56,11 +56,11 @@ def _together(audit: Audit, judged: Mapping[str, AuditResult]) -> AuditResult:
 
 
 def _read_stage(
-    shop: Workshop, audit: Audit, task: Task, stage: Frame, staged: Staged, measured: Mapping[str, Measured]
+    context: RunContext, audit: Audit, task: Task, stage: Frame, staged: Staged, measured: Mapping[str, Measured]
 ) -> AuditResult:
     slices = staged.plan.slices
     if audit.kind == "unique":
-        return _told_unique(audit, shop.engine.duplicates(stage, _unique(audit, staged)), measured)
+        return _told_unique(audit, context.engine.duplicates(stage, _unique(audit, staged)), measured)
     if len(slices) == 1:
         return _ask(audit, stage)
     scope = task.scope
@@ -68,7 +68,7 @@ def _read_stage(
     judged = {}
     for slice_ in slices:
         assert slice_.bounds is not None, slice_
-        part = shop.engine.cut(stage, slice_.bounds.column, slice_.start, slice_.end, scope.zone)
+        part = context.engine.cut(stage, slice_.bounds.column, slice_.start, slice_.end, scope.zone)
         judged[slice_.label] = _ask(audit, part)
     return _together(audit, judged)
 

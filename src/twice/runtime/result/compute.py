@@ -20,7 +20,7 @@ from twice.core.task import RUN_PARAMETER, Read, TableName, Task
 from twice.core.token import Intention
 from twice.core.write import Plan
 from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.result.check_columns import check_named
 
 
@@ -67,7 +67,7 @@ class Pins:
     """The tables one run reads, each at the version it had when it was first opened, and which part of its inputs each
     slice reads where there are several. `cuts`: the inputs as they were cut to the slices."""
 
-    shop: Workshop
+    context: RunContext
     session: Any
     tables: dict[TableName, Pin] = field(default_factory=dict)
     portions: list[Portion] = field(default_factory=list)
@@ -75,31 +75,31 @@ class Pins:
 
     def open(self, table: TableName) -> Frame:
         """The table at its pinned version: reading it again later in this run gives the same rows."""
-        target = self.shop.target_of(table, self.session)
-        place = self.shop.project.located(table)
+        target = self.context.target_of(table, self.session)
+        place = self.context.project.located(table)
         if place not in self.tables:
             now = target.published(table, ())
             if now.version is None:
-                raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(self.shop, table))
+                raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(self.context, table))
             self.tables[place] = Pin(now.version, now.id)
         return target.read(table, at=self.tables[place].version)
 
     def version(self, table: TableName) -> int | None:
         """The version a table is read at, if this run reads it."""
-        pin = self.tables.get(self.shop.project.located(table))
+        pin = self.tables.get(self.context.project.located(table))
         return None if pin is None else pin.version
 
 
-def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window | None = None) -> Computed:
+def compute(context: RunContext, task: Task, plan: Plan, pins: Pins, window: Window | None = None) -> Computed:
     """The result frame of the plan's slices (of the window, for an incremental task), not yet evaluated."""
-    result = result_frame(shop, task, plan.slices, pins, window)
-    frame, shape = shop.engine.shape(result, task.write.layout(task.scope).slice_column)
+    result = result_frame(context, task, plan.slices, pins, window)
+    frame, shape = context.engine.shape(result, task.write.layout(task.scope).slice_column)
     check_named(task, shape)
-    suspicions = shop.engine.suspicions(frame)
-    beside = (*_outside(shop, task, pins, result), *allowed(task, suspicions))
-    before = _leaves_before(shop, task, plan) if len(plan.slices) == 1 else ()
-    leaves = {label: (*mine, *beside) for label, mine in _leaves(shop, plan, pins, frame, before).items()}
-    code = shop.code_hash(task)
+    suspicions = context.engine.suspicions(frame)
+    beside = (*_outside(context, task, pins, result), *allowed(task, suspicions))
+    before = _leaves_before(context, task, plan) if len(plan.slices) == 1 else ()
+    leaves = {label: (*mine, *beside) for label, mine in _leaves(context, plan, pins, frame, before).items()}
+    code = context.code_hash(task)
     intentions = {label: Intention(code, inputs_hash(mine)) for label, mine in leaves.items()}
     tables = {str(table): pin for table, pin in pins.tables.items()}
     because = {label: why for label, mine in leaves.items() if (why := changed_beside(mine, before))}
@@ -107,31 +107,31 @@ def compute(shop: Workshop, task: Task, plan: Plan, pins: Pins, window: Window |
 
 
 def result_frame(
-    shop: Workshop, task: Task, slices: tuple[Slice, ...], pins: Pins, window: Window | None = None
+    context: RunContext, task: Task, slices: tuple[Slice, ...], pins: Pins, window: Window | None = None
 ) -> Frame:
     """What the task's function returns for these slices, as it is: also what `preview` shows."""
     arguments: dict[str, Any] = {
-        name: open_input(shop, task, source, slices, pins, window) for name, source in task.inputs.items()
+        name: open_input(context, task, source, slices, pins, window) for name, source in task.inputs.items()
     }
     if task.wants_run:
         arguments[RUN_PARAMETER] = Run(
-            slices[-1], slices, pins.session, shop.root, lambda table: pins.open(TableName.parse(table))
+            slices[-1], slices, pins.session, context.root, lambda table: pins.open(TableName.parse(table))
         )
     return _call(task, arguments)
 
 
 def _leaves(
-    shop: Workshop, plan: Plan, pins: Pins, frame: Frame, before: Sequence[Leaf]
+    context: RunContext, plan: Plan, pins: Pins, frame: Frame, before: Sequence[Leaf]
 ) -> Mapping[str, tuple[Leaf, ...]]:
     if len(plan.slices) == 1:
-        return {plan.slices[0].label: shop.engine.leaves(frame, before)}
-    return shop.engine.leaves_of_each(frame, plan.slices, pins.portions)
+        return {plan.slices[0].label: context.engine.leaves(frame, before)}
+    return context.engine.leaves_of_each(frame, plan.slices, pins.portions)
 
 
-def _outside(shop: Workshop, task: Task, pins: Pins, result: Frame) -> tuple[Leaf, ...]:
+def _outside(context: RunContext, task: Task, pins: Pins, result: Frame) -> tuple[Leaf, ...]:
     """A query's text is all that a SQL task is made of, and is part of its code; a function may take more from
     anywhere."""
-    return () if task.sql is not None else shop.engine.outside(result, pins.cuts, task.function)
+    return () if task.sql is not None else context.engine.outside(result, pins.cuts, task.function)
 
 
 def allowed(task: Task, suspicions: Sequence[Suspicion]) -> tuple[Leaf, ...]:
@@ -139,11 +139,11 @@ def allowed(task: Task, suspicions: Sequence[Suspicion]) -> tuple[Leaf, ...]:
     return tuple(Leaf(ALLOWED, each.name, None) for each in suspicions if each.name in task.policy.allow)
 
 
-def _leaves_before(shop: Workshop, task: Task, plan: Plan) -> tuple[Leaf, ...]:
+def _leaves_before(context: RunContext, task: Task, plan: Plan) -> tuple[Leaf, ...]:
     """What the published slices were computed from, as far as the ledger remembers."""
-    runs = [shop.ledger.run(task.name, slice_.label) for slice_ in plan.slices]
+    runs = [context.ledger.run(task.name, slice_.label) for slice_ in plan.slices]
     published = {run.attempt: run.label for run in runs if run is not None and run.attempt is not None}
-    attempts = [(shop.ledger.attempt(attempt), label) for attempt, label in published.items()]
+    attempts = [(context.ledger.attempt(attempt), label) for attempt, label in published.items()]
     return tuple(
         Leaf(held.kind, held.name, held.identity, held.version)
         for attempt, label in attempts
@@ -178,25 +178,25 @@ def unsure_functions(computed: Computed) -> tuple[str, ...]:
 
 
 def open_input(
-    shop: Workshop, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None
+    context: RunContext, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None
 ) -> Frame:
     """An input pinned, and cut to the slices (from the first to the last) or to the window."""
     frame = pins.open(source.table)
     if source.by is None or isinstance(task.scope, Whole):
         return frame
     if isinstance(task.scope, Since):
-        return frame if window is None else shop.engine.since(frame, source.by, window)
+        return frame if window is None else context.engine.since(frame, source.by, window)
     parts = {slice_.label: (task.scope.widened(slice_, source.before), slice_.end) for slice_ in slices}
     if len(slices) > 1:
         pins.portions.append(Portion(frame, source.by, task.scope.zone, parts))
-    cut = shop.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, task.scope.zone)
+    cut = context.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, task.scope.zone)
     pins.cuts.append(cut)
     return cut
 
 
-def _how_to_make(shop: Workshop, table: TableName) -> str:
-    located = shop.project.located
-    writers = [task.name for task in shop.project.tasks.values() if located(task.target) == located(table)]
+def _how_to_make(context: RunContext, table: TableName) -> str:
+    located = context.project.located
+    writers = [task.name for task in context.project.tasks.values() if located(task.target) == located(table)]
     if writers:
         return f"Run {writers[0]} first, which writes it, or everything in order: twice run --all."
     return "Create it, or correct the name in inputs=."

@@ -6,12 +6,12 @@ from twice.core.ports import Frame
 from twice.core.since import CursorValue, Since, Window, told
 from twice.core.task import Task
 from twice.core.write import AppendRows
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins
 from twice.runtime.table.kept_mark import frozen_bound, kept_mark
 
 
-def next_window(shop: Workshop, task: Task, version: int, pins: Pins) -> tuple[Window | None, tuple[str, ...]]:
+def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tuple[Window | None, tuple[str, ...]]:
     """The window after the mark that a token's version stands for; None if there is nothing new. And notes.
 
     The upper bound comes from the source, never from a clock. One that an earlier attempt from the same mark has
@@ -20,10 +20,10 @@ def next_window(shop: Workshop, task: Task, version: int, pins: Pins) -> tuple[W
     """
     scope = task.scope
     assert isinstance(scope, Since), task.name
-    mark = kept_mark(shop.ledger, task, scope, version)
+    mark = kept_mark(context.ledger, task, scope, version)
     low = scope.start if mark is None else mark
     name, frame = _source(task, scope, pins)
-    newest, nulls = shop.engine.newest(frame, scope.cursor)
+    newest, nulls = context.engine.newest(frame, scope.cursor)
     notes: tuple[str, ...] = (f"{nulls:,} rows of {name} have no {scope.cursor}: they are never read",) if nulls else ()
     if newest is None:
         return None, notes
@@ -38,7 +38,7 @@ def next_window(shop: Workshop, task: Task, version: int, pins: Pins) -> tuple[W
         return bound > low or (closed and version == 0 and bound == low)  # type: ignore[operator]
 
     more = False
-    frozen = frozen_bound(shop.ledger, task, scope, version)
+    frozen = frozen_bound(context.ledger, task, scope, version)
     if frozen is not None and fresh(frozen):
         more, high = frozen < high, min(high, frozen)  # type: ignore[operator]
     return (Window(low, high, closed, more) if fresh(high) else None), notes

@@ -18,11 +18,11 @@ from twice.core.task import Task
 from twice.core.token import Kind
 from twice.core.write import Plan
 from twice.errors import Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
-from twice.runtime.context import Trace, Workshop
+from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.compute import Computed
 from twice.runtime.run.landing import ROWS, Landing, Wording
 from twice.runtime.staleness.made_since import Seen
-from twice.runtime.table.settle import Found
+from twice.runtime.table.settle import TableState
 
 _TRACE = "Traceback (most recent call last):"
 
@@ -33,7 +33,7 @@ class Attempt:
     speaks of it; `seen`: the generations at which it was decided on, shared with the attempts before it; `landing`:
     what is known of its commit."""
 
-    shop: Workshop
+    context: RunContext
     task: Task
     plan: Plan
     kind: Kind
@@ -57,7 +57,7 @@ class Attempt:
     @property
     def apps(self) -> Mapping[str, str]:
         """Each slice's label and its token's name."""
-        return {slice_.label: app for slice_, app in zip(self.plan.slices, self.plan.app_ids, strict=True)}
+        return {slice_.label: app for slice_, app in zip(self.plan.slices, self.plan.token_names, strict=True)}
 
     def discard(self, complete: bool = True) -> None:
         """Delete what this attempt has staged, which its own process may always do, unless it may have landed. What
@@ -68,17 +68,17 @@ class Attempt:
         with suppress(Exception):
             self.target.discard(self.task.target, self.id, self.plan.reach)
             if complete:
-                self.shop.ledger.discarded(self.id)
+                self.context.ledger.discarded(self.id)
 
 
 @dataclass(frozen=True)
-class Ready:
+class StagedRun:
     """Staged, measured and (once audited) ready to be published."""
 
     staged: Staged
     measured: Mapping[str, Measured]
     computed: Computed
-    found: Found
+    found: TableState
     why: str
     audits: tuple[AuditResult, ...] = ()
     window: Window | None = None
@@ -122,23 +122,25 @@ def discarding(attempt: Attempt) -> Iterator[None]:
 
 
 @contextmanager
-def giving_back(shop: Workshop, attempt: str) -> Iterator[None]:
+def giving_back(context: RunContext, attempt: str) -> Iterator[None]:
     """Who is interrupted while it claims lets go of what it may have got."""
     try:
         yield
     except KeyboardInterrupt:
         with suppress(TwiceError):
-            shop.ledger.close_attempt(attempt, AttemptState.FAILED)
+            context.ledger.close_attempt(attempt, AttemptState.FAILED)
         raise
 
 
 @contextmanager
-def reported(shop: Workshop, claim: Claim, trace: Trace, wording: Wording = ROWS) -> Iterator[Landing]:
+def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording = ROWS) -> Iterator[Landing]:
     """Every failure is told where it happened, with a true sentence about the table, and closes its attempt. What has
     landed is recorded first; where that is not known, or cannot be recorded, the attempt stays open with its slices
     free: only the target can say how it ended, and the next look asks it."""
     where = place(claim.task, claim.labels)
-    landing = Landing(where, lambda facts, aims: shop.ledger.publish(claim.attempt, facts, generations=aims), wording)
+    landing = Landing(
+        where, lambda facts, aims: context.ledger.publish(claim.attempt, facts, generations=aims), wording
+    )
     before = being_handled()
     try:
         yield landing
@@ -148,9 +150,9 @@ def reported(shop: Workshop, claim: Claim, trace: Trace, wording: Wording = ROWS
         told = landing.judged(_told(interrupt or error, where))
         if isinstance(told, OutcomeUnknown):
             if landing.unrecorded is None:  # else the ledger has just shown that it cannot be written
-                _let_go(shop, claim)
+                _let_go(context, claim)
         else:
-            _close(shop, claim, trace, told)
+            _close(context, claim, trace, told)
         if interrupt is not None:
             raise Interrupted(told, exit_code_of(interrupt)) from error
         if told is error:
@@ -158,21 +160,21 @@ def reported(shop: Workshop, claim: Claim, trace: Trace, wording: Wording = ROWS
         raise told from error
 
 
-def _close(shop: Workshop, claim: Claim, trace: Trace, told: TwiceError) -> None:
+def _close(context: RunContext, claim: Claim, trace: Trace, told: TwiceError) -> None:
     """An attempt that is recorded as published stays so."""
     state = AttemptState.SUPERSEDED if isinstance(told, Superseded) else AttemptState.FAILED
     facts = Facts(error=told.details(), seconds=trace.seconds)
     try:
-        shop.ledger.close_attempt(claim.attempt, state, facts)
+        context.ledger.close_attempt(claim.attempt, state, facts)
     except TwiceError as unrecorded:
         # The first error is what the person must hear; the open attempt is settled by the next look.
         told.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"
 
 
-def _let_go(shop: Workshop, claim: Claim) -> None:
+def _let_go(context: RunContext, claim: Claim) -> None:
     """Who runs it next need not wait: the target lets one of two win."""
     with suppress(TwiceError):
-        shop.ledger.release(claim.attempt)
+        context.ledger.release(claim.attempt)
 
 
 def _told(error: BaseException, where: str) -> TwiceError:
@@ -181,13 +183,13 @@ def _told(error: BaseException, where: str) -> TwiceError:
     if isinstance(error, KeyboardInterrupt):
         return RunError("interrupted", where=where, fix="Run it again: it will look first.")
     return RunError(
-        f"{type(error).__name__}: {telling_line(error)}",
+        f"{type(error).__name__}: {key_line(error)}",
         where=where,
         fix="Run it again with --debug to see the whole trace.",
     )
 
 
-def telling_line(error: BaseException) -> str:
+def key_line(error: BaseException) -> str:
     """The first line; of an error from one of Spark's Python workers, the line below its trace; of a call into the JVM,
     what made it fail."""
     lines = str(error).strip().splitlines()

@@ -11,7 +11,7 @@ from twice.core.record import Facts
 from twice.core.task import TableName
 from twice.core.token import Note
 from twice.errors import OutcomeUnknown
-from twice.runtime.run.attempt import telling_line
+from twice.runtime.run.attempt import key_line
 from twice.runtime.run.landing import LOOKS_FIRST, Known, Landing
 
 
@@ -24,7 +24,8 @@ def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[s
     """
     landing.known = Known.UNKNOWN
     aims = {
-        slice_.label: note.generations[app] for app, slice_ in zip(staged.plan.app_ids, staged.plan.slices, strict=True)
+        slice_.label: note.generations[app]
+        for app, slice_ in zip(staged.plan.token_names, staged.plan.slices, strict=True)
     }
     before = being_handled()
     try:
@@ -38,9 +39,7 @@ def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[s
             landing.known = Known.NOT_LANDED
             raise
         landed = _counted(landed, staged)
-        notes = (
-            () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {telling_line(error)}",)
-        )
+        notes = () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {key_line(error)}",)
         landing.landed(Facts(version=landed.version, changes=landed.changes, notes=notes), aims)
         if interrupt is not None:
             raise
@@ -72,8 +71,7 @@ def _asked(landing: Landing, target: Target, table: TableName, note: Note, error
         if isinstance(error, KeyboardInterrupt):
             raise error from silent
         raise OutcomeUnknown(
-            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: "
-            f"{telling_line(silent)}",
+            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {key_line(silent)}",
             now=landing.wording.may_hold,
             fix=LOOKS_FIRST,
         ) from error

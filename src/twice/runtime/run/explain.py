@@ -12,7 +12,7 @@ from twice.core.ports import Leaf, Suspicion
 from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.task import Task
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins, compute
 from twice.runtime.result.window import next_window
 from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
@@ -22,7 +22,7 @@ from twice.runtime.table.write_plan import make_plan
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Explanation:
     """`suspicions` would stop the run; `leaves` is what it would read. `quarantined`: a run would refuse it."""
 
     task: str
@@ -38,36 +38,38 @@ class Forecast:
     quarantined: bool = False
 
 
-def _idle(task: Task, slice_: Slice, generation: int, version: int | None) -> Forecast:
+def _idle(task: Task, slice_: Slice, generation: int, version: int | None) -> Explanation:
     why = "nothing new: the source has not moved beyond the mark"
-    return Forecast(task.name, str(task.target), task.write.name, slice_.label, generation, version, False, why, (), ())
+    return Explanation(
+        task.name, str(task.target), task.write.name, slice_.label, generation, version, False, why, (), ()
+    )
 
 
-def forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
-    held = slice_.label in shop.ledger.quarantined(task.name)
-    return replace(_forecast(shop, task, slice_), quarantined=held)
+def explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
+    held = slice_.label in context.ledger.quarantined(task.name)
+    return replace(_explain(context, task, slice_), quarantined=held)
 
 
-def _forecast(shop: Workshop, task: Task, slice_: Slice) -> Forecast:
-    plan = make_plan(shop.project.id, task, (slice_,))
-    session = shop.engine.fresh()
-    target = shop.target_of(task.target, session)
-    published = target.published(task.target, plan.app_ids)
-    refuse_taken(shop.project.id, task, published.owners)
-    generation = published.generations[plan.app_ids[0]]
-    held = remembered(shop, task, target, plan.app_ids[0], slice_.label, generation)
-    pins = Pins(shop, session)
+def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
+    plan = make_plan(context.project.id, task, (slice_,))
+    session = context.engine.fresh()
+    target = context.target_of(task.target, session)
+    published = target.published(task.target, plan.token_names)
+    refuse_taken(context.project.id, task, published.owners)
+    generation = published.generations[plan.token_names[0]]
+    held = remembered(context, task, target, plan.token_names[0], slice_.label, generation)
+    pins = Pins(context, session)
     window = None
     if isinstance(task.scope, Since):
-        window, _ = next_window(shop, task, generation, pins)
+        window, _ = next_window(context, task, generation, pins)
         if window is None:
             return _idle(task, slice_, generation, published.version)
-    computed = compute(shop, task, plan, pins, window)
+    computed = compute(context, task, plan, pins, window)
     present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
     decision = decide("run", rerun_of(task), [SliceState(slice_.label, generation, held, present, because)])
     if window is not None:
         decision = Decision(True, f"rows of {window}")
-    return Forecast(
+    return Explanation(
         task.name,
         str(task.target),
         task.write.name,

@@ -13,30 +13,34 @@ from twice.core.task import Task
 from twice.core.token import Kind
 from twice.core.write import Plan
 from twice.errors import LeaseLost, SliceBusy
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.run.retry import refuse_quarantined
 
 POLL = 0.2
 
 
-def claim_slices(shop: Workshop, task: Task, plan: Plan, kind: Kind, attempt: str, wait: timedelta | None) -> Claim:
+def claim_slices(
+    context: RunContext, task: Task, plan: Plan, kind: Kind, attempt: str, wait: timedelta | None
+) -> Claim:
     """Claim every slice or none. A retry after a kill need not wait: a holder that is seen to be gone is passed.
 
     Dying right after leaves a lease that runs out by itself, or is passed in the same way.
     """
     labels = tuple(slice_.label for slice_ in plan.slices)
-    deadline = shop.clock.monotonic() + (wait.total_seconds() if wait else 0.0)
+    deadline = context.clock.monotonic() + (wait.total_seconds() if wait else 0.0)
     while True:
         if kind == "run":  # who restates says so in person
-            refuse_quarantined(shop, task, labels)
-        found = shop.ledger.claim(task.name, labels, attempt=attempt, kind=kind, holder=shop.holder, lease=shop.lease)
+            refuse_quarantined(context, task, labels)
+        found = context.ledger.claim(
+            task.name, labels, attempt=attempt, kind=kind, holder=context.holder, lease=context.lease
+        )
         if isinstance(found, Claim):
             return found
         if is_gone(found.holder):
-            shop.ledger.release(found.attempt)
+            context.ledger.release(found.attempt)
             continue
-        if shop.clock.monotonic() >= deadline:
+        if context.clock.monotonic() >= deadline:
             raise _busy(task, found, waited=wait is not None)
         threading.Event().wait(POLL)
 
@@ -56,8 +60,8 @@ def _clock_time(moment: datetime) -> str:
     return moment.strftime("%H:%M:%S UTC")
 
 
-def beating(shop: Workshop, claim: Claim) -> Heartbeat:
-    return Heartbeat(lambda: shop.ledger.renew(claim, shop.lease), shop.lease, shop.clock)
+def beating(context: RunContext, claim: Claim) -> Heartbeat:
+    return Heartbeat(lambda: context.ledger.renew(claim, context.lease), context.lease, context.clock)
 
 
 class Heartbeat:

@@ -13,11 +13,11 @@ from twice.core.since import told
 from twice.core.token import Kind, Note
 from twice.core.write import Changes
 from twice.errors import Superseded
-from twice.runtime.effects.send import to_say
-from twice.runtime.run.attempt import Attempt, Ready, ended, telling_line
+from twice.runtime.effects.send import effects_to_prepare
+from twice.runtime.run.attempt import Attempt, StagedRun, ended, key_line
 from twice.runtime.run.commit import commit
 from twice.runtime.run.lease import Heartbeat
-from twice.runtime.table.garbage import collect_passed
+from twice.runtime.table.garbage import remove_passed
 from twice.runtime.table.settle import look
 
 _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
@@ -27,15 +27,15 @@ _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
 """Commits of tokens alone: what a run that lost to one says, and what is to be done."""
 
 
-def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lost:
+def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed | Lost:
     """Compare-and-swap at the target, for the generations fixed at look.
 
     The intent, with the effects that speak of it, is in the ledger before the commit begins: whoever comes after a
     crash in here asks the target.
     """
     heartbeat.check(attempt.where)
-    effects = Facts(effects=to_say(attempt, ready))
-    attempt.shop.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING, effects)
+    effects = Facts(effects=effects_to_prepare(attempt, ready))
+    attempt.context.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING, effects)
     hit(Point.PUBLISHING)
     expected = {attempt.apps[label]: generation for label, generation in ready.found.generations.items()}
     note = Note(
@@ -49,7 +49,7 @@ def publish(attempt: Attempt, ready: Ready, heartbeat: Heartbeat) -> Landed | Lo
     return end
 
 
-def finish(attempt: Attempt, ready: Ready, end: Landed | Lost) -> RunResult:
+def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:
     """Close the ledger. Dying in here leaves it behind the target; the next look brings it up."""
     if isinstance(end, Lost):
         return _lose(attempt, ready, end)
@@ -82,12 +82,12 @@ def _tidy_up(attempt: Attempt) -> None:
     """After what others have left on these slices. The run has ended well by now: what cannot be tidied up is left to
     the next run, and noted."""
     try:
-        collect_passed(attempt.shop, attempt.task, attempt.target, attempt.plan)
+        remove_passed(attempt.context, attempt.task, attempt.target, attempt.plan)
     except Exception as error:  # noqa: BLE001 - see above
-        attempt.notes.append(f"what dead attempts have left could not be deleted: {telling_line(error)}")
+        attempt.notes.append(f"what dead attempts have left could not be deleted: {key_line(error)}")
 
 
-def _changed(attempt: Attempt, ready: Ready, end: Landed) -> dict[str, bool | None]:
+def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool | None]:
     """By slice, whether a restatement changed its rows: as the target has counted or compared them. Where it has not,
     the table held what the ledger remembers of the last publish, unless others changed it. None: nobody can say."""
     if attempt.kind != "restate":
@@ -107,16 +107,18 @@ def _changed(attempt: Attempt, ready: Ready, end: Landed) -> dict[str, bool | No
     return changed
 
 
-def _same_as_published(attempt: Attempt, ready: Ready) -> dict[str, bool | None]:
+def _same_as_published(attempt: Attempt, ready: StagedRun) -> dict[str, bool | None]:
     """By slice, whether these are the rows of its last publish. None: nobody remembers them."""
-    runs = attempt.shop.ledger.runs_of(attempt.task.name, tuple(ready.found.generations))
+    runs = attempt.context.ledger.runs_of(attempt.task.name, tuple(ready.found.generations))
     before = {label: runs[label].fingerprint if label in runs else None for label in ready.found.generations}
     return {
         label: None if held is None else held == ready.measured[label].fingerprint for label, held in before.items()
     }
 
 
-def _outcome(attempt: Attempt, ready: Ready, changes: Changes | None, changed: Mapping[str, bool | None]) -> Outcome:
+def _outcome(
+    attempt: Attempt, ready: StagedRun, changes: Changes | None, changed: Mapping[str, bool | None]
+) -> Outcome:
     if attempt.kind != "restate" or not all(ready.found.generations.values()):
         return Outcome.PUBLISHED
     if changes is not None:
@@ -134,20 +136,21 @@ def _any(changes: Changes) -> bool:
     return bool(changes.inserted or changes.updated or changes.deleted)
 
 
-def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:
+def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
     """Read who won. The same intention is as good as ours; another one is told. Who moved the tokens and wrote no row
     has published nothing in our place."""
     attempt.discard()
     published = end.published
     notes = [
-        attempt.target.provenance(attempt.task.target, app, published.generations[app]) for app in attempt.plan.app_ids
+        attempt.target.provenance(attempt.task.target, app, published.generations[app])
+        for app in attempt.plan.token_names
     ]
     won_by = ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"
-    look(attempt.shop, attempt.task, attempt.plan, attempt.target, attempt.id)
+    look(attempt.context, attempt.task, attempt.plan, attempt.target, attempt.id)
     without_rows = next((note for note in notes if note is not None and note.kind in _WITHOUT_ROWS), None)
     how_lost = f"{won_by} published first" if without_rows is None else _WITHOUT_ROWS[without_rows.kind][0]
     facts = Facts(notes=(*attempt.notes, how_lost), seconds=attempt.trace.seconds)
-    attempt.shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED, facts)
+    attempt.context.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED, facts)
     if without_rows is not None:
         raise Superseded(
             f"{how_lost} (attempt {without_rows.attempt[:8]})",
@@ -156,7 +159,9 @@ def _lose(attempt: Attempt, ready: Ready, end: Lost) -> RunResult:
             fix=_WITHOUT_ROWS[without_rows.kind][1],
         )
     slices = tuple(SliceResult(label, published.generations[app]) for label, app in attempt.apps.items())
-    theirs = [note.intentions.get(app) if note else None for note, app in zip(notes, attempt.plan.app_ids, strict=True)]
+    theirs = [
+        note.intentions.get(app) if note else None for note, app in zip(notes, attempt.plan.token_names, strict=True)
+    ]
     known = [intention for intention in theirs if intention is not None]
     if len(known) < len(theirs):
         return ended(attempt, Outcome.UNKNOWN, slices, how_lost, published.version)

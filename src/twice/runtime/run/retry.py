@@ -14,11 +14,11 @@ from twice.core.task import Task
 from twice.core.transience import Nature
 from twice.engine.causes import signs
 from twice.errors import Quarantined, TwiceError
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.attempt import place
 
 
-def retrying(shop: Workshop, task: Task, labels: Sequence[str], once: Callable[[str], RunResult]) -> RunResult:
+def retrying(context: RunContext, task: Task, labels: Sequence[str], once: Callable[[str], RunResult]) -> RunResult:
     """Call `once` with a new attempt's id until it ends well, fails for good, or the retries are used up.
 
     Between two attempts nothing is held, so dying in a wait loses nothing: the next run begins at once, and looks.
@@ -30,26 +30,26 @@ def retrying(shop: Workshop, task: Task, labels: Sequence[str], once: Callable[[
         try:
             if before:
                 # An attempt that could not report its end (its ledger was away) would keep us out until its lease ends.
-                shop.ledger.release(before)
+                context.ledger.release(before)
             return once(attempt)
         except TwiceError as error:
-            now = shop.clock.monotonic()
+            now = context.clock.monotonic()
             failed = now if failed is None else failed
             elapsed = timedelta(seconds=now - failed)
             failure = Failure(number, elapsed, judged(retry, signs(error)))
-            pause = pause_after(retry, failure, shop.draw())
+            pause = pause_after(retry, failure, context.draw())
             if pause is None:
-                if gives_up(retry, failure, pause) and _set_aside(shop, attempt, retry, failure):
+                if gives_up(retry, failure, pause) and _set_aside(context, attempt, retry, failure):
                     raise _last(task, labels, failure, error) from error
                 _tell_tries(error, failure)
                 raise
-            _postpone(shop, attempt, retry, failure, pause)
-        shop.pause(pause.total_seconds())
+            _postpone(context, attempt, retry, failure, pause)
+        context.pause(pause.total_seconds())
 
 
-def refuse_quarantined(shop: Workshop, task: Task, labels: Sequence[str]) -> None:
+def refuse_quarantined(context: RunContext, task: Task, labels: Sequence[str]) -> None:
     """Nobody but a person takes up a slice that every retry has failed on by itself."""
-    held = shop.ledger.quarantined(task.name)
+    held = context.ledger.quarantined(task.name)
     for label in labels:
         if label in held:
             raise Quarantined(
@@ -61,16 +61,16 @@ def refuse_quarantined(shop: Workshop, task: Task, labels: Sequence[str]) -> Non
             )
 
 
-def _postpone(shop: Workshop, attempt: str, retry: Retry, failure: Failure, pause: timedelta) -> None:
+def _postpone(context: RunContext, attempt: str, retry: Retry, failure: Failure, pause: timedelta) -> None:
     note = f"{_told(retry, failure)}; tried again after {pause.total_seconds():.1f} s"
     # The ledger may itself be the trouble. Then the wait is in no record, and that is all that is lost.
     with suppress(TwiceError):
-        shop.ledger.postpone(attempt, shop.ledger.now() + pause, note)
+        context.ledger.postpone(attempt, context.ledger.now() + pause, note)
 
 
-def _set_aside(shop: Workshop, attempt: str, retry: Retry, failure: Failure) -> bool:
+def _set_aside(context: RunContext, attempt: str, retry: Retry, failure: Failure) -> bool:
     with suppress(TwiceError):
-        return shop.ledger.quarantine(attempt, f"{_told(retry, failure)}; quarantined")
+        return context.ledger.quarantine(attempt, f"{_told(retry, failure)}; quarantined")
     return False
 
 

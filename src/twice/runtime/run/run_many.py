@@ -15,7 +15,7 @@ from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import BeforeStart, TwiceError, UsageError
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.follow import followed
 from twice.runtime.staleness.stale import Stale, reached, stale_slices
@@ -37,7 +37,7 @@ class TaskEnd:
 
 
 def run_slices(
-    shop: Workshop,
+    context: RunContext,
     task: Task,
     slices: tuple[Slice, ...],
     kind: Kind,
@@ -48,22 +48,22 @@ def run_slices(
 
     A failed slice does not stop the later ones; the first failure is raised when all were tried.
     """
-    return _each(shop, task, _with_lookback(task, slices, kind), kind, wait, silent)
+    return _each(context, task, _with_lookback(task, slices, kind), kind, wait, silent)
 
 
 def retry_slices(
-    shop: Workshop, task: Task, slices: tuple[Slice, ...], wait: timedelta | None
+    context: RunContext, task: Task, slices: tuple[Slice, ...], wait: timedelta | None
 ) -> tuple[RunResult, ...]:
     """Try again, by a person's word: exactly these, quarantined or not. What has landed is not repeated.
 
     Dying after the quarantine is lifted leaves slices that any run may take up.
     """
-    shop.ledger.lift(task.name, [slice_.label for slice_ in slices])
-    return _each(shop, task, slices, "run", wait)
+    context.ledger.lift(task.name, [slice_.label for slice_ in slices])
+    return _each(context, task, slices, "run", wait)
 
 
 def _each(
-    shop: Workshop,
+    context: RunContext,
     task: Task,
     slices: tuple[Slice, ...],
     kind: Kind,
@@ -74,9 +74,9 @@ def _each(
     failed: TwiceError | None = None
     for slice_ in slices:
         try:
-            results.append(run_task(shop, task, (slice_,), kind, wait, silent))
+            results.append(run_task(context, task, (slice_,), kind, wait, silent))
             while results[-1].more:  # what an earlier attempt began is done; now what came since
-                results.append(run_task(shop, task, (slice_,), kind, wait, silent))
+                results.append(run_task(context, task, (slice_,), kind, wait, silent))
         except TwiceError as error:
             failed = failed or error
     if failed is not None:
@@ -99,23 +99,23 @@ def run_in_order(project: Project, run: Callable[[Task], tuple[RunResult, ...]])
     return tuple(ends.values())
 
 
-def run_all(shop: Workshop, date_: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
+def run_all(context: RunContext, date_: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
     """Every task of a date, each after the tasks it reads from; and what reads a slice that the chain made again
     (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is told, not made.
 
     What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
     """
-    slices, left_out = of_date(shop.project, date_)
+    slices, left_out = of_date(context.project, date_)
     done: dict[str, set[str]] = {}
 
     def run(task: Task) -> tuple[RunResult, ...]:
         wanted = {each.label: each for each in _with_lookback(task, slices.get(task.name, ()), "run")}
-        wanted.update(followed(shop, task, done))
-        done[task.name] = set(wanted) | reached(shop.project, shop.ledger, task, done)
-        return _each(shop, task, tuple(sorted(wanted.values())), "run", wait)
+        wanted.update(followed(context, task, done))
+        done[task.name] = set(wanted) | reached(context.project, context.ledger, task, done)
+        return _each(context, task, tuple(sorted(wanted.values())), "run", wait)
 
-    ends = run_in_order(shop.project, run)
-    return tuple(replace(end, left_out=_nothing_of(end, left_out), stale=_left(shop, end)) for end in ends)
+    ends = run_in_order(context.project, run)
+    return tuple(replace(end, left_out=_nothing_of(end, left_out), stale=_left(context, end)) for end in ends)
 
 
 def of_date(project: Project, date_: str | None) -> tuple[dict[str, tuple[Slice, ...]], dict[str, str]]:
@@ -137,11 +137,11 @@ def _nothing_of(end: TaskEnd, left_out: Mapping[str, str]) -> str | None:
     return None if end.results or end.error else left_out.get(end.task)
 
 
-def _left(shop: Workshop, end: TaskEnd) -> tuple[Stale, ...]:
+def _left(context: RunContext, end: TaskEnd) -> tuple[Stale, ...]:
     if end.error or end.waits_for:
         return ()
-    task = shop.project.task(end.task)
-    return stale_slices(shop.project, shop.ledger, task, shop.code_hash(task))
+    task = context.project.task(end.task)
+    return stale_slices(context.project, context.ledger, task, context.code_hash(task))
 
 
 def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:

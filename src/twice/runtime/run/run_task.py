@@ -17,12 +17,12 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import Kind
 from twice.errors import AuditFailed, EmptyRefused, StageMismatch, UsageError
-from twice.runtime.context import Trace, Workshop
-from twice.runtime.effects.send import speak
+from twice.runtime.context import RunContext, Trace
+from twice.runtime.effects.send import send_effects
 from twice.runtime.result.audits import run_audits
 from twice.runtime.result.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
 from twice.runtime.result.window import next_window
-from twice.runtime.run.attempt import Attempt, Ready, discarding, ended, giving_back, reported
+from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, giving_back, reported
 from twice.runtime.run.lease import Heartbeat, beating, claim_slices
 from twice.runtime.run.publish import finish, publish
 from twice.runtime.run.retry import retrying
@@ -30,12 +30,12 @@ from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.made_since import Seen, made_since
 from twice.runtime.table.kept_mark import kept_mark
-from twice.runtime.table.settle import Found, look
+from twice.runtime.table.settle import TableState, look
 from twice.runtime.table.write_plan import make_plan
 
 
 def run_task(
-    shop: Workshop,
+    context: RunContext,
     task: Task,
     slices: tuple[Slice, ...],
     kind: Kind = "run",
@@ -49,12 +49,12 @@ def run_task(
     labels = tuple(slice_.label for slice_ in slices)
     seen = Seen(planned)
     return retrying(
-        shop, task, labels, lambda attempt: _run_once(shop, task, slices, kind, wait, silent, seen, attempt)
+        context, task, labels, lambda attempt: _run_once(context, task, slices, kind, wait, silent, seen, attempt)
     )
 
 
 def _run_once(
-    shop: Workshop,
+    context: RunContext,
     task: Task,
     slices: tuple[Slice, ...],
     kind: Kind,
@@ -63,26 +63,28 @@ def _run_once(
     seen: Seen,
     attempt_id: str,
 ) -> RunResult:
-    trace = Trace(shop.clock)
+    trace = Trace(context.clock)
     seen.begins(attempt_id)
     with trace.step("plan"):
         refuse_kind(task, kind)
-        plan = make_plan(shop.project.id, task, slices)
+        plan = make_plan(context.project.id, task, slices)
     hit(Point.AFTER_PLAN)
-    with trace.step("claim"), giving_back(shop, attempt_id):
-        claim = claim_slices(shop, task, plan, kind, attempt_id, wait)
-    with reported(shop, claim, trace) as landing:
+    with trace.step("claim"), giving_back(context, attempt_id):
+        claim = claim_slices(context, task, plan, kind, attempt_id, wait)
+    with reported(context, claim, trace) as landing:
         hit(Point.AFTER_CLAIM)
-        with beating(shop, claim) as heartbeat, shop.session() as session:
-            target = shop.target_of(task.target, session)
-            attempt = Attempt(shop, task, plan, kind, claim, trace, session, target, landing, silent=silent, seen=seen)
+        with beating(context, claim) as heartbeat, context.session() as session:
+            target = context.target_of(task.target, session)
+            attempt = Attempt(
+                context, task, plan, kind, claim, trace, session, target, landing, silent=silent, seen=seen
+            )
             result = _run_claimed(attempt, heartbeat)
-    return speak(attempt, result)
+    return send_effects(attempt, result)
 
 
 def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
     step = attempt.trace.step
-    pins = Pins(attempt.shop, attempt.session)
+    pins = Pins(attempt.context, attempt.session)
     with step("look"):
         found, window = _look(attempt, pins)
     if window is None and isinstance(attempt.task.scope, Since):
@@ -90,7 +92,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
     moved = attempt.seen.moved(found.generations, lambda earlier: _landed(attempt, earlier))
     hit(Point.AFTER_LOOK)
     with step("compute"):
-        computed = compute(attempt.shop, attempt.task, attempt.plan, pins, window)
+        computed = compute(attempt.context, attempt.task, attempt.plan, pins, window)
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
         return _unchanged(attempt, found, decision.why, _shown_right(attempt, found, computed))
@@ -132,25 +134,25 @@ def refuse_kind(task: Task, kind: Kind) -> None:
         )
 
 
-def _look(attempt: Attempt, pins: Pins) -> tuple[Found, Window | None]:
+def _look(attempt: Attempt, pins: Pins) -> tuple[TableState, Window | None]:
     """Fix the generation, and an incremental task's upper bound. They are stored with the attempt and never
     computed again."""
-    found = look(attempt.shop, attempt.task, attempt.plan, attempt.target, attempt.id)
+    found = look(attempt.context, attempt.task, attempt.plan, attempt.target, attempt.id)
     attempt.notes.extend(found.notes)
     aims = {label: generation + 1 for label, generation in found.generations.items()}
     window, scope = None, attempt.task.scope
     if isinstance(scope, Since):
         label = scope.only.label
-        window, notes = next_window(attempt.shop, attempt.task, found.generations[label], pins)
+        window, notes = next_window(attempt.context, attempt.task, found.generations[label], pins)
         attempt.notes.extend(notes)
         if window is None:
             return found, None
         aims = {label: version_of(window.high)}
-    attempt.shop.ledger.fix(attempt.claim, found.generations, aims)
+    attempt.context.ledger.fix(attempt.claim, found.generations, aims)
     return replace(found, aims=aims), window
 
 
-def _decide(attempt: Attempt, found: Found, computed: Computed, window: Window | None) -> Decision:
+def _decide(attempt: Attempt, found: TableState, computed: Computed, window: Window | None) -> Decision:
     if window is not None:
         return Decision(True, f"rows of {window}")
     known = states(found, computed)
@@ -165,24 +167,24 @@ def _was_compared(attempt: Attempt, state: SliceState) -> bool:
     """An earlier version of twice compared tables alone: what it published is not thereby of other inputs."""
     if attempt.task.sql is not None or state.published is None or state.published.code != state.present.code:
         return True
-    held = attempt.shop.ledger.inputs(attempt.task.name).get(state.label, ())
+    held = attempt.context.ledger.inputs(attempt.task.name).get(state.label, ())
     return any(record.kind in (PLAN, "rows") for record in held)
 
 
 def _landed(attempt: Attempt, earlier: str) -> bool:
-    record = attempt.shop.ledger.attempt(earlier)  # the look has just brought it up to the table
+    record = attempt.context.ledger.attempt(earlier)  # the look has just brought it up to the table
     return record is not None and record.state is AttemptState.PUBLISHED
 
 
-def _nothing_new(attempt: Attempt, found: Found, scope: Since) -> RunResult:
+def _nothing_new(attempt: Attempt, found: TableState, scope: Since) -> RunResult:
     """The source has not moved beyond the mark. No table was written."""
     why = "the source has not moved beyond the mark"
     result = _unchanged(attempt, found, why)
-    mark = kept_mark(attempt.shop.ledger, attempt.task, scope, found.generations[scope.only.label])
+    mark = kept_mark(attempt.context.ledger, attempt.task, scope, found.generations[scope.only.label])
     return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else told(mark))
 
 
-def states(found: Found, computed: Computed) -> list[SliceState]:
+def states(found: TableState, computed: Computed) -> list[SliceState]:
     """What is known of each slice, for `decide`."""
     return [
         SliceState(label, generation, found.intentions[label], computed.intentions[label], computed.because.get(label))
@@ -190,9 +192,9 @@ def states(found: Found, computed: Computed) -> list[SliceState]:
     ]
 
 
-def _unchanged(attempt: Attempt, found: Found, why: str, pinned: tuple[InputRecord, ...] = ()) -> RunResult:
+def _unchanged(attempt: Attempt, found: TableState, why: str, pinned: tuple[InputRecord, ...] = ()) -> RunResult:
     """Nothing to write. The table was only read."""
-    ledger = attempt.shop.ledger
+    ledger = attempt.context.ledger
     facts = Facts(
         inputs=pinned,
         why=why,
@@ -210,15 +212,15 @@ def _unchanged(attempt: Attempt, found: Found, why: str, pinned: tuple[InputReco
     return ended(attempt, Outcome.ALREADY, tuple(slices), why, found.version)
 
 
-def _stage(attempt: Attempt, found: Found, computed: Computed, why: str, window: Window | None) -> Ready:
+def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, window: Window | None) -> StagedRun:
     """Write the rows where nobody sees them, counting them in flight.
 
     Dying in here leaves invisible files that carry the attempt's name, and the table as it was.
     """
     task = attempt.task
     into = attempt.target.prepare(task.target, computed.shape, task.write.layout(task.scope), task.policy.evolve)
-    observed = attempt.shop.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
-    plan = winning_ties(attempt.shop, task, attempt.plan, attempt.kind, states(found, computed))
+    observed = attempt.context.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
+    plan = winning_ties(attempt.context, task, attempt.plan, attempt.kind, states(found, computed))
     staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, read_at=computed.read_at, into=into)
     measured = observed.read()
     _verify(attempt, staged, measured)
@@ -228,8 +230,8 @@ def _stage(attempt: Attempt, found: Found, computed: Computed, why: str, window:
         why=why,
         seconds=attempt.trace.seconds,
     )
-    attempt.shop.ledger.advance(attempt.claim, AttemptState.CLAIMED, AttemptState.STAGED, facts)
-    return Ready(staged, measured, computed, found, why, window=window)
+    attempt.context.ledger.advance(attempt.claim, AttemptState.CLAIMED, AttemptState.STAGED, facts)
+    return StagedRun(staged, measured, computed, found, why, window=window)
 
 
 def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) -> None:
@@ -249,7 +251,7 @@ def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) 
         )
 
 
-def _slice_records(found: Found, computed: Computed, measured: Mapping[str, Measured]) -> tuple[SliceRecord, ...]:
+def _slice_records(found: TableState, computed: Computed, measured: Mapping[str, Measured]) -> tuple[SliceRecord, ...]:
     return tuple(
         SliceRecord(label, generation, computed.intentions[label], measured[label].rows, measured[label].fingerprint)
         for label, generation in found.generations.items()
@@ -274,20 +276,20 @@ def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
     )
 
 
-def _shown_right(attempt: Attempt, found: Found, computed: Computed) -> tuple[InputRecord, ...]:
+def _shown_right(attempt: Attempt, found: TableState, computed: Computed) -> tuple[InputRecord, ...]:
     """The same of what is published and left as it is, by slice: what stays by policy, whatever its inputs are by now,
     is not thereby right."""
     same = {state.label for state in states(found, computed) if difference(state) is None}
     return tuple(record for record in _pinned(attempt, computed) if record.label in same)
 
 
-def _audit(attempt: Attempt, ready: Ready) -> Ready:
+def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:
     """Fail before anyone sees it. Dying in here leaves the table as it was."""
-    ledger = attempt.shop.ledger
+    ledger = attempt.context.ledger
     labels = [slice_.label for slice_ in attempt.plan.slices]
     known = ledger.runs_of(attempt.task.name, labels)
     before = {label: known[label].rows if label in known else None for label in labels}
-    results = run_audits(attempt.shop, attempt.task, attempt.target, ready.staged, ready.measured, before)
+    results = run_audits(attempt.context, attempt.task, attempt.target, ready.staged, ready.measured, before)
     facts = Facts(audits=results, seconds=attempt.trace.seconds)
     failed = [audit for audit in results if audit.stops]
     if failed:

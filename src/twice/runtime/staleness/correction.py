@@ -13,30 +13,30 @@ from twice.core.since import Since
 from twice.core.task import Task
 from twice.core.token import Intention, Kind
 from twice.core.write import Plan, UpsertRows
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.staleness.decide import SliceState, corrects
 from twice.runtime.table.kept_mark import reads_again
 
 
-def winning_ties(shop: Workshop, task: Task, plan: Plan, kind: Kind, states: Sequence[SliceState]) -> Plan:
+def winning_ties(context: RunContext, task: Task, plan: Plan, kind: Kind, states: Sequence[SliceState]) -> Plan:
     """The plan of this run: if it corrects, its rows win where they are equally new. Changes nothing."""
     verb = plan.write
     if not isinstance(verb, UpsertRows) or verb.newest_by is None:
         return plan
-    again = isinstance(task.scope, Since) and reads_again(shop.ledger, task, task.scope, states[0].generation)
+    again = isinstance(task.scope, Since) and reads_again(context.ledger, task, task.scope, states[0].generation)
     return replace(plan, write=replace(verb, wins_ties=True)) if again or corrects(kind, states) else plan
 
 
-def in_slice_order(shop: Workshop, batches: Sequence[PlannedBatch]) -> tuple[list[PlannedBatch], list[str]]:
+def in_slice_order(context: RunContext, batches: Sequence[PlannedBatch]) -> tuple[list[PlannedBatch], list[str]]:
     """Each batch that corrects rows of a merge needs the one before it, whatever order the others are taken in."""
     needs: dict[int, int] = {}
     chained = []
     for name in dict.fromkeys(batch.task for batch in batches):
-        task = shop.project.task(name)
+        task = context.project.task(name)
         verb = task.write.compile(())
         if not isinstance(verb, UpsertRows) or verb.newest_by is None:
             continue
-        mine = [batch for batch in batches if batch.task == name and _corrects(shop, task, batch)]
+        mine = [batch for batch in batches if batch.task == name and _corrects(context, task, batch)]
         mine.sort(key=lambda batch: slice_named(task.scope, batch.slices[0].label).start)
         needs |= {after.number: before.number for before, after in pairwise(mine)}
         chained += [name] if len(mine) > 1 else []
@@ -51,8 +51,8 @@ def in_slice_order(shop: Workshop, batches: Sequence[PlannedBatch]) -> tuple[lis
     ]
 
 
-def _corrects(shop: Workshop, task: Task, batch: PlannedBatch) -> bool:
-    runs = shop.ledger.runs_of(task.name, [slice_.label for slice_ in batch.slices])
-    present = Intention(shop.code_hash(task), None)
+def _corrects(context: RunContext, task: Task, batch: PlannedBatch) -> bool:
+    runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in batch.slices])
+    present = Intention(context.code_hash(task), None)
     states = [SliceState(run.label, run.generation, run.intention, present) for run in runs.values()]
     return corrects(batch.kind, states)

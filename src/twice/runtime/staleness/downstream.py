@@ -10,8 +10,8 @@ from twice.core.backfill import PlannedBatch, PlannedSlice, Request
 from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.task import Task
-from twice.core.token import app_id
-from twice.runtime.context import Workshop
+from twice.core.token import token_name
+from twice.runtime.context import RunContext
 from twice.runtime.staleness.slice_status import standings
 from twice.runtime.staleness.stale import readers_of, reads_of
 
@@ -25,7 +25,7 @@ class _Reached:
 
 
 def readers(
-    shop: Workshop, request: Request, batches: Sequence[PlannedBatch], asked: Sequence[Slice], session: Any
+    context: RunContext, request: Request, batches: Sequence[PlannedBatch], asked: Sequence[Slice], session: Any
 ) -> tuple[list[PlannedBatch], list[str]]:
     """One batch for every slice of a task below that reads a slice of the plan, and notes. Each needs the batches that
     make what it reads. Whether its rows change is for its own run to find out.
@@ -34,69 +34,72 @@ def readers(
     (stale, say): what it reads may have been made again before."""
     numbers = {slice_.label: batch.number for batch in batches for slice_ in batch.slices}
     made = {slice_: numbers[slice_.label] for slice_ in asked if slice_.label in numbers}
-    first = shop.project.task(request.task).name
+    first = context.project.task(request.task).name
     reached = {first: _Reached(made, tuple(slice_ for slice_ in asked if slice_ not in made))}
     more: list[PlannedBatch] = []
     notes: list[str] = []
-    for below in shop.project.in_order():
-        sources = [(up, reached[up.name]) for up in shop.project.upstream(below) if up.name in reached]
+    for below in context.project.in_order():
+        sources = [(up, reached[up.name]) for up in context.project.upstream(below) if up.name in reached]
         if not sources or below.name == first:
             continue
         if isinstance(below.scope, Since):
             if any(found.made for _, found in sources):
                 notes.append(f"{below.name} is incremental and is not part of it: it goes on from its mark by itself")
             continue
-        affected = _affected(shop, below, [(up, found.made) for up, found in sources])
-        others = _others(shop, below, [(up, found.others) for up, found in sources], affected)
-        standing = _standing_so(shop, below, others, request, session)
+        affected = _affected(context, below, [(up, found.made) for up, found in sources])
+        others = _others(context, below, [(up, found.others) for up, found in sources], affected)
+        standing = _standing_so(context, below, others, request, session)
         begun = len(batches) + len(more) + 1
         if affected or standing:
-            more += _planned(shop, below, affected, standing, sources, begun, session)
+            more += _planned(context, below, affected, standing, sources, begun, session)
         ordered = {slice_: begun + at for at, slice_ in enumerate(sorted({*affected, *standing}))}
         reached[below.name] = _Reached(ordered, tuple(slice_ for slice_ in others if slice_ not in ordered))
     return more, notes
 
 
 def _affected(
-    shop: Workshop, below: Task, sources: Sequence[tuple[Task, Mapping[Slice, int]]]
+    context: RunContext, below: Task, sources: Sequence[tuple[Task, Mapping[Slice, int]]]
 ) -> dict[Slice, set[int]]:
     """The slices of the task below, and the batches each needs."""
     found: dict[Slice, set[int]] = {}
     for up, made in sources:
-        for source in reads_of(shop.project, below, up):
+        for source in reads_of(context.project, below, up):
             for slice_, number in made.items():
-                for reader in readers_of(shop.ledger, below, up, source, slice_):
+                for reader in readers_of(context.ledger, below, up, source, slice_):
                     found.setdefault(reader, set()).add(number)
     return found
 
 
 def _others(
-    shop: Workshop, below: Task, sources: Sequence[tuple[Task, Sequence[Slice]]], affected: Mapping[Slice, set[int]]
+    context: RunContext,
+    below: Task,
+    sources: Sequence[tuple[Task, Sequence[Slice]]],
+    affected: Mapping[Slice, set[int]],
 ) -> tuple[Slice, ...]:
     """What reads slices of the range that are right already."""
     found = {
         reader
         for up, slices in sources
-        for source in reads_of(shop.project, below, up)
+        for source in reads_of(context.project, below, up)
         for slice_ in slices
-        for reader in readers_of(shop.ledger, below, up, source, slice_)
+        for reader in readers_of(context.ledger, below, up, source, slice_)
     }
     return tuple(sorted(found - affected.keys()))
 
 
 def _standing_so(
-    shop: Workshop, below: Task, others: Sequence[Slice], request: Request, session: Any
+    context: RunContext, below: Task, others: Sequence[Slice], request: Request, session: Any
 ) -> dict[Slice, PlannedSlice]:
     """Those that stand as the request asks. What was never published below, nobody asked for."""
     wanted = {standing for standing in request.only if standing in ("stale", "failed")}
     if not wanted or not others:
         return {}
-    found = zip(others, standings(shop, below, others, session), strict=True)
+    found = zip(others, standings(context, below, others, session), strict=True)
     return {slice_: stands for slice_, stands in found if stands.standing in wanted}
 
 
 def _planned(
-    shop: Workshop,
+    context: RunContext,
     below: Task,
     affected: Mapping[Slice, set[int]],
     standing: Mapping[Slice, PlannedSlice],
@@ -105,8 +108,8 @@ def _planned(
     session: Any,
 ) -> list[PlannedBatch]:
     ordered = sorted({*affected, *standing})
-    apps = [app_id(shop.project.id, below.first_name, slice_.label) for slice_ in ordered]
-    held = shop.target_of(below.target, session).published(below.target, apps).generations
+    apps = [token_name(context.project.id, below.first_name, slice_.label) for slice_ in ordered]
+    held = context.target_of(below.target, session).published(below.target, apps).generations
     why = f"it reads {', '.join(up.name for up, _ in sources)}"
     return [
         PlannedBatch(

@@ -13,34 +13,34 @@ from twice.core.scope import slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.staleness.decide import rerun_of
 from twice.runtime.staleness.stale import reads_of, reads_unknown, stale_slices
 from twice.runtime.staleness.touched import newest_touch
 
 
-def followed(shop: Workshop, task: Task, due: Mapping[str, set[str]]) -> dict[str, Slice]:
+def followed(context: RunContext, task: Task, due: Mapping[str, set[str]]) -> dict[str, Slice]:
     """By label. `due`: slices of other tasks, by task and label."""
-    found = {each.slice.label: each.slice for each in stale_slices(shop.project, shop.ledger, task, due=due)}
+    found = {each.slice.label: each.slice for each in stale_slices(context.project, context.ledger, task, due=due)}
     if rerun_of(task) == "never" or not isinstance(task.scope, TimeScope):
         return found
-    for up in shop.project.upstream(task):
-        for source in reads_of(shop.project, task, up) if due.get(up.name) else ():
+    for up in context.project.upstream(task):
+        for source in reads_of(context.project, task, up) if due.get(up.name) else ():
             if reads_unknown(task, up, source):
-                found.update((each.label, each) for each in _touched_since(shop, task, up, source, due[up.name]))
+                found.update((each.label, each) for each in _touched_since(context, task, up, source, due[up.name]))
     return found
 
 
-def _touched_since(shop: Workshop, task: Task, up: Task, source: Read, due: set[str]) -> Iterator[Slice]:
+def _touched_since(context: RunContext, task: Task, up: Task, source: Read, due: set[str]) -> Iterator[Slice]:
     """Slices of the task that read rows which a publish of these slices changed after they looked. In doubt all that
     looked before one: where the log does not say which rows it changed, or does not reach back so far."""
-    pins = shop.ledger.pins(task.name, str(shop.project.located(up.target)))
-    made = shop.ledger.published_versions(up.name, sorted(due))
+    pins = context.ledger.pins(task.name, str(context.project.located(up.target)))
+    made = context.ledger.published_versions(up.name, sorted(due))
     if not pins or not made:
         return
     since = min(pin.version for pin in pins.values())
     later = {version for version in made if version > since}
-    now = shop.target_of(up.target, shop.engine.fresh()).touched(up.target, min(later or made) - 1, source.by)
+    now = context.target_of(up.target, context.engine.fresh()).touched(up.target, min(later or made) - 1, source.by)
     if now is None:
         return
     slices = slices_named(task.scope, pins)

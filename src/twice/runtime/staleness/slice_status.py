@@ -19,9 +19,9 @@ from twice.core.ports import Leaf, Touched
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
 from twice.core.task import Read, TableName, Task
-from twice.core.token import Intention, app_id
+from twice.core.token import Intention, token_name
 from twice.errors import TwiceError
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Computed, Pins, compute
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.touched import newest_touch
@@ -32,17 +32,17 @@ _HARMLESS = frozenset({"literal", "rows"})
 """Leaves that are the same whenever the code and the pinned tables are."""
 
 
-def standings(shop: Workshop, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
+def standings(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's standing and why, in the order given. Reads only."""
-    apps = [app_id(shop.project.id, task.first_name, slice_.label) for slice_ in slices]
-    published = shop.target_of(task.target, session).published(task.target, apps)
-    refuse_taken(shop.project.id, task, published.owners)
+    apps = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
+    published = context.target_of(task.target, session).published(task.target, apps)
+    refuse_taken(context.project.id, task, published.owners)
     generations = published.generations
-    runs = {run.label: run for run in shop.ledger.runs(task.name)}
-    held = shop.ledger.inputs(task.name)
-    changes = _changes(shop, task, slices, held, session)
-    looks, tables = _Looks(shop, task), _tables(changes)
-    code = shop.code_hash(task)
+    runs = {run.label: run for run in context.ledger.runs(task.name)}
+    held = context.ledger.inputs(task.name)
+    changes = _changes(context, task, slices, held, session)
+    looks, tables = _Looks(context, task), _tables(changes)
+    code = context.code_hash(task)
     found = []
     for slice_, app in zip(slices, apps, strict=True):
         run, generation = runs.get(slice_.label), generations[app]
@@ -128,8 +128,8 @@ def _beside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> fro
 class _Looks:
     """What slices hang on beside their tables, from plans that are built when they are asked for."""
 
-    def __init__(self, shop: Workshop, task: Task) -> None:
-        self._shop, self._task = shop, task
+    def __init__(self, context: RunContext, task: Task) -> None:
+        self._context, self._task = context, task
         self._one: Computed | None = None
 
     def reason(
@@ -155,13 +155,13 @@ class _Looks:
         return leaves
 
     def _computed(self, slice_: Slice) -> Computed:
-        plan = make_plan(self._shop.project.id, self._task, (slice_,))
-        with self._shop.session() as session:
-            return compute(self._shop, self._task, plan, Pins(self._shop, session))
+        plan = make_plan(self._context.project.id, self._task, (slice_,))
+        with self._context.session() as session:
+            return compute(self._context, self._task, plan, Pins(self._context, session))
 
 
 def _changes(
-    shop: Workshop, task: Task, slices: Sequence[Slice], held: Mapping[str, Sequence[InputRecord]], session: Any
+    context: RunContext, task: Task, slices: Sequence[Slice], held: Mapping[str, Sequence[InputRecord]], session: Any
 ) -> dict[str, _Change | None]:
     """For every table that one of the slices was pinned to, declared or not."""
     oldest: dict[str, int] = {}
@@ -172,21 +172,21 @@ def _changes(
                 oldest[record.name] = min(record.version, oldest.get(record.name, record.version))
     declared: dict[str, list[Read]] = {}
     for source in task.inputs.values():
-        declared.setdefault(str(shop.project.located(source.table)), []).append(source)
+        declared.setdefault(str(context.project.located(source.table)), []).append(source)
     return {
-        name: _change(shop, task, slices, declared.get(name, [Read(TableName.parse(name))]), since, session)
+        name: _change(context, task, slices, declared.get(name, [Read(TableName.parse(name))]), since, session)
         for name, since in oldest.items()
     }
 
 
 def _change(
-    shop: Workshop, task: Task, slices: Sequence[Slice], reads: Sequence[Read], since: int, session: Any
+    context: RunContext, task: Task, slices: Sequence[Slice], reads: Sequence[Read], since: int, session: Any
 ) -> _Change | None:
     """A table that is read twice, cut in two ways, is touched where one of them is."""
     newest: dict[str, int] = {}
     now, lost = None, False
     for source in reads:
-        now = shop.target_of(source.table, session).touched(source.table, since, source.by)
+        now = context.target_of(source.table, session).touched(source.table, since, source.by)
         if now is None:
             return None
         lost = lost or now.spans is None

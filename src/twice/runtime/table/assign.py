@@ -14,9 +14,9 @@ from twice.core.interruption import behind
 from twice.core.ports import Published, Target
 from twice.core.record import RunRecord, Shown
 from twice.core.task import Task
-from twice.core.token import app_id
+from twice.core.token import token_name
 from twice.errors import in_one_line
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 
 _log = logging.getLogger("twice")
 
@@ -26,18 +26,18 @@ def names_of(task: Task) -> tuple[str, ...]:
     return (task.name, *task.formerly)
 
 
-def assign_all(shop: Workshop) -> None:
+def assign_all(context: RunContext) -> None:
     """Ask the table of every task that has old records, once. One that cannot be asked now, for whatever reason, is
     told in the log and asked the next time; until then its old records are nobody's, and nothing of them is sent. It
     stops no command: most have nothing to do with that table. Dying in here leaves the rest to the next command."""
-    tasks = shop.project.tasks
-    waiting = shop.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})
+    tasks = context.project.tasks
+    waiting = context.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})
     if not waiting:
         return
-    with shop.session() as session:
+    with context.session() as session:
         for name in waiting:
             try:
-                shown = _shown_by_table(shop, tasks[name], session)
+                shown = _shown_by_table(context, tasks[name], session)
             except Exception as error:
                 if behind(error, KeyboardInterrupt) is not None:
                     raise
@@ -47,11 +47,11 @@ def assign_all(shop: Workshop) -> None:
                     *(name, tasks[name].target, in_one_line(error)),
                 )
                 continue
-            shop.ledger.unassigned.take(name, names_of(tasks[name]), shown, all_slices=True)
+            context.ledger.unassigned.take(name, names_of(tasks[name]), shown, all_slices=True)
 
 
 def assign_seen(
-    shop: Workshop,
+    context: RunContext,
     task: Task,
     target: Target,
     labels: Mapping[str, str],
@@ -65,25 +65,25 @@ def assign_seen(
         for app, label in labels.items()
         if published.generations[app] > (recorded[label].generation if label in recorded else 0)
     }
-    if not ahead or not shop.ledger.unassigned.any(names_of(task)):
+    if not ahead or not context.ledger.unassigned.any(names_of(task)):
         return recorded
     notes = {label: target.provenance(task.target, *held) for label, held in ahead.items()}
     newest = {label: note.attempt for label, note in notes.items() if note is not None}
     generations = {label: generation for label, (_, generation) in ahead.items()}
     shown = Shown(frozenset(newest.values()), generations, newest)
-    shop.ledger.unassigned.take(task.name, names_of(task), shown, all_slices=False)
-    return shop.ledger.runs_of(task.name, tuple(labels.values()))
+    context.ledger.unassigned.take(task.name, names_of(task), shown, all_slices=False)
+    return context.ledger.runs_of(task.name, tuple(labels.values()))
 
 
-def _shown_by_table(shop: Workshop, task: Task, session: Any) -> Shown:
+def _shown_by_table(context: RunContext, task: Task, session: Any) -> Shown:
     """The attempts that the newest commit of each slice names; and those whose effects are still to be sent, if an
     older commit names them: these are few, so each may be asked for."""
-    target = shop.target_of(task.target, session)
-    prefix = app_id(shop.project.id, task.first_name, "")
+    target = context.target_of(task.target, session)
+    prefix = token_name(context.project.id, task.first_name, "")
     tokens = {app.removeprefix(prefix): held for app, held in target.tokens(task.target, prefix).items()}
     newest = {label: held.note.attempt for label, held in tokens.items() if held.note is not None}
     shown = set(newest.values())
-    for attempt, label, generation in shop.ledger.unassigned.unsent(names_of(task)):
+    for attempt, label, generation in context.ledger.unassigned.unsent(names_of(task)):
         if attempt not in shown and label in tokens and generation < tokens[label].generation:
             note = target.provenance(task.target, f"{prefix}{label}", generation)
             shown |= {attempt} if note is not None and note.attempt == attempt else set()

@@ -9,7 +9,7 @@ from twice.core.ports import Foreign, Target
 from twice.core.since import Since
 from twice.core.task import Task
 from twice.core.write import Plan, ReplaceRows
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 
 _TOLD = 3
 
@@ -24,14 +24,14 @@ class Others:
     forgotten: frozenset[str] = frozenset()
 
 
-def changed_by_others(shop: Workshop, task: Task, target: Target, plan: Plan) -> Others:
+def changed_by_others(context: RunContext, task: Task, target: Target, plan: Plan) -> Others:
     """Since each slice was published. A slice that owns no rows (its write finds them by key, or only adds) is
     concerned by every change of the table; one that is new, by those since the task last published. Reads only."""
-    runs = shop.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
+    runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
     known = {label: run.version for label, run in runs.items() if run.generation and run.version is not None}
     if isinstance(plan.write, ReplaceRows):
         return _of_slices(task, target, plan, known)
-    return _of_the_table(shop, task, target, plan, known)
+    return _of_the_table(context, task, target, plan, known)
 
 
 def _of_slices(task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
@@ -51,9 +51,9 @@ def _of_slices(task: Task, target: Target, plan: Plan, known: dict[str, int]) ->
     return Others(tuple(notes), _changed(found), _forgotten(found))
 
 
-def _of_the_table(shop: Workshop, task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
+def _of_the_table(context: RunContext, task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
     labels = [slice_.label for slice_ in plan.slices]
-    last = None if all(label in known for label in labels) else shop.ledger.last_version(task.name)
+    last = None if all(label in known for label in labels) else context.ledger.last_version(task.name)
     found = {}
     for slice_ in plan.reach:
         since = known.get(slice_.label, last)

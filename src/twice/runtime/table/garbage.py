@@ -13,14 +13,14 @@ from twice.core.slice import WHOLE, Slice
 from twice.core.task import Task
 from twice.core.write import Plan
 from twice.errors import in_one_line
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import never_looked, passed_at, settle_passed
 from twice.runtime.table.write_plan import make_plan
 
 
 @dataclass(frozen=True)
-class Collected:
+class RemovedFiles:
     """`kept` are attempts whose generation is not passed: a process behind one may still publish its files; `slices`
     are theirs: once they are published again, nobody can. `given_up`: of a task that is no longer declared, nobody
     knows where they staged. `unasked`: the table that the task wrote before, and why it could not be
@@ -35,89 +35,91 @@ class Collected:
     unasked: str = ""
 
 
-def collect_passed(shop: Workshop, task: Task, target: Target, plan: Plan) -> Collected:
+def remove_passed(context: RunContext, task: Task, target: Target, plan: Plan) -> RemovedFiles:
     """Settle and tidy up after the attempts on these slices that must lose by now. A second call finds nothing.
 
     Dying in here leaves files that the next call finds.
     """
-    labels = {app: slice_.label for app, slice_ in zip(plan.app_ids, plan.slices, strict=True)}
+    labels = {app: slice_.label for app, slice_ in zip(plan.token_names, plan.slices, strict=True)}
     # The ledger first: it answers in a millisecond that there is nothing to ask the table about.
-    if not shop.ledger.open_attempts(task.name, tuple(labels.values())) and not shop.ledger.undiscarded(task.name):
-        return Collected(task.name, 0, (), ())
-    published = target.published(task.target, plan.app_ids)
-    settle_passed(shop, task, target, labels, published)
+    if not context.ledger.open_attempts(task.name, tuple(labels.values())) and not context.ledger.undiscarded(
+        task.name
+    ):
+        return RemovedFiles(task.name, 0, (), ())
+    published = target.published(task.target, plan.token_names)
+    settle_passed(context, task, target, labels, published)
     generations = {label: published.generations[app] for app, label in labels.items()}
     files, done, kept, slices = 0, [], [], dict[str, None]()
-    for attempt in shop.ledger.undiscarded(task.name):
+    for attempt in context.ledger.undiscarded(task.name):
         if not {slice_.label for slice_ in attempt.slices} & set(generations):
             continue
         if never_looked(attempt) or passed_at(attempt, generations) is not None:
-            files += target.discard(task.target, attempt.id, _reach(shop, task, attempt))
-            shop.ledger.discarded(attempt.id)
+            files += target.discard(task.target, attempt.id, _reach(context, task, attempt))
+            context.ledger.discarded(attempt.id)
             done.append(attempt.id)
         else:
             kept.append(attempt.id)
             slices.update(dict.fromkeys(slice_.label for slice_ in attempt.slices))
-    return Collected(task.name, files, tuple(done), tuple(kept), tuple(slices))
+    return RemovedFiles(task.name, files, tuple(done), tuple(kept), tuple(slices))
 
 
-def collect_all(shop: Workshop, session: Any) -> tuple[Collected, ...]:
+def collect_garbage(context: RunContext, session: Any) -> tuple[RemovedFiles, ...]:
     """`twice gc`: every task whose attempts may have left something."""
     found = []
-    for name, labels in sorted(_left_behind(shop).items()):
-        task = shop.project.tasks.get(name)
-        found += [_given_up(shop, name)] if task is None else _collect(shop, task, labels, session)
-    for there, task in left_open(shop):
+    for name, labels in sorted(_left_behind(context).items()):
+        task = context.project.tasks.get(name)
+        found += [_given_up(context, name)] if task is None else _collect(context, task, labels, session)
+    for there, task in left_open(context):
         try:
             found += _collect(there, task, _left_behind(there, task.name)[task.name], session)
         except Exception as error:  # nobody may keep that table any more; what is left there stays open
             if behind(error, KeyboardInterrupt) is not None:
                 raise
-            found.append(Collected(task.name, 0, (), (), unasked=f"{task.target}: {in_one_line(error)}"))
+            found.append(RemovedFiles(task.name, 0, (), (), unasked=f"{task.target}: {in_one_line(error)}"))
     return tuple(found)
 
 
-def _collect(shop: Workshop, task: Task, labels: set[str], session: Any) -> list[Collected]:
-    found = _without_a_slice(shop, task, session)
+def _collect(context: RunContext, task: Task, labels: set[str], session: Any) -> list[RemovedFiles]:
+    found = _without_a_slice(context, task, session)
     slices = slices_named(task.scope, sorted(labels))
     if slices:
-        plan = make_plan(shop.project.id, task, slices)
-        found.append(collect_passed(shop, task, shop.target_of(task.target, session), plan))
+        plan = make_plan(context.project.id, task, slices)
+        found.append(remove_passed(context, task, context.target_of(task.target, session), plan))
     return found
 
 
-def _given_up(shop: Workshop, name: str) -> Collected:
+def _given_up(context: RunContext, name: str) -> RemovedFiles:
     """Its declaration is gone, and with it the name of its table: VACUUM has what it left. It is not told again."""
-    attempts = tuple(attempt.id for attempt in shop.ledger.undiscarded(name))
+    attempts = tuple(attempt.id for attempt in context.ledger.undiscarded(name))
     for attempt in attempts:
-        shop.ledger.discarded(attempt)
-    return Collected(name, 0, (), (), given_up=attempts)
+        context.ledger.discarded(attempt)
+    return RemovedFiles(name, 0, (), (), given_up=attempts)
 
 
-def _without_a_slice(shop: Workshop, task: Task, session: Any) -> list[Collected]:
+def _without_a_slice(context: RunContext, task: Task, session: Any) -> list[RemovedFiles]:
     """Attempts on slices that the task's scope has no more: no run will ever pass them. What one has staged goes; if
     its process lives after all, it looks for its files before it publishes, and finds none."""
     lost = [
         attempt
-        for attempt in shop.ledger.undiscarded(task.name)
+        for attempt in context.ledger.undiscarded(task.name)
         if not slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
     ]
-    target = shop.target_of(task.target, session)
+    target = context.target_of(task.target, session)
     files = 0
     for attempt in lost:
         files += target.discard(task.target, attempt.id, (WHOLE,))
-        shop.ledger.discarded(attempt.id)
-    return [Collected(task.name, files, tuple(attempt.id for attempt in lost), ())] if lost else []
+        context.ledger.discarded(attempt.id)
+    return [RemovedFiles(task.name, files, tuple(attempt.id for attempt in lost), ())] if lost else []
 
 
-def _left_behind(shop: Workshop, task: str | None = None) -> dict[str, set[str]]:
+def _left_behind(context: RunContext, task: str | None = None) -> dict[str, set[str]]:
     labels: dict[str, set[str]] = {}
-    for attempt in (*shop.ledger.undiscarded(task), *shop.ledger.open_attempts(task)):
+    for attempt in (*context.ledger.undiscarded(task), *context.ledger.open_attempts(task)):
         labels.setdefault(attempt.task, set()).update(slice_.label for slice_ in attempt.slices)
     return labels
 
 
-def _reach(shop: Workshop, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
+def _reach(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
     """Where in the table its files may lie."""
     slices = slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
-    return make_plan(shop.project.id, task, slices).reach
+    return make_plan(context.project.id, task, slices).reach

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from twice.core.task import TableName, Task
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 
 
-def left_open(shop: Workshop) -> tuple[tuple[Workshop, Task], ...]:
-    """Each task with open attempts on such a table, as it was, in a workshop in which it still writes that one."""
+def left_open(context: RunContext) -> tuple[tuple[RunContext, Task], ...]:
+    """Each task with open attempts on such a table, as it was, in a context in which it still writes that one."""
     found = []
-    for name, table, ledger in shop.ledger.left_open():
-        if name in shop.project.tasks:
-            task = replace(shop.project.tasks[name], target=table_named(shop, table))
-            project = replace(shop.project, tasks={**shop.project.tasks, name: task})
-            found.append((replace(shop, project=project, ledger=ledger), task))
+    for name, table, ledger in context.ledger.left_open():
+        if name in context.project.tasks:
+            task = replace(context.project.tasks[name], target=table_named(context, table))
+            project = replace(context.project, tasks={**context.project.tasks, name: task})
+            found.append((replace(context, project=project, ledger=ledger), task))
     return tuple(found)
 
 
-def table_named(shop: Workshop, table: str) -> TableName:
+def table_named(context: RunContext, table: str) -> TableName:
     """A table as the ledger calls it (`delta:shop.orders`), as the project calls it."""
-    return TableName.parse(table).located(shop.project.format)
+    return TableName.parse(table).located(context.project.format)

@@ -14,18 +14,18 @@ def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
     """Raise TableTaken if others have published slices of the task's table that it did not take over, or have taken
     the table over from it."""
     owner = owner_of(project, task)
-    strangers, taker = owners.strangers(owner), owners.taken_by(owner)
+    other_owners, taker = owners.other_owners(owner), owners.taken_by(owner)
     if taker is not None:
         raise TableTaken(
             f"{task.target} was taken over by {told(project, taker)}",
             now=UNCHANGED,
             fix=f"If {task.name} shall have the table again, with the rows that are in it: {_takeover(task)}",
         )
-    if not strangers:
+    if not other_owners:
         return
-    other = max(strangers, key=lambda owner: (strangers[owner], owner))
+    other = max(other_owners, key=lambda owner: (other_owners[owner], owner))
     raise TableTaken(
-        f"{task.target} {_listed(project, strangers)}",
+        f"{task.target} {_listed(project, other_owners)}",
         now=UNCHANGED,
         fix=f"{_renamed(project, task, other)} If this is a different task that should own the table from now on "
         f"(existing rows stay): {_takeover(task)}",
@@ -36,14 +36,14 @@ def _takeover(task: Task) -> str:
     return f'twice takeover {task.name} --reason "…".'
 
 
-def _listed(project: str, strangers: dict[Owner, int]) -> str:
+def _listed(project: str, other_owners: dict[Owner, int]) -> str:
     """`holds 2 slices that were published by the task a, 1 slice …`"""
     holds = [
         f"{count:,} {'slice that was' if count == 1 else 'slices that were'} published by {told(project, owner)}"
-        for owner, count in strangers.items()
+        for owner, count in other_owners.items()
         if count
     ]
-    taken = [f"was taken over by {told(project, owner)}" for owner, count in strangers.items() if not count]
+    taken = [f"was taken over by {told(project, owner)}" for owner, count in other_owners.items() if not count]
     return ", ".join([*([f"holds {', '.join(holds)}"] if holds else []), *taken])
 
 

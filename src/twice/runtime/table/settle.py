@@ -16,14 +16,14 @@ from twice.core.task import Task
 from twice.core.token import Intention
 from twice.core.write import Changes, Plan, UpsertRows
 from twice.ledgers.ledger import Ledger
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.table.assign import assign_seen
 from twice.runtime.table.foreign_changes import changed_by_others
 from twice.runtime.table.owner import refuse_taken
 
 
 @dataclass(frozen=True)
-class Found:
+class TableState:
     """A look at the target: the table's version, each slice's generation and what it was published from.
     `aims`: the generations to publish, once they are fixed. `others`: the slices that others changed since;
     `forgotten`: those of which nobody can say it any more."""
@@ -37,36 +37,38 @@ class Found:
     forgotten: frozenset[str] = frozenset()
 
 
-def look(shop: Workshop, task: Task, plan: Plan, target: Target, mine: str | None = None) -> Found:
+def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str | None = None) -> TableState:
     """Ask the target what it holds; bring the ledger up to it. A second look changes nothing more. `mine` is the
     attempt that looks: it settles others, never itself. Raises TableTaken for a table that is another task's.
 
     Dying here leaves the ledger behind the target, which the next look finds again.
     """
-    labels = {app: slice_.label for app, slice_ in zip(plan.app_ids, plan.slices, strict=True)}
+    labels = {app: slice_.label for app, slice_ in zip(plan.token_names, plan.slices, strict=True)}
     # Before the table: what was recorded then must be there, unless the table itself went back.
-    recorded = shop.ledger.runs_of(task.name, tuple(labels.values()))
-    published = target.published(task.target, plan.app_ids)
-    refuse_taken(shop.project.id, task, published.owners)
-    recorded = assign_seen(shop, task, target, labels, published, recorded)
-    notes = settle_passed(shop, task, target, labels, published, mine)
+    recorded = context.ledger.runs_of(task.name, tuple(labels.values()))
+    published = target.published(task.target, plan.token_names)
+    refuse_taken(context.project.id, task, published.owners)
+    recorded = assign_seen(context, task, target, labels, published, recorded)
+    notes = settle_passed(context, task, target, labels, published, mine)
     generations = {label: published.generations[app] for app, label in labels.items()}
     for app, label in labels.items():
         held = _generation(recorded.get(label))
         if held > generations[label]:
-            notes.append(_went_back(shop, task, target, app, label, held, generations[label]))
-    known = shop.ledger.runs_of(task.name, tuple(generations))
+            notes.append(_went_back(context, task, target, app, label, held, generations[label]))
+    known = context.ledger.runs_of(task.name, tuple(generations))
     intentions = {
-        label: _catch_up(shop, task, target, app, label, generations[label], known.get(label))
+        label: _catch_up(context, task, target, app, label, generations[label], known.get(label))
         for app, label in labels.items()
     }
-    others = changed_by_others(shop, task, target, plan)
+    others = changed_by_others(context, task, target, plan)
     said = (*notes, *others.notes)
-    return Found(published.version, generations, intentions, said, others=others.labels, forgotten=others.forgotten)
+    return TableState(
+        published.version, generations, intentions, said, others=others.labels, forgotten=others.forgotten
+    )
 
 
 def settle_passed(
-    shop: Workshop,
+    context: RunContext,
     task: Task,
     target: Target,
     labels: Mapping[str, str],
@@ -81,25 +83,25 @@ def settle_passed(
     """
     notes: list[str] = []
     apps = {label: app for app, label in labels.items()}
-    for attempt in _undecided(shop.ledger, task.name, tuple(apps)):
+    for attempt in _undecided(context.ledger, task.name, tuple(apps)):
         if attempt.id == mine:
             continue
         passed = passed_at(attempt, {label: published.generations[app] for label, app in apps.items()})
         if passed is None:
-            if attempt.state.open and never_looked(attempt) and lease_ran_out(shop.ledger, attempt):
-                shop.ledger.abandon_unlooked(attempt.id)
+            if attempt.state.open and never_looked(attempt) and lease_ran_out(context.ledger, attempt):
+                context.ledger.abandon_unlooked(attempt.id)
             continue
         label, generation = passed
         note = target.provenance(task.target, apps[label], generation)
         if note is not None and note.attempt == attempt.id:
-            record_landed(shop, attempt, note.version, note.changes)
+            record_landed(context, attempt, note.version, note.changes)
             if isinstance(task.write.compile(()), UpsertRows):
                 # What it had staged and did not need: it died before it could tidy up. VACUUM has what stays.
                 with suppress(Exception):
                     target.discard(task.target, attempt.id, (WHOLE,))
             notes.append(f"attempt {attempt.id[:8]} had published without reporting back; it is recorded now")
         else:
-            shop.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
+            context.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
     return notes
 
 
@@ -140,19 +142,23 @@ def lease_ran_out(ledger: Ledger, attempt: AttemptRecord) -> bool:
     return attempt.lease_until is None or attempt.lease_until < ledger.now()
 
 
-def record_landed(shop: Workshop, attempt: AttemptRecord, version: int | None, changes: Changes | None = None) -> None:
+def record_landed(
+    context: RunContext, attempt: AttemptRecord, version: int | None, changes: Changes | None = None
+) -> None:
     """The target says the attempt landed; its own process did not live to say so."""
     generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
-    shop.ledger.publish(attempt.id, Facts(version=version, changes=changes), generations=generations)
+    context.ledger.publish(attempt.id, Facts(version=version, changes=changes), generations=generations)
 
 
 def _generation(run: RunRecord | None) -> int:
     return run.generation if run is not None else 0
 
 
-def _went_back(shop: Workshop, task: Task, target: Target, app: str, label: str, recorded: int, generation: int) -> str:
+def _went_back(
+    context: RunContext, task: Task, target: Target, app: str, label: str, recorded: int, generation: int
+) -> str:
     """Of a mark that was reset, the ledger may have heard late, or not at all."""
-    shop.ledger.forget(task.name, label)
+    context.ledger.forget(task.name, label)
     note = target.provenance(task.target, app, generation) if generation else None
     if note is not None and note.kind == "reset":
         return (
@@ -165,7 +171,7 @@ def _went_back(shop: Workshop, task: Task, target: Target, app: str, label: str,
 
 
 def _catch_up(
-    shop: Workshop,
+    context: RunContext,
     task: Task,
     target: Target,
     app: str,
@@ -183,17 +189,17 @@ def _catch_up(
     intention = note.intentions.get(app) if note else None
     attempt, version = (note.attempt, note.version) if note else (None, None)
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
-    ours = shop.ledger.attempt(attempt, task.name) if attempt else None
+    ours = context.ledger.attempt(attempt, task.name) if attempt else None
     if ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
         # Written off, its rows deleted as far as anybody knew, and there it is: what it has to say is said.
-        record_landed(shop, ours, version, note.changes if note else None)
+        record_landed(context, ours, version, note.changes if note else None)
         return intention
     # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
     published = ours.slices if ours is not None and ours.state is AttemptState.PUBLISHED else ()
     recorded = next((slice_ for slice_ in published if slice_.label == label), None)
     if recorded is None:
-        forget_effects(shop, task, {label: generation})
-    shop.ledger.adopt(
+        forget_effects(context, task, {label: generation})
+    context.ledger.adopt(
         task.name,
         label,
         generation=generation,
@@ -205,21 +211,23 @@ def _catch_up(
     return intention
 
 
-def forget_effects(shop: Workshop, task: Task, generations: Mapping[str, int]) -> None:
+def forget_effects(context: RunContext, task: Task, generations: Mapping[str, int]) -> None:
     """What was said of slices whose publish this ledger did not see, nobody knows: it is not said again. Before they
     are adopted: dying in between leaves the rest to the next look."""
     unknown = [
-        prepare(shop.ledger.home.whose(task.name), task.first_name, effect, label, generation, None)
+        prepare(context.ledger.home.whose(task.name), task.first_name, effect, label, generation, None)
         for label, generation in generations.items()
         for effect in task.effects
     ]
     if unknown:
-        shop.ledger.outbox.remember_unknown(task.name, unknown)
+        context.ledger.outbox.remember_unknown(task.name, unknown)
 
 
-def remembered(shop: Workshop, task: Task, target: Target, app: str, label: str, generation: int) -> Intention | None:
+def remembered(
+    context: RunContext, task: Task, target: Target, app: str, label: str, generation: int
+) -> Intention | None:
     """The intention of a published generation, by the ledger's word or the commit's own. Changes nothing."""
-    known = shop.ledger.run(task.name, label)
+    known = context.ledger.run(task.name, label)
     if known is not None and known.generation == generation:
         return known.intention
     note = target.provenance(task.target, app, generation) if generation else None

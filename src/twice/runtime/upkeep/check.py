@@ -16,7 +16,7 @@ from twice.core.record import AttemptRecord, RunRecord
 from twice.core.scope import slices_named
 from twice.core.since import Since
 from twice.core.time_scope import TimeScope
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.attempt import place
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import lease_ran_out, never_looked, passed_at
@@ -33,14 +33,14 @@ class Difference:
     fix: str
 
 
-def check(shop: Workshop, session: Any) -> tuple[Difference, ...]:
-    tokens = {task.name: tokens_of(shop, task, session) for task in shop.project.in_order()}
-    return (*_of_runs(shop, tokens), *_of_attempts(shop, tokens))
+def check(context: RunContext, session: Any) -> tuple[Difference, ...]:
+    tokens = {task.name: tokens_of(context, task, session) for task in context.project.in_order()}
+    return (*_of_runs(context, tokens), *_of_attempts(context, tokens))
 
 
-def _of_runs(shop: Workshop, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
-    for task in shop.project.in_order():
-        known = {run.label: run for run in shop.ledger.runs(task.name)}
+def _of_runs(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
+    for task in context.project.in_order():
+        known = {run.label: run for run in context.ledger.runs(task.name)}
         tokens = held[task.name]
         for label in sorted(known.keys() | tokens.keys()):
             difference = _compared(known.get(label), tokens.get(label))
@@ -72,25 +72,27 @@ def _less(generation: int) -> str:
     return shown(generation).removeprefix("generation ")
 
 
-def _of_attempts(shop: Workshop, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
-    for attempt in shop.ledger.open_attempts():
-        if lease_ran_out(shop.ledger, attempt):
+def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
+    for attempt in context.ledger.open_attempts():
+        if lease_ran_out(context.ledger, attempt):
             yield Difference(
                 _where(attempt), f"attempt {attempt.id[:8]} ({attempt.holder}) went silent", "twice recover"
             )
-    for there, task in left_open(shop):
+    for there, task in left_open(context):
         for attempt in there.ledger.open_attempts(task.name):
             if lease_ran_out(there.ledger, attempt):
                 told = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
                 yield Difference(_where(attempt), told, "twice recover")
-    for attempt in shop.ledger.undiscarded():
-        fix = "twice gc" if _collectable(shop, attempt, held) else _until_passed(shop, attempt, held[attempt.task])
+    for attempt in context.ledger.undiscarded():
+        fix = (
+            "twice gc" if _collectable(context, attempt, held) else _until_passed(context, attempt, held[attempt.task])
+        )
         yield Difference(_where(attempt), f"attempt {attempt.id[:8]} may have left staged files", fix)
 
 
-def _collectable(shop: Workshop, attempt: AttemptRecord, held: Mapping[str, Mapping[str, Held]]) -> bool:
+def _collectable(context: RunContext, attempt: AttemptRecord, held: Mapping[str, Mapping[str, Held]]) -> bool:
     """Whether `gc` can take it: what it cannot is not sent there for ever."""
-    task = shop.project.tasks.get(attempt.task)
+    task = context.project.tasks.get(attempt.task)
     if (
         task is None
         or never_looked(attempt)
@@ -104,9 +106,9 @@ def _collectable(shop: Workshop, attempt: AttemptRecord, held: Mapping[str, Mapp
     return passed_at(attempt, generations) is not None
 
 
-def _until_passed(shop: Workshop, attempt: AttemptRecord, tokens: Mapping[str, Held]) -> str:
+def _until_passed(context: RunContext, attempt: AttemptRecord, tokens: Mapping[str, Held]) -> str:
     """What publishes one of its slices. A run may find a published one right, and then publishes nothing."""
-    task = shop.project.tasks[attempt.task]
+    task = context.project.tasks[attempt.task]
     labels = [slice_.label for slice_ in slices_named(task.scope, [each.label for each in attempt.slices])]
     missing = [label for label in labels if label not in tokens]
     again = not missing and not isinstance(task.scope, Since) and task.write.restatable

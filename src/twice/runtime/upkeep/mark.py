@@ -15,7 +15,7 @@ from twice.core.task import Task
 from twice.core.token import Note
 from twice.core.write import AppendRows
 from twice.errors import MAY_BE_MOVED, MOVED, DeclarationError, Superseded, UsageError
-from twice.runtime.context import Trace, Workshop
+from twice.runtime.context import RunContext, Trace
 from twice.runtime.run.attempt import giving_back, reported
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Wording
@@ -59,16 +59,16 @@ class Reset:
     reason: str
 
 
-def show_mark(shop: Workshop, task: Task) -> Mark:
+def show_mark(context: RunContext, task: Task) -> Mark:
     """As the target has it. Changes nothing."""
     scope = incremental(task)
-    target = shop.target_of(task.target, shop.engine.fresh())
-    app = make_plan(shop.project.id, task, (scope.only,)).app_ids[0]
+    target = context.target_of(task.target, context.engine.fresh())
+    app = make_plan(context.project.id, task, (scope.only,)).token_names[0]
     published = target.published(task.target, (app,))
-    return _mark(shop, task, scope, published.generations[app], published.version)
+    return _mark(context, task, scope, published.generations[app], published.version)
 
 
-def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
+def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mark]:
     """The mark before and after. Rows from the new mark on are read by the next run; no row is touched here.
 
     It is a commit of the token alone, by compare-and-swap like any publish: a run that is under way when it lands
@@ -77,34 +77,34 @@ def reset_mark(shop: Workshop, task: Task, reset: Reset) -> tuple[Mark, Mark]:
     """
     scope = incremental(task)
     aim = version_of(scope.start if reset.to is None else scope.parse(reset.to))
-    plan = make_plan(shop.project.id, task, (scope.only,))
+    plan = make_plan(context.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
     attempt = uuid.uuid4().hex
-    with giving_back(shop, attempt):
-        claim = claim_slices(shop, task, plan, "reset", attempt, None)
-    trace = Trace(shop.clock)
-    with reported(shop, claim, trace, _WORDING) as landing, beating(shop, claim) as heartbeat:
-        target = shop.target_of(task.target, shop.engine.fresh())
-        found = look(shop, task, plan, target, claim.attempt)
-        before = _mark(shop, task, scope, found.generations[scope.only.label], found.version)
+    with giving_back(context, attempt):
+        claim = claim_slices(context, task, plan, "reset", attempt, None)
+    trace = Trace(context.clock)
+    with reported(context, claim, trace, _WORDING) as landing, beating(context, claim) as heartbeat:
+        target = context.target_of(task.target, context.engine.fresh())
+        found = look(context, task, plan, target, claim.attempt)
+        before = _mark(context, task, scope, found.generations[scope.only.label], found.version)
         _check_movable(task, before)
         if before.version == aim:
-            shop.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is there already"))
+            context.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is there already"))
             return before, before
         heartbeat.check(f"{task.name}[{scope.only.label}]")
-        shop.ledger.fix(claim, found.generations, {scope.only.label: aim})
+        context.ledger.fix(claim, found.generations, {scope.only.label: aim})
         staged = target.stage(task.target, None, plan, claim.attempt)
         story = _story(before, aim, reset)
         intent = Facts(why=story, notes=(story,))
-        shop.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
+        context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
         hit(Point.PUBLISHING)
-        (app,) = plan.app_ids
+        (app,) = plan.token_names
         end = commit(landing, target, staged, {app: before.version}, Note(claim.attempt, "reset", {app: aim}))
         if isinstance(end, Lost):
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)
         landing.record()
-    return before, _mark(shop, task, scope, aim, end.version)
+    return before, _mark(context, task, scope, aim, end.version)
 
 
 def incremental(task: Task) -> Since:
@@ -140,11 +140,11 @@ def _story(before: Mark, aim: int, reset: Reset) -> str:
     return f"mark reset from {at} to {told(mark_of(aim))} by {reset.by}: {reset.reason}"
 
 
-def _mark(shop: Workshop, task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
+def _mark(context: RunContext, task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
     keyed = not isinstance(task.write.compile(()), AppendRows)
     found = Mark(task.name, scope.cursor, None, told(scope.start), version, table_version, keyed)
     try:
-        mark = kept_mark(shop.ledger, task, scope, version)
+        mark = kept_mark(context.ledger, task, scope, version)
     except DeclarationError as error:
         return replace(found, unclear=str(error))  # to say where it is, is the way out
     return found if mark is None else replace(found, at=told(mark))

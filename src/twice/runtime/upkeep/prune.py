@@ -8,8 +8,8 @@ from typing import Any
 
 from twice.errors import UsageError
 from twice.ledgers.runs.prune import Pruned
-from twice.runtime.context import Workshop
-from twice.runtime.table.garbage import collect_all
+from twice.runtime.context import RunContext
+from twice.runtime.table.garbage import collect_garbage
 
 SHORTEST = timedelta(days=1)
 """What a process may still be at work on is not old."""
@@ -23,15 +23,15 @@ class Tidied:
     commits: int
 
 
-def prune(shop: Workshop, session: Any, older_than: timedelta) -> Tidied:
+def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
     """Attempts that did not report back are settled first: a commit that is forgotten can speak for nobody. A second
     call finds nothing. Dying in here leaves the rest to the next call."""
     if older_than < SHORTEST:
         raise UsageError("what is younger than a day is not pruned", fix="Give --older-than 1d or more.")
-    collect_all(shop, session)
-    before = shop.ledger.now() - older_than
-    pruned = shop.ledger.prune(before)
+    collect_garbage(context, session)
+    before = context.ledger.now() - older_than
+    pruned = context.ledger.prune(before)
     commits = sum(
-        shop.target_of(task.target, session).forget(task.target, before) for task in shop.project.tasks.values()
+        context.target_of(task.target, session).forget(task.target, before) for task in context.project.tasks.values()
     )
     return Tidied(pruned, commits)

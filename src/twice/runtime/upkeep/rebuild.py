@@ -9,8 +9,8 @@ from typing import Any
 from twice.core.ports import Held
 from twice.core.record import Adopted
 from twice.core.task import Task
-from twice.core.token import app_id
-from twice.runtime.context import Workshop
+from twice.core.token import token_name
+from twice.runtime.context import RunContext
 from twice.runtime.table.settle import forget_effects, never_looked, record_landed
 
 
@@ -24,7 +24,7 @@ class Rebuilt:
     unknown: int
 
 
-def rebuild(shop: Workshop, session: Any) -> tuple[Rebuilt, ...]:
+def rebuild(context: RunContext, session: Any) -> tuple[Rebuilt, ...]:
     """Every declared task's runs, generations and marks, from the tokens of its target. A ledger that knows more keeps
     it: nothing is moved back. A second call changes nothing. Dying in here leaves the rest for the next call.
 
@@ -33,37 +33,37 @@ def rebuild(shop: Workshop, session: Any) -> tuple[Rebuilt, ...]:
     failed, and whether effects were sent: they are of unknown state, and none is sent by itself.
     """
     found = []
-    for task in shop.project.in_order():
-        tokens = tokens_of(shop, task, session)
-        known = {run.label: run.generation for run in shop.ledger.runs(task.name)}
+    for task in context.project.in_order():
+        tokens = tokens_of(context, task, session)
+        known = {run.label: run.generation for run in context.ledger.runs(task.name)}
         missed = {label: held for label, held in tokens.items() if known.get(label, 0) < held.generation}
-        unseen = {label: held for label, held in missed.items() if not _recorded(shop, task, held)}
-        forget_effects(shop, task, {label: held.generation for label, held in unseen.items()})
-        adopted = [_adopted(shop, task, label, held) for label, held in tokens.items()]
-        shop.ledger.adopt_all(task.name, adopted)
+        unseen = {label: held for label, held in missed.items() if not _recorded(context, task, held)}
+        forget_effects(context, task, {label: held.generation for label, held in unseen.items()})
+        adopted = [_adopted(context, task, label, held) for label, held in tokens.items()]
+        context.ledger.adopt_all(task.name, adopted)
         unknown = sum(slice_.intention is None for slice_ in adopted)
         found.append(Rebuilt(task.name, len(adopted), unknown))
     return tuple(found)
 
 
-def _recorded(shop: Workshop, task: Task, held: Held) -> bool:
+def _recorded(context: RunContext, task: Task, held: Held) -> bool:
     """Whether this ledger knows the attempt that a commit names; its publish is recorded now, if it was not yet."""
-    ours = None if held.note is None else shop.ledger.attempt(held.note.attempt)
+    ours = None if held.note is None else context.ledger.attempt(held.note.attempt)
     if held.note is None or ours is None or ours.task != task.name or never_looked(ours):
         return False
-    record_landed(shop, ours, held.version, held.note.changes)
+    record_landed(context, ours, held.version, held.note.changes)
     return True
 
 
-def tokens_of(shop: Workshop, task: Task, session: Any) -> Mapping[str, Held]:
+def tokens_of(context: RunContext, task: Task, session: Any) -> Mapping[str, Held]:
     """By label: what the task's target says was published."""
-    prefix = app_id(shop.project.id, task.first_name, "")
-    tokens = shop.target_of(task.target, session).tokens(task.target, prefix)
+    prefix = token_name(context.project.id, task.first_name, "")
+    tokens = context.target_of(task.target, session).tokens(task.target, prefix)
     return {app.removeprefix(prefix): held for app, held in tokens.items()}
 
 
-def _adopted(shop: Workshop, task: Task, label: str, held: Held) -> Adopted:
+def _adopted(context: RunContext, task: Task, label: str, held: Held) -> Adopted:
     if held.note is None:
         return Adopted(label, held.generation)
-    intention = held.note.intentions.get(app_id(shop.project.id, task.first_name, label))
+    intention = held.note.intentions.get(token_name(context.project.id, task.first_name, label))
     return Adopted(label, held.generation, held.note.attempt, intention, held.version)

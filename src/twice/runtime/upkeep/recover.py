@@ -9,9 +9,9 @@ from typing import Any
 from twice.core.record import AttemptRecord
 from twice.core.run import AttemptState
 from twice.core.task import Task
-from twice.runtime.context import Workshop
-from twice.runtime.effects.send import say
-from twice.runtime.table.garbage import collect_all
+from twice.runtime.context import RunContext
+from twice.runtime.effects.send import send_pending
+from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import lease_ran_out
 
@@ -26,29 +26,29 @@ class Recovered:
     state: AttemptState
 
 
-def recover(shop: Workshop, session: Any) -> tuple[Recovered, ...]:
+def recover(context: RunContext, session: Any) -> tuple[Recovered, ...]:
     """Close what the targets can decide, then what has lost its lease. A second call finds nothing to do.
 
     An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded
     as published: its staged files are not touched before that is decided. The same for one that was given up before,
     and for what is open on a table that its task wrote before it was given another one.
     """
-    left = left_open(shop)
-    before = (*shop.ledger.open_attempts(), *shop.ledger.undiscarded(), *_open_in(left))
-    collected = collect_all(shop, session)
-    asked = [there for there in left if not any(one.unasked and one.task == there[1].name for one in collected)]
-    for attempt in (*shop.ledger.open_attempts(), *_open_in(asked)):
-        if lease_ran_out(shop.ledger, attempt):
-            shop.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
-    say(shop, session)
+    left = left_open(context)
+    before = (*context.ledger.open_attempts(), *context.ledger.undiscarded(), *_open_in(left))
+    removed = collect_garbage(context, session)
+    asked = [there for there in left if not any(one.unasked and one.task == there[1].name for one in removed)]
+    for attempt in (*context.ledger.open_attempts(), *_open_in(asked)):
+        if lease_ran_out(context.ledger, attempt):
+            context.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
+    send_pending(context, session)
     return tuple(
         Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)
         for attempt in before
-        if (after := shop.ledger.attempt(attempt.id)) is not None
+        if (after := context.ledger.attempt(attempt.id)) is not None
         and not after.state.open
         and after.state is not attempt.state
     )
 
 
-def _open_in(left: Sequence[tuple[Workshop, Task]]) -> tuple[AttemptRecord, ...]:
+def _open_in(left: Sequence[tuple[RunContext, Task]]) -> tuple[AttemptRecord, ...]:
     return tuple(attempt for there, task in left for attempt in there.ledger.open_attempts(task.name))

@@ -11,10 +11,10 @@ from twice.core.ports import Landed, Lost, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.task import Task
-from twice.core.token import Note, app_id
+from twice.core.token import Note, token_name
 from twice.core.write import AppendRows, Plan
 from twice.errors import Superseded, TwiceError, UsageError
-from twice.runtime.context import Workshop
+from twice.runtime.context import RunContext
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Landing, Wording
 from twice.runtime.table.owner import told
@@ -37,12 +37,12 @@ class Takeover:
     reason: str
 
 
-def strangers_of(shop: Workshop, task: Task) -> Mapping[str, int]:
+def other_owners_of(context: RunContext, task: Task) -> Mapping[str, int]:
     """Whose slices stand in the task's way, told for people, and how many. Changes nothing."""
-    return {told(shop.project.id, other): count for other, count in _strangers(shop, task)[1].items()}
+    return {told(context.project.id, other): count for other, count in _other_owners(context, task)[1].items()}
 
 
-def take_over(shop: Workshop, task: Task, takeover: Takeover) -> Mapping[str, int]:
+def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[str, int]:
     """Give the table to this task; whose slices it held, and how many. No row is touched. A second call finds nothing
     to take over.
 
@@ -51,27 +51,27 @@ def take_over(shop: Workshop, task: Task, takeover: Takeover) -> Mapping[str, in
     run computes it again, where its strategy can. What landed is recorded, whatever ends it. Dying in here has taken
     over from some of them, as the table says; the ledger's record of the last one may be missing.
     """
-    target, strangers = _strangers(shop, task)
-    for other, count in strangers.items():
+    target, other_owners = _other_owners(context, task)
+    for other, count in other_owners.items():
         attempt = uuid.uuid4().hex
         slices = f"{count:,} slice{'' if count == 1 else 's'}"
-        why = f"{task.target} taken over from {told(shop.project.id, other)} ({slices}) by {takeover.by}: "
-        _commit(shop, task, target, other, attempt, why + takeover.reason)
-    return {told(shop.project.id, other): count for other, count in strangers.items()}
+        why = f"{task.target} taken over from {told(context.project.id, other)} ({slices}) by {takeover.by}: "
+        _commit(context, task, target, other, attempt, why + takeover.reason)
+    return {told(context.project.id, other): count for other, count in other_owners.items()}
 
 
-def _strangers(shop: Workshop, task: Task) -> tuple[Target, dict[Owner, int]]:
-    target = shop.target_of(task.target, shop.engine.fresh())
-    me = owner_of(shop.project.id, task)
-    published = target.published(task.target, (app_id(me.project, me.task, ""),))
+def _other_owners(context: RunContext, task: Task) -> tuple[Target, dict[Owner, int]]:
+    target = context.target_of(task.target, context.engine.fresh())
+    me = owner_of(context.project.id, task)
+    published = target.published(task.target, (token_name(me.project, me.task, ""),))
     if published.version is None:
         raise UsageError(f"there is no table {task.target}, so nothing is to be taken over", where=task.name)
-    return target, published.owners.strangers(me)
+    return target, published.owners.other_owners(me)
 
 
-def _commit(shop: Workshop, task: Task, target: Target, other: Owner, attempt: str, why: str) -> None:
+def _commit(context: RunContext, task: Task, target: Target, other: Owner, attempt: str, why: str) -> None:
     """Dying in here has taken over or not."""
-    me = owner_of(shop.project.id, task)
+    me = owner_of(context.project.id, task)
     token = takeover_token(me, other)
     mine = () if isinstance(task.scope, Since) or not task.write.restatable else _mine(target, task, me)
     apps = (token, *mine)
@@ -80,7 +80,9 @@ def _commit(shop: Workshop, task: Task, target: Target, other: Owner, attempt: s
     staged = target.stage(task.target, None, Plan(AppendRows(slices), slices, apps), attempt)
     moved = {app: generation + 1 for app, generation in before.generations.items()}
     moved[token] = before.owners.next_takeover
-    landing = Landing(task.name, lambda *_: shop.ledger.record_takeover(task.name, attempt, shop.holder, why), _WORDING)
+    landing = Landing(
+        task.name, lambda *_: context.ledger.record_takeover(task.name, attempt, context.holder, why), _WORDING
+    )
     try:
         end = commit(landing, target, staged, before.generations, Note(attempt, "takeover", moved, why=why))
         if isinstance(end, Landed):
@@ -94,10 +96,10 @@ def _commit(shop: Workshop, task: Task, target: Target, other: Owner, attempt: s
         raise Superseded(
             "the table's slices were published meanwhile",
             where=task.name,
-            now=f"It was not taken over from {told(shop.project.id, other)}.",
+            now=f"It was not taken over from {told(context.project.id, other)}.",
             fix="Let the runs on it end, then take it over again.",
         )
 
 
 def _mine(target: Target, task: Task, me: Owner) -> tuple[str, ...]:
-    return tuple(target.tokens(task.target, app_id(me.project, me.task, "")))
+    return tuple(target.tokens(task.target, token_name(me.project, me.task, "")))

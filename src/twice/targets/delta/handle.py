@@ -34,7 +34,7 @@ class Instruments:
 
 
 @dataclass(frozen=True)
-class Site:
+class TableHandle:
     """`waiting`: what is done while another commits on a local file system (None: a word now and then)."""
 
     session: SparkSession

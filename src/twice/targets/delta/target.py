@@ -18,7 +18,7 @@ from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import acting
 from twice.targets.delta import create, leftovers
 from twice.targets.delta.free_place import check_free
-from twice.targets.delta.handle import Instruments, Site
+from twice.targets.delta.handle import Instruments, TableHandle
 from twice.targets.delta.internal import append, replace, upsert
 from twice.targets.delta.lock import Waiting, locked
 from twice.targets.delta.log.foreign_commits import changes
@@ -79,16 +79,16 @@ class DeltaTarget:
         with acting(self._session):
             log = Log(self._session, path)
             held = log.table()
-            place = self._site(table).local
+            place = self._table_handle(table).local
             if held is None and place is not None:
                 check_free(table.name, place, table.name.count("."))
             into = create.intend(self._session, log, held, shape, layout, evolve)
             create.check(self._session, table.name, path, into, layout)
             return Prepared(into.table.shape, held is not None, into)
 
-    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
+    def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         with acting(self._session):
-            return Log(self._session, self._locate(table)).published(app_ids)
+            return Log(self._session, self._locate(table)).published(token_names)
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
         path = self._locate(table)
@@ -98,11 +98,11 @@ class DeltaTarget:
             nothing = (None, None)
             return {app: Held(held, *wrote.get((app, held), nothing)) for app, held in recorded.items()}
 
-    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
         path = self._locate(table)
         with acting(self._session):
             version, _ = Log(self._session, path).generations(())
-            found = None if version is None else History(self._session, path).find(app_id, generation, version)
+            found = None if version is None else History(self._session, path).find(token_name, generation, version)
             return None if found is None else with_changes(found[1], version=found[0])
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
@@ -144,7 +144,7 @@ class DeltaTarget:
             raise ValueError(f"{attempt!r} cannot be part of a file's name")
         with acting(self._session):
             intent = self._as_it_is(table) if into is None else into.handle
-            staged = self._stage(self._site(table), intent, frame, plan, attempt)
+            staged = self._stage(self._table_handle(table), intent, frame, plan, attempt)
             return with_changes(staged, handle=with_changes(staged.handle, read_at=read_at))
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - Spark counts files
@@ -152,11 +152,11 @@ class DeltaTarget:
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Dying here has published all or nothing."""
-        if set(expected) != set(staged.plan.app_ids):
+        if set(expected) != set(staged.plan.token_names):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         stage: Stage = staged.handle
         with acting(self._session):
-            return stage.publish(self._site(staged.table), staged, expected, note)
+            return stage.publish(self._table_handle(staged.table), staged, expected, note)
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Dying here leaves the rest to the next call."""
@@ -187,13 +187,15 @@ class DeltaTarget:
             reader = self._session.read.format("delta")
             return (reader if at is None else reader.option("versionAsOf", at)).load(path)
 
-    def _stage(self, site: Site, into: Intent, frame: DataFrame | None, plan: Plan, attempt: str) -> Staged:
+    def _stage(
+        self, table_handle: TableHandle, into: Intent, frame: DataFrame | None, plan: Plan, attempt: str
+    ) -> Staged:
         """By the write verb, and by whether the table allows the internal path."""
         verb, held = plan.write, into.table
         if frame is None:
             if isinstance(verb, ReplaceRows) or (isinstance(verb, UpsertRows) and verb.delete_missing):
                 raise ValueError("no frame is not an empty one: this write would delete rows")
-            return append.stage_nothing(site, into, plan, attempt)
+            return append.stage_nothing(table_handle, into, plan, attempt)
         why = why_public(held, isinstance(verb, ReplaceRows)) if self._internal else "the internal path is switched off"
         if isinstance(verb, ReplaceRows):
             stage = public.stage if why else replace.stage
@@ -203,21 +205,21 @@ class DeltaTarget:
             stage = append.stage
         elif not self._internal:
             raise DeclarationError(
-                f"rows without a key cannot be appended once to {site.name.name}: append_once() needs "
+                f"rows without a key cannot be appended once to {table_handle.name.name}: append_once() needs "
                 "internal = true in twice.toml (it is false)",
                 now="The table is unchanged.",
                 fix="Set it, or use insert_new(key).",
             )
         else:
             raise DeclarationError(
-                f"rows without a key cannot be appended once to {site.name.name}: {why}",
+                f"rows without a key cannot be appended once to {table_handle.name.name}: {why}",
                 now="The table is unchanged.",
                 fix="Give the rows a key and use insert_new(key), or write to a table without that.",
             )
-        return stage(site, into, frame, plan, attempt)
+        return stage(table_handle, into, frame, plan, attempt)
 
-    def _site(self, table: TableName) -> Site:
-        return Site(self._session, table, self._locate(table), self._instruments, self._waiting)
+    def _table_handle(self, table: TableName) -> TableHandle:
+        return TableHandle(self._session, table, self._locate(table), self._instruments, self._waiting)
 
     def _as_it_is(self, table: TableName) -> Intent:
         held, _ = self._existing(table)

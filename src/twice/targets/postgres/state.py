@@ -85,22 +85,22 @@ def enter(connection: Connection, relation: Relation, oid: int, slice_column: st
     return Entry(made[0], 0, slice_column, grain)
 
 
-def expect_tokens(connection: Connection, table: int, app_ids: Sequence[str]) -> None:
+def expect_tokens(connection: Connection, table: int, token_names: Sequence[str]) -> None:
     """Make the tokens' rows, at generation 0, so that a publish can lock them."""
     connection.execute(
         "INSERT INTO twice.tokens (table_id, app_id) SELECT %s, unnest(%s::text[]) ON CONFLICT DO NOTHING",
-        [table, sorted(app_ids)],
+        [table, sorted(token_names)],
     )
 
 
-def generations(connection: Connection, table: int, app_ids: Sequence[str], lock: bool = False) -> dict[str, int]:
+def generations(connection: Connection, table: int, token_names: Sequence[str], lock: bool = False) -> dict[str, int]:
     """The tokens' generations, 0 where there is none. Locked in one order, so that two never wait for each other."""
     waiting = " ORDER BY app_id FOR UPDATE" if lock else ""
     found = connection.execute(
         f"SELECT app_id, generation FROM twice.tokens WHERE table_id = %s AND app_id = ANY(%s){waiting}",
-        [table, list(app_ids)],
+        [table, list(token_names)],
     ).fetchall()
-    return {**dict.fromkeys(app_ids, 0), **dict(found)}
+    return {**dict.fromkeys(token_names, 0), **dict(found)}
 
 
 def move(connection: Connection, table: int, oid: int, note: Note) -> int:
@@ -138,20 +138,20 @@ def bump(connection: Connection, table: int, oid: int) -> int:
 
 def landed(connection: Connection, table: int, note: Note) -> int | None:
     """The version that the commit with this note made; None if it did not commit."""
-    app_id, generation = next(iter(note.generations.items()))
+    token_name, generation = next(iter(note.generations.items()))
     row = connection.execute(
         "SELECT version FROM twice.generations JOIN twice.commits USING (table_id, version) WHERE table_id = %s"
         " AND app_id = %s AND generation = %s AND attempt = %s ORDER BY version DESC LIMIT 1",
-        [table, app_id, generation, note.attempt],
+        [table, token_name, generation, note.attempt],
     ).fetchone()
     return None if row is None else int(row[0])
 
 
-def note(connection: Connection, table: int, app_id: str, generation: int) -> Note | None:
+def note(connection: Connection, table: int, token_name: str, generation: int) -> Note | None:
     row = connection.execute(
         "SELECT c.note, c.version FROM twice.generations g JOIN twice.commits c USING (table_id, version)"
         " WHERE g.table_id = %s AND g.app_id = %s AND g.generation = %s ORDER BY g.version DESC LIMIT 1",
-        [table, app_id, generation],
+        [table, token_name, generation],
     ).fetchone()
     found = None if row is None else Note.from_json(row[0])
     return None if row is None or found is None else replace(found, version=int(row[1]))

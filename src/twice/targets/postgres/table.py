@@ -123,7 +123,7 @@ def intend(connection: Connection, relation: Relation, shape: Shape, layout: Lay
     return Intent(table, before, layout)
 
 
-def establish(connection: Connection, into: Intent, app_ids: Sequence[str]) -> int:
+def establish(connection: Connection, into: Intent, token_names: Sequence[str]) -> int:
     """Make the table if it is missing, and enter it; the number of its entry. In the transaction that publishes, and
     undone with it. Of two that come first at once, the second waits, and finds it."""
     wait_for_makers(connection, into.table.relation)
@@ -136,7 +136,7 @@ def establish(connection: Connection, into: Intent, app_ids: Sequence[str]) -> i
     entry = now.entry or _enter(connection, now, into.layout.slice_column)
     if (entry.slice_column, entry.grain) != (into.entry.slice_column, into.entry.grain):
         raise changed()
-    state.expect_tokens(connection, entry.id, app_ids)
+    state.expect_tokens(connection, entry.id, token_names)
     return entry.id
 
 

@@ -50,15 +50,15 @@ class PostgresTarget:
             into = intend(connection, relation, shape, layout, evolve)
         return Prepared(into.table.shape, into.before is not None, into)
 
-    def published(self, table: TableName, app_ids: Sequence[str]) -> Published:
+    def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         with self._server.transaction("repeatable read", f"looking at {table}") as connection:
             held = find(connection, relation_of(table))
             if held is None:
-                return Published(None, dict.fromkeys(app_ids, 0))
+                return Published(None, dict.fromkeys(token_names, 0))
             if held.entry is None:
-                return Published(0, dict.fromkeys(app_ids, 0))
-            found = state.generations(connection, held.entry.id, app_ids)
-            owners = state.owners(connection, held.entry.id) if app_ids else Ownership()
+                return Published(0, dict.fromkeys(token_names, 0))
+            found = state.generations(connection, held.entry.id, token_names)
+            owners = state.owners(connection, held.entry.id) if token_names else Ownership()
             return Published(held.entry.version, found, owners, str(held.entry.id))
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
@@ -68,12 +68,12 @@ class PostgresTarget:
                 return {}
             return state.tokens(connection, held.entry.id, prefix)
 
-    def provenance(self, table: TableName, app_id: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
         with self._server.transaction(doing=f"looking at {table}") as connection:
             held = find(connection, relation_of(table))
             if held is None or held.entry is None:
                 return None
-            return state.note(connection, held.entry.id, app_id, generation)
+            return state.note(connection, held.entry.id, token_name, generation)
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:  # noqa: ARG002
         """PostgreSQL does not remember who changed a row."""
@@ -103,7 +103,7 @@ class PostgresTarget:
             wanted = intent.table.shape.columns
             if frame is not None:
                 check_fit(Shape(self._frames.columns(frame)), intent.table.shape)
-            stage = replace(open_stage(connection, intent, attempt, plan.app_ids), read_at=read_at)
+            stage = replace(open_stage(connection, intent, attempt, plan.token_names), read_at=read_at)
         self._copy(frame, wanted, stage, table)
         hit(Point.IN_STAGE)
         with self._server.transaction(doing=f"checking the stage of {table}") as connection:
@@ -124,7 +124,7 @@ class PostgresTarget:
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Dying here has published all or nothing."""
-        if set(expected) != set(staged.plan.app_ids):
+        if set(expected) != set(staged.plan.token_names):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         return publish(self._server, staged, expected, note)
 

@@ -11,7 +11,7 @@ from twice.core.failpoints import Point, hit
 from twice.core.slice import labels_of
 from twice.core.write import Plan, UpsertRows
 from twice.errors import RowsOutsideSlice
-from twice.targets.delta.handle import Site
+from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.condition import owned, quoted, spelled
 from twice.targets.delta.log.jvm import Transaction, broken_check, named
 from twice.targets.delta.log.table import Table
@@ -27,14 +27,16 @@ def prefix(attempt: str) -> str:
     return f"twice-{attempt}-"
 
 
-def write(site: Site, stage: Stage, rows: DataFrame, plan: Plan, attempt: str) -> tuple[Transaction, tuple[Any, ...]]:
+def write(
+    table_handle: TableHandle, stage: Stage, rows: DataFrame, plan: Plan, attempt: str
+) -> tuple[Transaction, tuple[Any, ...]]:
     """The added files, and the transaction that reads them. Rows outside the slices, or without a key, are refused.
 
     Dying here leaves data files named by the attempt, which no version of the table refers to.
     """
-    transaction = begun(site, stage)
+    transaction = begun(table_handle, stage)
     try:
-        with named(site.session, prefix(attempt)):
+        with named(table_handle.session, prefix(attempt)):
             added = transaction.write(rows, _checks(plan, stage.table))
     except Exception as error:
         outside = broken_check(error, _SLICE)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.token import Note
 from twice.core.write import Plan
-from twice.targets.delta.handle import Site
+from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
 from twice.targets.delta.log.condition import condition
 from twice.targets.delta.log.jvm import Transaction
@@ -20,23 +20,23 @@ from twice.targets.delta.write.manifest import SliceType, count, file_of, verify
 from twice.targets.delta.write.publish import Stage, Work, swap
 
 
-def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
     table = into.table
     column = table.shape.partitioned_by
-    handle = Stage(into, site.path, publish)
-    transaction, added = in_place.write(site, handle, fitted(frame, table), plan, attempt)
+    handle = Stage(into, table_handle.path, publish)
+    transaction, added = in_place.write(table_handle, handle, fitted(frame, table), plan, attempt)
     files = [file_of(file.json(), column) for file in added]
     counts = count(files, plan.slices, SliceType(table.slice_type))
     handle = replace(handle, files=added, transaction=transaction)
     paths = tuple(file.path for file in files)
-    return Staged(site.name, plan, attempt, sum(counts.values()), counts, paths, handle=handle)
+    return Staged(table_handle.name, plan, attempt, sum(counts.values()), counts, paths, handle=handle)
 
 
-def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
-    with site.locked():
-        return swap(site, staged, expected, note, lambda transaction: _work(transaction, staged))
+    with table_handle.locked():
+        return swap(table_handle, staged, expected, note, lambda transaction: _work(transaction, staged))
 
 
 def _work(transaction: Transaction, staged: Staged) -> Work:

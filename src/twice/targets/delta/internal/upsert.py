@@ -18,7 +18,7 @@ from twice.core.ports import Landed, Lost, Staged
 from twice.core.token import Note
 from twice.core.write import Plan, UpsertRows
 from twice.errors import StageMismatch
-from twice.targets.delta.handle import Site
+from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
 from twice.targets.delta.log.condition import owned
 from twice.targets.delta.log.jvm import Transaction, named
@@ -27,16 +27,16 @@ from twice.targets.delta.log.table import Intent
 from twice.targets.delta.write.fit import fitted, gathered
 from twice.targets.delta.write.manifest import SliceType, at_paths, count, file_of, in_all
 from twice.targets.delta.write.publish import Stage, Work, begun, check_present, swap
-from twice.targets.delta.write.row_diff import Before, Verdicts, in_all_changes, judged
+from twice.targets.delta.write.row_diff import Before, RowDiff, in_all_changes, judged
 from twice.targets.delta.write.survivors import survivors
 
 
-def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
     verb, table = _verb(plan), into.table
-    rows, given = survivors(fitted(frame, table), verb, site.instruments)
-    handle = Stage(into, site.path, publish)
-    transaction, added = in_place.write(site, handle, gathered(rows, table.partition_columns), plan, attempt)
+    rows, given = survivors(fitted(frame, table), verb, table_handle.instruments)
+    handle = Stage(into, table_handle.path, publish)
+    transaction, added = in_place.write(table_handle, handle, gathered(rows, table.partition_columns), plan, attempt)
     column = table.shape.partitioned_by
     files = [file_of(file.json(), column) for file in added]
     total = in_all(files)
@@ -47,21 +47,28 @@ def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) 
     handle = replace(handle, files=added, transaction=transaction)
     paths = tuple(file.path for file in files)
     rows_given, ties = given()
-    return Staged(site.name, plan, attempt, total, counts, paths, rows_given - total, ties, handle)
+    return Staged(table_handle.name, plan, attempt, total, counts, paths, rows_given - total, ties, handle)
 
 
-def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
     """The heavy work comes before the lock: files that belong to one version are written, and committed only if
     nobody changed a row since. Dying before Delta's commit publishes nothing, after it everything."""
-    return swap(site, staged, expected, note, lambda transaction: _work(site, transaction, staged), site.locked)
+    return swap(
+        table_handle,
+        staged,
+        expected,
+        note,
+        lambda transaction: _work(table_handle, transaction, staged),
+        table_handle.locked,
+    )
 
 
-def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
+def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -> Work:
     """Dying here leaves files named by the attempt that no version refers to."""
     handle: Stage = staged.handle
     transaction.read_whole_table()
     files = [file_of(file.json(), None) for file in handle.files]
-    check_present(site, files)
+    check_present(table_handle, files)
     rows = handle.transaction.frame(handle.files)
     inside = owned(staged.plan.slices, rows.columns)
     before = Before(
@@ -69,15 +76,15 @@ def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
         lambda paths: transaction.frame(at_paths(transaction.files_at(paths), paths)),
         inside,
     )
-    with judged(before, rows, staged.rows, _verb(staged.plan), site.instruments) as verdicts:
-        changes = in_all_changes(verdicts.changes, staged)
-        removed = at_paths(transaction.files_at(verdicts.files), verdicts.files)
-        as_staged = handle.files if verdicts.written == staged.rows else ()
-        staying = verdicts.staying(transaction.frame(removed)) if removed else None
-        new = verdicts.to_write(rows) if verdicts.written and not as_staged else None
-        made = _written(site, transaction, staged, _rewritten(handle, staying, new))
+    with judged(before, rows, staged.rows, _verb(staged.plan), table_handle.instruments) as diff:
+        changes = in_all_changes(diff.changes, staged)
+        removed = at_paths(transaction.files_at(diff.files), diff.files)
+        as_staged = handle.files if diff.written == staged.rows else ()
+        staying = diff.staying(transaction.frame(removed)) if removed else None
+        new = diff.to_write(rows) if diff.written and not as_staged else None
+        made = _written(table_handle, transaction, staged, _rewritten(handle, staying, new))
         added = [*as_staged, *made]
-        _verify(transaction, verdicts, added, removed)
+        _verify(transaction, diff, added, removed)
     return Work(
         added,
         removed,
@@ -96,25 +103,25 @@ def _rewritten(handle: Stage, staying: DataFrame | None, new: DataFrame | None) 
     return staying if new is None else new if staying is None else staying.unionByName(new)
 
 
-def _written(site: Site, transaction: Transaction, staged: Staged, rows: DataFrame | None) -> list[Any]:
+def _written(table_handle: TableHandle, transaction: Transaction, staged: Staged, rows: DataFrame | None) -> list[Any]:
     """Files of the very version the transaction began on; not by it, since it commits."""
     if rows is None:
         return []
     at = transaction.version if transaction.version >= 0 else None
-    with named(site.session, in_place.prefix(staged.attempt)):
-        return begun(site, staged.handle, at).write(rows, {})
+    with named(table_handle.session, in_place.prefix(staged.attempt)):
+        return begun(table_handle, staged.handle, at).write(rows, {})
 
 
-def _verify(transaction: Transaction, verdicts: Verdicts, added: list[Any], removed: list[Any]) -> None:
+def _verify(transaction: Transaction, diff: RowDiff, added: list[Any], removed: list[Any]) -> None:
     """What goes in and what comes out, in rows, must be what was judged: a row lost on the way stops the commit."""
     there = [file_of(file.json(), None) for file in removed]
     known = all(file.rows is not None for file in there)
     before = in_all(there) if known else transaction.frame(removed).count()
     after = in_all([file_of(file.json(), None) for file in added])
-    if after - before != verdicts.written - verdicts.gone:
+    if after - before != diff.written - diff.gone:
         raise StageMismatch(
-            f"the commit would put {after} rows in and take {before} out, where {verdicts.written} rows are to be "
-            f"written and {verdicts.gone} to go",
+            f"the commit would put {after} rows in and take {before} out, where {diff.written} rows are to be "
+            f"written and {diff.gone} to go",
             fix="Run the task again. If it happens twice, please report it.",
         )
 

@@ -27,16 +27,16 @@ class History:
         self._configuration = session._jsparkSession.sessionState().newHadoopConf()
         self._folder = f"{path.rstrip('/')}/_delta_log"
 
-    def find(self, app_id: str, generation: int, newest: int, oldest: int = 0) -> tuple[int, Note] | None:
+    def find(self, token_name: str, generation: int, newest: int, oldest: int = 0) -> tuple[int, Note] | None:
         """The commit between these versions that gave this token this generation."""
         for version in range(newest, max(newest - RECENT, oldest - 1), -1):
             line = self.first_line(version)
             if line is None:
                 return None  # cleaned up, and everything before it too
             note = note_in(line)
-            if note is not None and note.generations.get(app_id) == generation:
+            if note is not None and note.generations.get(token_name) == generation:
                 return version, note
-        return self._search(app_id, generation) if newest - RECENT >= oldest else None
+        return self._search(token_name, generation) if newest - RECENT >= oldest else None
 
     def notes(self) -> dict[tuple[str, int], tuple[int, Note]]:
         """By token and generation: the commit that gave it, for every commit the log still has. One Spark job."""
@@ -89,9 +89,9 @@ class History:
             return {}
         return checksum if same else {}
 
-    def _search(self, app_id: str, generation: int) -> tuple[int, Note] | None:
-        for version, note in reversed(self._described(app_id)):
-            if note.generations.get(app_id) == generation:
+    def _search(self, token_name: str, generation: int) -> tuple[int, Note] | None:
+        for version, note in reversed(self._described(token_name)):
+            if note.generations.get(token_name) == generation:
                 return version, note
         return None
 

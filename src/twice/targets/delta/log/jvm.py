@@ -79,27 +79,27 @@ class Log:
         """The newest version, read afresh."""
         return _table(self._fresh())
 
-    def generations(self, app_ids: Sequence[str]) -> tuple[int | None, dict[str, int]]:
+    def generations(self, token_names: Sequence[str]) -> tuple[int | None, dict[str, int]]:
         """The newest version and the recorded generations, read afresh."""
-        version, recorded = self._recorded(self._fresh(), app_ids)
-        return version, {app: recorded.get(app, 0) for app in app_ids}
+        version, recorded = self._recorded(self._fresh(), token_names)
+        return version, {app: recorded.get(app, 0) for app in token_names}
 
-    def published(self, app_ids: Sequence[str]) -> Published:
+    def published(self, token_names: Sequence[str]) -> Published:
         """The same, and whose tokens there are: from the same file beside the commit, or by the same job."""
         snapshot = self._fresh()
-        version, recorded = self._recorded(snapshot, app_ids, OURS)
-        owners = ownership(recorded) if app_ids else Ownership()
+        version, recorded = self._recorded(snapshot, token_names, OURS)
+        owners = ownership(recorded) if token_names else Ownership()
         id_ = None if version is None else str(snapshot.metadata().id())
-        return Published(version, {app: recorded.get(app, 0) for app in app_ids}, owners, id_)
+        return Published(version, {app: recorded.get(app, 0) for app in token_names}, owners, id_)
 
-    def _recorded(self, snapshot: Any, app_ids: Sequence[str], *prefixes: str) -> tuple[int | None, dict[str, int]]:
+    def _recorded(self, snapshot: Any, token_names: Sequence[str], *prefixes: str) -> tuple[int | None, dict[str, int]]:
         """At least these tokens and those whose names begin so; none where none is asked for."""
         if snapshot.version() < 0:
             return None, {}
         version = int(snapshot.version())
-        recorded = self._history.tokens_at(version) if app_ids else {}
+        recorded = self._history.tokens_at(version) if token_names else {}
         if recorded is None:
-            recorded = _tokens(self._session, snapshot, app_ids, *prefixes)
+            recorded = _tokens(self._session, snapshot, token_names, *prefixes)
         return version, recorded
 
     def tokens(self, prefix: str) -> dict[str, int]:
@@ -177,13 +177,13 @@ class Transaction:
         self._became = True
         return table_of(self.version, self._transaction.protocol().json(), self.metadata)
 
-    def generations(self, app_ids: Iterable[str]) -> dict[str, int]:
+    def generations(self, token_names: Iterable[str]) -> dict[str, int]:
         """The recorded generations. Asking registers each: a commit that moves one meanwhile is a conflict."""
         recorded = self._history.tokens_at(self.version) if self.version >= 0 else {}
         if recorded is None:
-            recorded = _tokens(self._session, self._transaction.snapshot(), list(app_ids))
+            recorded = _tokens(self._session, self._transaction.snapshot(), list(token_names))
         found = {}
-        for app in app_ids:
+        for app in token_names:
             self._transaction.readTxn().addOne(app)  # the other half of what txnVersion does
             found[app] = recorded.get(app, 0)
         return found
@@ -331,14 +331,14 @@ def _table(snapshot: Any) -> Table | None:
     return table_of(snapshot.version(), snapshot.protocol().json(), snapshot.metadata().json())
 
 
-def _tokens(session: SparkSession, snapshot: Any, app_ids: Sequence[str], *prefixes: str) -> dict[str, int]:
+def _tokens(session: SparkSession, snapshot: Any, token_names: Sequence[str], *prefixes: str) -> dict[str, int]:
     """These tokens, those whose names begin so, and maybe more, by a job over the log: Delta's own look-up gathers all
     of them, and everything else too."""
     state = DataFrame(snapshot.stateDF(), session)
     app = state["txn.appId"]
     # Thousands of names take Spark longer to plan than the tokens that begin like them take to read.
-    few = len(app_ids) <= _NAMED
-    wanted = app.isin(list(app_ids)) if few else app.startswith(commonprefix(app_ids))  # noqa: RUF071 - of characters
+    few = len(token_names) <= _NAMED
+    wanted = app.isin(list(token_names)) if few else app.startswith(commonprefix(token_names))  # noqa: RUF071 - of characters
     for prefix in prefixes:
         wanted = wanted | app.startswith(prefix)
     return _recorded(state.where(wanted))

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 from twice.core.failpoints import Point, hit
 from twice.core.write import Plan
 from twice.errors import DeclarationError, RowsOutsideSlice
-from twice.targets.delta.handle import Site
+from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.lock import FOLDER
 from twice.targets.delta.log.condition import owned
 from twice.targets.delta.write.manifest import File
@@ -24,19 +24,19 @@ def stage_folder(path: str, attempt: str) -> str:
     return f"{path.rstrip('/')}/{FOLDER}/stage/{attempt}"
 
 
-def write(site: Site, stage: Stage, frame: DataFrame, plan: Plan) -> tuple[Stage, int]:
+def write(table_handle: TableHandle, stage: Stage, frame: DataFrame, plan: Plan) -> tuple[Stage, int]:
     """The stage with its files, and how many rows it has. Rows outside the slice are refused. Dying here leaves the
     hidden folder."""
     if len(plan.slices) != 1:
         raise DeclarationError(
-            f"{site.name.name} can take one slice per commit only, and this run has {len(plan.slices)}",
+            f"{table_handle.name.name} can take one slice per commit only, and this run has {len(plan.slices)}",
             now="The table is unchanged.",
             fix="Run the slices one by one.",
         )
     assert stage.folder is not None
     frame.write.mode("overwrite").parquet(stage.folder)
     hit(Point.IN_STAGE)
-    copy = rows(site.session, stage)
+    copy = rows(table_handle.session, stage)
     inside = owned(plan.slices, copy.columns) or "true"
     total, within = copy.selectExpr("count(*)", f"count_if({inside})").first() or (0, 0)
     if total != within:
@@ -44,7 +44,7 @@ def write(site: Site, stage: Stage, frame: DataFrame, plan: Plan) -> tuple[Stage
             f"the result has {total - within} rows outside {plan.slices[0].label}",
             fix="Filter the result to its slice.",
         )
-    return replace(stage, copied=files_of(site, stage)), int(total)
+    return replace(stage, copied=files_of(table_handle, stage)), int(total)
 
 
 def rows(session: SparkSession, stage: Stage) -> DataFrame:
@@ -57,10 +57,10 @@ def rows(session: SparkSession, stage: Stage) -> DataFrame:
     return session.read.schema(schema).parquet(stage.folder)
 
 
-def files_of(site: Site, stage: Stage) -> tuple[File, ...]:
+def files_of(table_handle: TableHandle, stage: Stage) -> tuple[File, ...]:
     """The copy's files, by their paths below the table."""
     folder = str(stage.folder)
-    files, at = _folder(site.session, folder)
+    files, at = _folder(table_handle.session, folder)
     below = f"{FOLDER}/stage/{folder.rpartition('/')[2]}"
     return tuple(
         File(f"{below}/{status.getPath().getName()}", None, None, int(status.getLen()))

@@ -19,7 +19,7 @@ from twice.core.ports import Landed, Lost, Staged
 from twice.core.token import Note
 from twice.core.write import Changes, Plan, UpsertRows
 from twice.errors import RunError
-from twice.targets.delta.handle import Site
+from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.condition import owned, quoted, spelled, unused
 from twice.targets.delta.log.jvm import Transaction
 from twice.targets.delta.log.table import Intent, Table, why_untouchable
@@ -34,43 +34,49 @@ from twice.targets.keyed import null_key
 _CONF = "spark.databricks.delta"
 
 
-def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves a hidden folder named by the attempt."""
     assert isinstance(plan.write, UpsertRows), plan.write
-    rows, given = survivors(fitted(frame, into.table), plan.write, site.instruments)
-    handle = Stage(into, site.path, publish, folder=copy.stage_folder(site.path, attempt))
-    handle, total = copy.write(site, handle, rows, plan)
+    rows, given = survivors(fitted(frame, into.table), plan.write, table_handle.instruments)
+    handle = Stage(into, table_handle.path, publish, folder=copy.stage_folder(table_handle.path, attempt))
+    handle, total = copy.write(table_handle, handle, rows, plan)
     if plan.write.null_keys == "refuse":
-        staged = copy.rows(site.session, handle)
+        staged = copy.rows(table_handle.session, handle)
         keys = [sf.col(quoted(spelled(staged.columns, key))).isNull() for key in plan.write.key]
         for null in keys:
             if staged.where(null).take(1):
                 raise null_key(plan.write)
     counts = {plan.slices[0].label: total}
     rows_given, ties = given()
-    return Staged(site.name, plan, attempt, total, counts, (str(handle.folder),), rows_given - total, ties, handle)
+    return Staged(
+        table_handle.name, plan, attempt, total, counts, (str(handle.folder),), rows_given - total, ties, handle
+    )
 
 
-def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
-    return public.public_swap(site, staged, expected, note, lambda transaction: _work(site, transaction, staged))
+    return public.public_swap(
+        table_handle, staged, expected, note, lambda transaction: _work(table_handle, transaction, staged)
+    )
 
 
-def _work(site: Site, transaction: Transaction, staged: Staged) -> Work:
+def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -> Work:
     """What there is to do on the version the transaction began on. Outside the lock: it takes its time."""
     verb, handle = staged.plan.write, staged.handle
     assert isinstance(verb, UpsertRows), verb
     if transaction.table is None:
         changes = in_all_changes(Changes(inserted=staged.rows), staged)
-        return Work(public=lambda note: public.create(site, staged, note), changes=changes, at=transaction.version)
-    check_present(site, handle.copied)
-    rows = copy.rows(site.session, handle)
+        return Work(
+            public=lambda note: public.create(table_handle, staged, note), changes=changes, at=transaction.version
+        )
+    check_present(table_handle, handle.copied)
+    rows = copy.rows(table_handle.session, handle)
     inside = owned(staged.plan.slices, rows.columns)
     there = transaction.rows(handle.table)
-    with judged(Before(there, lambda _: there, inside), rows, staged.rows, verb, site.instruments) as found:
+    with judged(Before(there, lambda _: there, inside), rows, staged.rows, verb, table_handle.instruments) as found:
         changes = in_all_changes(found.changes, staged)
     if found.written or found.gone:
-        merge = partial(_merge, site, staged, rows, inside)
+        merge = partial(_merge, table_handle, staged, rows, inside)
         return Work(public=merge, changes=changes, at=transaction.version)
     return Work(public=lambda note: _token_alone(transaction, staged, note), changes=changes, at=transaction.version)
 
@@ -86,27 +92,27 @@ def _token_alone(transaction: Transaction, staged: Staged, note: Note) -> None:
     transaction.commit([], [], note.generations, None, note.to_json())
 
 
-def _merge(site: Site, staged: Staged, rows: DataFrame, inside: str | None, note: Note) -> None:
+def _merge(table_handle: TableHandle, staged: Staged, rows: DataFrame, inside: str | None, note: Note) -> None:
     """The staged columns under names of their own: every other name is the table's."""
     verb = staged.plan.write
     assert isinstance(verb, UpsertRows), verb
     names = rows.columns
-    now = site.log.table()
+    now = table_handle.log.table()
     new = [] if now is None or not must_change(staged.handle.into, now) else _new(names, now)
     *ours, first, second = unused(names, len(names) + 2)
     # A column that the table does not have yet is added by its own name.
     ours = [name if name in new else own for name, own in zip(names, ours, strict=True)]
-    hashes = dict(zip((first, second), site.instruments.row_hashes(rows), strict=True))
+    hashes = dict(zip((first, second), table_handle.instruments.row_hashes(rows), strict=True))
     source = rows.withColumns(hashes).toDF(*ours, first, second)
     given = dict(zip(names, ours, strict=True))
     # In a column that it does not have yet the table's row is NULL. A hash takes columns in the order of their names.
     nulls = {name: f"{name} " for name in new}
-    held = site.instruments.row_hashes(rows.withColumnsRenamed(nulls))
+    held = table_handle.instruments.row_hashes(rows.withColumnsRenamed(nulls))
     source = source.withColumns({nulls[n]: sf.lit(None).cast(rows.schema[n].dataType) for n in new})
     keys = [spelled(names, key) for key in verb.key]
     on = same([quoted(key) for key in keys], [given[key] for key in keys], verb.null_keys == "match")
     values: dict[str, SparkColumn] = {quoted(name): sf.col(quoted(own)) for name, own in given.items()}
-    writer = source.mergeInto(f"delta.{quoted(site.path)}", on)
+    writer = source.mergeInto(f"delta.{quoted(table_handle.path)}", on)
     if not verb.insert_only:
         content = zip(held, (first, second), strict=True)
         changed = reduce(lambda a, b: a | b, (hash_ != sf.col(name) for hash_, name in content))
@@ -123,7 +129,7 @@ def _merge(site: Site, staged: Staged, rows: DataFrame, inside: str | None, note
     writer = writer.whenNotMatched().insert(values)
     if verb.delete_missing:
         writer = writer.whenNotMatchedBySource(sf.expr(inside or "true")).delete()
-    with _identified(site.session, staged.plan.app_ids[0], note):
+    with _identified(table_handle.session, staged.plan.token_names[0], note):
         (writer.withSchemaEvolution() if new else writer).merge()
 
 

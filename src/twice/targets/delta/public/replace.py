@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, DataFrameWriter
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.token import Note
 from twice.core.write import Plan
-from twice.targets.delta.handle import Site
+from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal.in_place import prefix
 from twice.targets.delta.log.condition import condition
 from twice.targets.delta.log.jvm import Transaction, named
@@ -26,26 +26,30 @@ from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.publish import Stage, Work, must_change, swap
 
 
-def stage(site: Site, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
     """Dying here leaves a hidden folder named by the attempt."""
-    handle = Stage(into, site.path, publish, folder=copy.stage_folder(site.path, attempt))
-    handle, total = copy.write(site, handle, fitted(frame, into.table), plan)
+    handle = Stage(into, table_handle.path, publish, folder=copy.stage_folder(table_handle.path, attempt))
+    handle, total = copy.write(table_handle, handle, fitted(frame, into.table), plan)
     counts = {plan.slices[0].label: total}
-    return Staged(site.name, plan, attempt, total, counts, (str(handle.folder),), handle=handle)
+    return Staged(table_handle.name, plan, attempt, total, counts, (str(handle.folder),), handle=handle)
 
 
-def publish(site: Site, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
 
     def work(transaction: Transaction) -> Work:
         call = create if transaction.table is None else _exchange
-        return Work(public=partial(call, site, staged), at=transaction.version)
+        return Work(public=partial(call, table_handle, staged), at=transaction.version)
 
-    return public_swap(site, staged, expected, note, work)
+    return public_swap(table_handle, staged, expected, note, work)
 
 
 def public_swap(
-    site: Site, staged: Staged, expected: Mapping[str, int], note: Note, work: Callable[[Transaction], Work]
+    table_handle: TableHandle,
+    staged: Staged,
+    expected: Mapping[str, int],
+    note: Note,
+    work: Callable[[Transaction], Work],
 ) -> Landed | Lost:
     """The same swap, with the lock around Delta's own call, which writes and commits together (decision 0015).
     Dying before Delta's commit publishes nothing, after it everything."""
@@ -53,28 +57,28 @@ def public_swap(
 
     def ready(transaction: Transaction) -> Work:
         todo = work(transaction)
-        return replace(todo, staged=handle.copied, public=lambda told: _called(site, staged, todo, told))
+        return replace(todo, staged=handle.copied, public=lambda told: _called(table_handle, staged, todo, told))
 
-    end = swap(site, staged, expected, note, ready, site.locked)
+    end = swap(table_handle, staged, expected, note, ready, table_handle.locked)
     if isinstance(end, Landed):
         with suppress(Exception):  # the next run looks for what is left of it
-            copy.remove(site.session, site.path, staged.attempt)
+            copy.remove(table_handle.session, table_handle.path, staged.attempt)
     return end
 
 
-def create(site: Site, staged: Staged, note: Note) -> None:
+def create(table_handle: TableHandle, staged: Staged, note: Note) -> None:
     """Make the table with its first rows and the token, in one commit. Refused if it is there."""
     handle: Stage = staged.handle
     # Not CREATE TABLE: a creator that was killed may have left the folder, and it then says that the table exists.
-    writer = _writer(site, staged, note).mode("error").option("delta.columnMapping.mode", "none")
+    writer = _writer(table_handle, staged, note).mode("error").option("delta.columnMapping.mode", "none")
     writer.partitionBy(*handle.table.partition_columns).save(handle.path)
 
 
-def _exchange(site: Site, staged: Staged, note: Note) -> None:
+def _exchange(table_handle: TableHandle, staged: Staged, note: Note) -> None:
     """The slice's rows for the staged ones, with the columns that are new, in one commit."""
     handle: Stage = staged.handle
-    writer = _writer(site, staged, note)
-    if must_change(handle.into, site.log.table()):
+    writer = _writer(table_handle, staged, note)
+    if must_change(handle.into, table_handle.log.table()):
         writer = writer.option("mergeSchema", "true")
     where = condition(staged.plan.slices, handle.table.shape.partitioned_by)
     # Never without a condition unless the slice is the whole table: an overwrite would take every other day away.
@@ -85,13 +89,13 @@ def _exchange(site: Site, staged: Staged, note: Note) -> None:
     writer.mode("overwrite").save(handle.path)
 
 
-def _writer(site: Site, staged: Staged, note: Note) -> DataFrameWriter:
-    app = staged.plan.app_ids[0]
-    rows = copy.rows(site.session, staged.handle).write.format("delta").option("userMetadata", note.to_json())
+def _writer(table_handle: TableHandle, staged: Staged, note: Note) -> DataFrameWriter:
+    app = staged.plan.token_names[0]
+    rows = copy.rows(table_handle.session, staged.handle).write.format("delta").option("userMetadata", note.to_json())
     return rows.option("txnAppId", app).option("txnVersion", note.generations[app])
 
 
-def _called(site: Site, staged: Staged, todo: Work, note: Note) -> None:
+def _called(table_handle: TableHandle, staged: Staged, todo: Work, note: Note) -> None:
     assert todo.public is not None
-    with named(site.session, prefix(staged.attempt)):
+    with named(table_handle.session, prefix(staged.attempt)):
         todo.public(note)

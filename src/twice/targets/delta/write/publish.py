@@ -18,7 +18,7 @@ from twice.core.token import Note
 from twice.core.write import Changes
 from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.active_session import jobs_stopped
-from twice.targets.delta.handle import Site
+from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.history import History
 from twice.targets.delta.log.jvm import Log, Transaction, is_conflict
 from twice.targets.delta.log.table import Intent, Table
@@ -40,7 +40,7 @@ class Stage:
 
     into: Intent
     path: str
-    publish: Callable[[Site, Staged, Mapping[str, int], Note], Landed | Lost]
+    publish: Callable[[TableHandle, Staged, Mapping[str, int], Note], Landed | Lost]
     files: tuple[Any, ...] = ()
     transaction: Any = None
     folder: str | None = None
@@ -83,7 +83,7 @@ class Work:
 
 
 def swap(
-    site: Site,
+    table_handle: TableHandle,
     staged: Staged,
     expected: Mapping[str, int],
     note: Note,
@@ -98,18 +98,20 @@ def swap(
     """
     handle: Stage = staged.handle
     for _ in range(TRIES):
-        transaction = begun(site, handle, handle.read_at)
+        transaction = begun(table_handle, handle, handle.read_at)
         lost = moved(transaction, expected)
         if lost is not None:
             return lost
         todo = work(transaction)
         with lock():
-            outcome, failure = _commit(site, staged, expected, replace(note, changes=todo.certain), transaction, todo)
+            outcome, failure = _commit(
+                table_handle, staged, expected, replace(note, changes=todo.certain), transaction, todo
+            )
         if isinstance(outcome, Landed):
-            site.delete(todo.spare)
+            table_handle.delete(todo.spare)
             return replace(outcome, changes=todo.counted(outcome.version))
         if outcome is not None or _is_conflict(failure):
-            site.delete(file.path for file in todo.made)
+            table_handle.delete(file.path for file in todo.made)
         if outcome is not None:
             return outcome
         _check_again(failure, handle)
@@ -119,10 +121,10 @@ def swap(
     ) from failure
 
 
-def begun(site: Site, stage: Stage, at: int | None = None) -> Transaction:
+def begun(table_handle: TableHandle, stage: Stage, at: int | None = None) -> Transaction:
     """A transaction on the newest version, or on an older one, that leaves the table as it is intended. On the public
     path Delta's own call does that."""
-    transaction = site.log.begin(at)
+    transaction = table_handle.log.begin(at)
     if must_change(stage.into, transaction.table) and stage.folder is None:
         transaction.become(stage.into.metadata(transaction.metadata))
     return transaction
@@ -145,7 +147,7 @@ def must_change(into: Intent, now: Table | None) -> bool:
 
 
 def _commit(
-    site: Site,
+    table_handle: TableHandle,
     staged: Staged,
     expected: Mapping[str, int],
     note: Note,
@@ -153,16 +155,16 @@ def _commit(
     todo: Work,
 ) -> tuple[Landed | Lost | None, Exception | None]:
     """Under the lock. Dying here has published all of it or nothing."""
-    check_present(site, (*todo.staged, *todo.made))
-    lost = _moved_since(site, staged, expected)
+    check_present(table_handle, (*todo.staged, *todo.made))
+    lost = _moved_since(table_handle, staged, expected)
     if lost is not None:
         return lost, None
-    if todo.public is not None and transaction.version < 0 and site.log.table() is not None:
+    if todo.public is not None and transaction.version < 0 and table_handle.log.table() is not None:
         return None, Raced()
     hit(Point.BEFORE_COMMIT)
     # Delta's own call writes and commits: once asked to end, its jobs are stopped, and then it is seen whether it had
     # come to its commit.
-    with uninterrupted(at_once=None if todo.public is None else jobs_stopped(site.session)):
+    with uninterrupted(at_once=None if todo.public is None else jobs_stopped(table_handle.session)):
         try:
             if todo.public is not None:
                 todo.public(note)
@@ -173,7 +175,7 @@ def _commit(
             failure = error
         else:
             hit(Point.AFTER_COMMIT)
-        return landed_or_not(site.session, staged, expected, note, failure), failure
+        return landed_or_not(table_handle.session, staged, expected, note, failure), failure
 
 
 def moved(transaction: Transaction, expected: Mapping[str, int]) -> Lost | None:
@@ -186,11 +188,11 @@ def moved(transaction: Transaction, expected: Mapping[str, int]) -> Lost | None:
     return Lost(Published(table.version if table else None, found))
 
 
-def _moved_since(site: Site, staged: Staged, expected: Mapping[str, int]) -> Lost | None:
+def _moved_since(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int]) -> Lost | None:
     """Compare again, under the lock: that Delta refuses a swap whose token moved rests on calls that are not its API,
     and one that stops to count would publish a copy without a sound."""
     handle: Stage = staged.handle
-    version, found = site.log.generations(staged.plan.app_ids)
+    version, found = table_handle.log.generations(staged.plan.token_names)
     if found != dict(expected):
         return Lost(Published(version, found))
     if handle.folder is not None and handle.read_at not in (None, version):
@@ -198,11 +200,11 @@ def _moved_since(site: Site, staged: Staged, expected: Mapping[str, int]) -> Los
     return None
 
 
-def check_present(site: Site, staged: Sequence[File]) -> None:
+def check_present(table_handle: TableHandle, staged: Sequence[File]) -> None:
     """Whatever took staged files away since (VACUUM, a process that was stopped for days, executors that wrote to disks
     of their own; or they were collected, and a mark that was set back is where a slow attempt expects it): a commit
     would publish a slice that cannot be read."""
-    check_whole(staged, site.sizes(file.path for file in staged))
+    check_whole(staged, table_handle.sizes(file.path for file in staged))
 
 
 def landed_or_not(
@@ -214,7 +216,7 @@ def landed_or_not(
     """
     stage: Stage = staged.handle
     try:
-        log, app = Log(session, stage.path), staged.plan.app_ids[0]
+        log, app = Log(session, stage.path), staged.plan.token_names[0]
         version, _ = log.generations(())
         # The commit itself tells more cheaply than the log as a whole: it carries the rows and the tokens together.
         if version is not None:
@@ -222,7 +224,7 @@ def landed_or_not(
             found = history.find(app, note.generations[app], version, oldest=max(0, stage.table.version))
             if found is not None and found[1].attempt == staged.attempt:
                 return Landed(found[0])
-        version, generations = log.generations(staged.plan.app_ids)
+        version, generations = log.generations(staged.plan.token_names)
         if version is not None and generations != dict(expected):
             return Lost(Published(version, generations))
     except Exception as error:  # noqa: BLE001 - whatever stops us from reading, we do not know

@@ -38,7 +38,7 @@ class Before:
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class RowDiff:
     """`changes` in keys; `gone` in rows of the table, `files` the paths of those that hold them. The frames are of the
     staged rows and of the table's: which to write, and which stay."""
 
@@ -77,7 +77,7 @@ class Verdicts:
 @contextmanager
 def judged(
     before: Before, staged: DataFrame, rows: int, verb: UpsertRows, instruments: Instruments
-) -> Iterator[Verdicts]:
+) -> Iterator[RowDiff]:
     """Compare the staged rows (so many, one of each key) with a version of the table. The verdicts are kept while the
     caller works with them.
 
@@ -98,7 +98,7 @@ def judged(
         counts = {verdict: int(row[1]) for verdict, row in totals.items()}
         gone = [totals[verdict] for verdict in GONE if verdict in totals]
         touched = frozenset(path for row in gone for path in row[3])
-        yield Verdicts(_changes(rows, counts), sum(int(row[2]) for row in gone), touched, keys, verb, before.inside)
+        yield RowDiff(_changes(rows, counts), sum(int(row[2]) for row in gone), touched, keys, verb, before.inside)
 
 
 def _changes(rows: int, counts: Mapping[str, int]) -> Changes:

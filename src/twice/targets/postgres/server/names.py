@@ -35,7 +35,7 @@ class Relation:
 
 
 def relation_of(table: TableName) -> Relation:
-    """`shop.orders` is the table `orders` of the schema `shop`; the connection says in which database."""
+    """`shop.orders` is the table `orders` of the schema `context`; the connection says in which database."""
     parts = table.name.split(".")
     if len(parts) != 2:
         raise DeclarationError(

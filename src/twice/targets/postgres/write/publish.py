@@ -73,8 +73,8 @@ def _exchange(
     connection: Connection, stage: Stage, staged: Staged, expected: Mapping[str, int], note: Note
 ) -> Landed | Lost:
     verb, into = staged.plan.write, stage.into
-    number = into.entry.id or establish(connection, into, staged.plan.app_ids)
-    before = state.generations(connection, number, staged.plan.app_ids, lock=True)
+    number = into.entry.id or establish(connection, into, staged.plan.token_names)
+    before = state.generations(connection, number, staged.plan.token_names, lock=True)
     # The table's own row last, and held only if somebody else's publish could change what this one counts on.
     alone = isinstance(verb, UpsertRows) or stage.read_at is not None
     now = find(connection, stage.table.relation)
@@ -110,7 +110,7 @@ def _settle(
             with server.transaction() as connection:
                 # The lock waits for a transaction that is still being committed.
                 number = _number(connection, stage)
-                found = state.generations(connection, number, staged.plan.app_ids, lock=True)
+                found = state.generations(connection, number, staged.plan.token_names, lock=True)
                 version = state.landed(connection, number, note)
         except TwiceError as error:
             reason = error

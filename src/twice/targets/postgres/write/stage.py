@@ -69,11 +69,11 @@ class Taken:
     rows: int
 
 
-def open_stage(connection: Connection, into: Intent, attempt: str, app_ids: Sequence[str]) -> Stage:
+def open_stage(connection: Connection, into: Intent, attempt: str, token_names: Sequence[str]) -> Stage:
     """An empty stage. Dying here leaves none, or one that `discard` finds by the attempt's name."""
     table = into.table
     if into.entry.id:  # else its tokens are made with the table
-        state.expect_tokens(connection, into.entry.id, app_ids)
+        state.expect_tokens(connection, into.entry.id, token_names)
     connection.execute(
         "INSERT INTO twice.stages (attempt, table_id) VALUES (%s, %s)"
         " ON CONFLICT (attempt) DO UPDATE SET table_id = excluded.table_id, rows = NULL",
