@@ -97,9 +97,9 @@ def _of_marker(node: Any) -> Sequence[str]:
 
 
 def _told(proof: Proof) -> str:
-    from twice.proof.report import told
+    from twice.proof.report import describe_difference
 
     where = f"{proof.task}[{proof.label}]"
     if not proof.changed:
         return f"{where}: no scenario could be played\n" + "\n".join(f"{t.scenario}: {t.reason}" for t in proof.trials)
-    return f"{where} may not run twice\n" + "\n\n".join(told(trial) for trial in proof.changed)
+    return f"{where} may not run twice\n" + "\n\n".join(describe_difference(trial) for trial in proof.changed)

@@ -66,7 +66,7 @@ def test_a_script_that_is_not_told_where_to_write_is_not_run(shop: Shop, tmp_pat
     path = script(tmp_path, APPENDING).path
     answer = shop.call("prove", "--script", str(path), "--table", "plain.sums", "--", "warehouse")
     assert answer.code == 2
-    assert "the script is not told where to write, so it would write your own tables. Nothing was run." in answer.err
+    assert "the script does not know where to write, so it would write your own tables. Nothing was run." in answer.err
 
 
 def test_a_script_that_fails_is_told_with_its_last_line(spark: Any, shop: Shop, tmp_path: Path) -> None:

@@ -145,13 +145,13 @@ def tell_ends(ends: Ends, report: Path | None, output: Format) -> int:
 
 
 def print_proof(proof: Proof) -> None:
-    from twice.proof.report import told  # here: jinja2 is not needed for help
+    from twice.proof.report import describe_difference  # here: jinja2 is not needed for help
 
     print(f"{proof.task}[{proof.label}], code {proof.code_hash[:8]}, {proof.seconds:.1f} s")
     rows: list[tuple[str, ...]] = [(t.scenario, t.verdict.value, f"{t.seconds:.1f} s", t.reason) for t in proof.trials]
     print_table(("scenario", "table", "took", "what was done"), rows)
     for trial in proof.changed:
-        print(told(trial))
+        print(describe_difference(trial))
     for note in proof.notes:
         print(f"note: {note}")
     for one in proof.not_blocked:

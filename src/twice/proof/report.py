@@ -21,7 +21,7 @@ from twice.core.proof import Difference, Pair, Proof, Trial, Verdict, document
 NAMES = ("proof.json", "proof.html", "junit.xml")
 
 _MARKS = {Verdict.SAME: ("same", "✓"), Verdict.CHANGED: ("changed", "✕"), Verdict.NOT_APPLICABLE: ("none", "–")}
-"""Each verdict's style and sign: it is told by the shape as well as by the colour."""
+"""Each verdict's style and sign: it is known by its shape as well as by its colour."""
 
 _LONGEST = 300
 
@@ -84,7 +84,9 @@ def junit(proofs: Sequence[Proof]) -> str:
             if trial.verdict is _SKIPPED:
                 Xml.SubElement(case, "skipped", {"message": _printable(trial.reason)})
             elif trial.verdict is Verdict.CHANGED:
-                Xml.SubElement(case, "failure", {"message": _printable(headline(trial))}).text = _printable(told(trial))
+                Xml.SubElement(case, "failure", {"message": _printable(headline(trial))}).text = _printable(
+                    describe_difference(trial)
+                )
     return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
@@ -104,11 +106,11 @@ def summary(found: Difference) -> str:
         f"{found.added:,} more than after one clean run" if found.added else "",
         f"{found.doubled:,} of them copies" if found.doubled else "",
     ]
-    told = ", ".join(part for part in parts if part)
-    return f"rows: {told}" if told else ""
+    counts = ", ".join(part for part in parts if part)
+    return f"rows: {counts}" if counts else ""
 
 
-def told(trial: Trial) -> str:
+def describe_difference(trial: Trial) -> str:
     """The whole difference as plain text."""
     lines = [f"{trial.scenario}: {trial.reason}", headline(trial)]
     if trial.difference is not None:
@@ -118,7 +120,7 @@ def told(trial: Trial) -> str:
 
 
 def side_by_side(found: Difference, sides: tuple[str, str]) -> list[str]:
-    """The rows that are shown, a line for each: the values that differ, then those that tell which row it is."""
+    """The rows that are shown, a line for each: the values that differ, then those that identify the row."""
     lines = []
     for pair in found.pairs:
         there = _lines(pair, found.columns)
@@ -156,7 +158,7 @@ def _totals(trials: Sequence[Trial]) -> dict[str, str]:
 
 
 def _lines(pair: Pair, first: Sequence[str]) -> list[Line]:
-    """The columns that are said to differ come first. A side without the row has no values."""
+    """The columns that differ come first. A side without the row has no values."""
     names = list(dict.fromkeys([*first, *(pair.clean or ()), *(pair.other or ())]))
     return [Line(name, _value(pair.clean, name), _value(pair.other, name)) for name in names]
 

@@ -68,7 +68,7 @@ class EnclosedProject(OpenProject):
         return ProofSetup(context, delta, self.targets.folder, sent, self.enclosure)
 
     def _target_of(self, table: TableName, session: Any) -> Target:
-        from twice.proof.tasks.scratch import NotApplicable
+        from twice.proof.play import NotApplicable
         from twice.wiring.delta import delta_target
 
         if self.targets.folder(table) is not None:

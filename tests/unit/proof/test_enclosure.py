@@ -293,7 +293,7 @@ def test_a_signal_to_every_process_is_refused_whatever_the_system_keeps_in(tmp_p
     """Asked of the hook itself: a process that really sends it must not be started by a test."""
     for each in (OPEN, SHUT):
         with pytest.raises(hook.RefusedSignal, match="SIGTERM to every process"):
-            hook.heard(hook.Guard(str(tmp_path), "/y", **each), "os.kill", (-1, signal.SIGTERM))
+            hook.check_event(hook.Guard(str(tmp_path), "/y", **each), "os.kill", (-1, signal.SIGTERM))
 
 
 @pytest.mark.parametrize(

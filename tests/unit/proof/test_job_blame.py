@@ -4,12 +4,14 @@ from collections import Counter
 
 from twice.core.ports import Suspicion
 from twice.core.proof import Difference
-from twice.proof.jobs.blame import blame_writes, sent_more, vanished
+from twice.proof.effect_counts import compare_effects
+from twice.proof.jobs.blame import blame_writes, vanished
 from twice.proof.jobs.write import Write
 
 UUID = Suspicion("uuid", ("id",), "it draws other values on each run", "Use surrogate_key(…).")
 DOUBLED = Difference((), 0, 5, doubled=5)
 ORDERS = "shop.orders"
+EFFECT_IN_THE_CODE = ("effect in the code", "Declare it as an effect of the task.")
 FOLDER = "/tmp/copy/shop/orders"
 
 
@@ -48,7 +50,7 @@ def test_partitions_that_are_gone_are_blamed_on_an_overwrite_that_does_not_say_w
 
 
 def test_a_request_that_was_sent_more_often_than_once_is_an_effect_in_the_code() -> None:
-    assert sent_more(Counter({"POST /pay": 1}), Counter({"POST /pay": 1})) is None
-    found = sent_more(Counter({"POST /pay": 1}), Counter({"POST /pay": 2}))
+    assert compare_effects(Counter({"POST /pay": 1}), Counter({"POST /pay": 1}), *EFFECT_IN_THE_CODE) is None
+    found = compare_effects(Counter({"POST /pay": 1}), Counter({"POST /pay": 2}), *EFFECT_IN_THE_CODE)
     assert found is not None
-    assert found.causes[0].why == "POST /pay was sent 2 times where one run sends it 1 times"
+    assert found.causes[0].why == "POST /pay was sent 2 times where one clean run sends it 1 times"

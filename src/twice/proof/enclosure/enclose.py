@@ -4,9 +4,9 @@
 
 On Linux, where the system permits it: a network of its own (nothing but a loopback of its own), every file system
 read-only but SCRATCH, no unix-domain sockets, no sight of other processes. All of it holds for every process that comes
-from this one: the JVM, the workers of UDFs, programs that user code starts. What is not permitted is left out, and told
-to the command in the environment; TWICE_PROOF_WITHOUT=network,files,sockets,processes leaves out what makes trouble.
-Only the standard library is imported here: this runs before twice, in a process with one thread.
+from this one: the JVM, the workers of UDFs, programs that user code starts. What is not permitted is left out, and the
+command finds that in its environment; TWICE_PROOF_WITHOUT=network,files,sockets,processes leaves out what causes
+trouble. Only the standard library is imported here: this runs before twice, in a process with one thread.
 
 With processes of its own the command is a grandchild: this process stays outside, passes signals on, ends as the
 command ends, and ends it when ASKER, the process that started all this, is gone. Between them the first process of the

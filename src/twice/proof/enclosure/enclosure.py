@@ -54,39 +54,39 @@ class Enclosure:
         return tuple(dict.fromkeys(Beside(**json.loads(line)) for line in lines))
 
     def behind(self, error: BaseException) -> tuple[Beside, ...]:
-        """What was refused; or, if nothing was told, what the error itself says that the system refused."""
+        """What was refused; or, if nothing was recorded, what the error itself names as refused by the system."""
         found = self.found()
         if found or self.guard is None or not (self.guard.network or self.guard.files):
             return found
-        text = "\n".join(_told_by(error))
+        text = "\n".join(_messages_of(error))
         met = ((kind, pattern.search(text)) for kind, pattern in _UNNAMED)
         return tuple(Beside(kind, each[0].strip()[:_LONGEST], "") for kind, each in met if each is not None)[:1]
 
 
 def unblocked(guard: hook.Guard) -> tuple[str, ...]:
-    told = []
+    lines = []
     if not guard.network:
-        told.append(
+        lines.append(
             "connections of the JVM (spark.read.jdbc, spark._jvm) and of libraries in C (libpq): this system gives no "
             "network namespace; connections of Python code were refused"
         )
     if not guard.files:
-        told.append(
+        lines.append(
             "files written by libraries in C (pyarrow, SQLite) and by calls into the JVM (spark._jvm, DeltaTable): "
             "this system gives no mount namespace; Python's own writes and Spark's writers were refused"
         )
     if not guard.sockets:
-        told.append("unix-domain sockets of the JVM and of libraries in C: those of Python code were refused")
+        lines.append("unix-domain sockets of the JVM and of libraries in C: those of Python code were refused")
     if not guard.processes:
-        told.append(
+        lines.append(
             "signals to your processes from the JVM, from libraries in C and from programs that the code starts: this "
             "system gives no process namespace; those of Python code (os.kill) were refused"
         )
-    return tuple(told)
+    return tuple(lines)
 
 
 def untouched(scratch: Path) -> str:
-    """What an error of the process that ran in this scratch folder can say of the user's tables, files and services."""
+    """What an error of the process in this scratch folder can state about the user's tables, files and services."""
     try:
         guard = hook.Guard(**json.loads((scratch / hook.ENCLOSURE).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -127,20 +127,20 @@ def environment(scratch: Path, outer: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_findings(trials: Sequence[Trial], found: Sequence[Beside]) -> tuple[Trial, ...]:
-    """A task that acts beside its result does so on each run: its first scenario has changed, whatever its rows say."""
+    """A task that acts beside its result does so on each run: its first scenario has changed, whatever its rows are."""
     if not found or not trials:
         return tuple(trials)
     first = trials[0]
     before = first.difference or Difference((), 0, 0)
     changed = Difference(**{**vars(before), "causes": (*(_cause(each) for each in found), *before.causes)})
-    told = "the code acts beside its result"
-    reason = told if first.verdict is Verdict.NOT_APPLICABLE else f"{first.reason}; {told}"
+    note = "the code acts beside its result"
+    reason = note if first.verdict is Verdict.NOT_APPLICABLE else f"{first.reason}; {note}"
     return (Trial(first.scenario, Verdict.CHANGED, reason, changed, first.seconds), *trials[1:])
 
 
 def only_findings(scenarios: Sequence[str], found: Sequence[Beside]) -> tuple[Trial, ...]:
-    """The code came to no end without what was refused: nothing more can be said of its rows."""
-    tried = ", ".join(dict.fromkeys(_told(each) for each in found))
+    """The code cannot end without what was refused: nothing more is known about its rows."""
+    tried = ", ".join(dict.fromkeys(_describe(each) for each in found))
     return with_findings([Trial(name, Verdict.NOT_APPLICABLE, f"the code {tried}") for name in scenarios], found)
 
 
@@ -167,12 +167,12 @@ def _cause(one: Beside) -> Cause:
     )
 
 
-def _told(one: Beside) -> str:
+def _describe(one: Beside) -> str:
     return {"call": "calls", "process": "starts", "signal": "sends"}.get(one.kind, "writes") + f" {one.what}"
 
 
-def _told_by(error: BaseException) -> Iterator[str]:
-    """What an error and all behind it say. PySpark keeps the JVM's own causes apart from Python's."""
+def _messages_of(error: BaseException) -> Iterator[str]:
+    """The messages of an error and of all its causes. PySpark keeps the JVM's own causes beside Python's."""
     waiting, seen = [error], set[int]()
     while waiting:
         one = waiting.pop(0)

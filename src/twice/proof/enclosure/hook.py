@@ -1,6 +1,6 @@
 """What Python code in a proof's processes may not do, refused at once and written into a journal with its line.
 
-An audit hook hears connections and writes of every thread. It is set in every Python process of a proof (workers of
+An audit hook sees connections and writes of every thread. It is set in every Python process of a proof (workers of
 UDFs too) by `startup/sitecustomize.py`, which loads this file by its path: only the standard library is imported here.
 It names what the enclosure (`enclose.py`) blocks, and is all that blocks where the system offers no enclosure. There
 is no way to remove an audit hook: it is set in processes that a proof started, never in the user's own.
@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any, Literal
 
 VARIABLE = "TWICE_PROOF"
-"""The environment tells every process of a proof where it is: `Guard` as JSON."""
+"""In the environment of every process of a proof: its `Guard` as JSON."""
 JOURNAL = "refused.jsonl"
 ENCLOSURE = "enclosure.json"
 """The same in a file of the scratch folder, for the process outside."""
@@ -56,7 +56,7 @@ class RefusedSignal(PermissionError):
 @dataclass(frozen=True)
 class Guard:
     """`scratch` may be written, nothing else. `network`, `files`, `sockets`, `processes`: whether the system itself
-    keeps connections, writes, unix-domain sockets and signals in. `root`: paths are told from there."""
+    keeps connections, writes, unix-domain sockets and signals in. `root`: paths are shown relative to it."""
 
     scratch: str
     root: str
@@ -74,12 +74,12 @@ class Guard:
             os.write(journal, line.encode())
         finally:
             os.close(journal)
-        told = f"{what}, at {where}" if where else what
+        attempt = f"{what}, at {where}" if where else what
         if kind == "call":
-            raise RefusedCall(f"a proof lets nothing out: {told} was not called")
+            raise RefusedCall(f"a proof lets nothing out: {attempt} was not called")
         if kind == "signal":
-            raise RefusedSignal(f"a proof signals no process of yours: refused {told}")
-        raise RefusedWrite(f"a proof writes nothing beside the task's result: refused {told}")
+            raise RefusedSignal(f"a proof signals no process of yours: refused {attempt}")
+        raise RefusedWrite(f"a proof writes nothing beside the task's result: refused {attempt}")
 
     def holds(self, path: str) -> bool:
         """Whether a path that is already resolved may be written."""
@@ -89,17 +89,17 @@ class Guard:
 
 
 def from_environment() -> Guard | None:
-    told = os.environ.get(VARIABLE)
-    return Guard(**json.loads(told)) if told else None
+    text = os.environ.get(VARIABLE)
+    return Guard(**json.loads(text)) if text else None
 
 
 def install(guard: Guard) -> None:
     """From now on, for as long as this process lives, in all its threads and in what it forks."""
 
-    sys.addaudithook(lambda event, args: heard(guard, event, args))
+    sys.addaudithook(lambda event, args: check_event(guard, event, args))
 
 
-def heard(guard: Guard, event: str, args: tuple[Any, ...]) -> None:
+def check_event(guard: Guard, event: str, args: tuple[Any, ...]) -> None:
     """Raises if what is about to happen is refused."""
     listener = _LISTENERS.get(event)
     if listener is not None:
@@ -153,7 +153,7 @@ def _check_address(guard: Guard, address: Any) -> None:
 
 
 def _asked_for(guard: Guard, _: str, args: tuple[Any, ...]) -> None:
-    """A name is looked up: refused here, so that the proof tells the name and no server of names is asked."""
+    """A name is looked up: refused here, so that the proof names it and no name server is asked."""
     host = os.fsdecode(args[0]) if isinstance(args[0], (str, bytes)) else None
     if host is None or loopback(host) or host == os.uname().nodename:
         return
@@ -163,7 +163,7 @@ def _asked_for(guard: Guard, _: str, args: tuple[Any, ...]) -> None:
 
 
 def _made(guard: Guard, _: str, args: tuple[Any, ...]) -> None:
-    """A unix-domain socket that the system will not give: told here, since its path will never be seen."""
+    """A unix-domain socket that the system will not give: recorded here, since its path will never be seen."""
     if not guard.sockets or args[1] != _UNIX:
         return
     frame = sys._getframe(1)
@@ -186,7 +186,7 @@ def _changed(guard: Guard, event: str, args: tuple[Any, ...]) -> None:
 
 
 def _changes(event: str, args: tuple[Any, ...]) -> Iterator[tuple[Any, int, bool]]:
-    """Which paths an event changes, from which open folder they are told (-1: none), and whether links are followed."""
+    """Which paths an event changes, relative to which open folder (-1: none), and whether links are followed."""
     if event == "os.rename":
         yield args[0], args[2], False
         yield args[1], args[3], False
@@ -225,13 +225,13 @@ def _folder(descriptor: int) -> str:
 
 
 def _started(guard: Guard, event: str, args: tuple[Any, ...]) -> None:
-    """Another program is not heard here: without an enclosure it must not start."""
+    """The hook does not see another program: without an enclosure it must not start."""
     frame = sys._getframe(1)
     if not (guard.network and guard.files) and caller(frame)[0] not in ("spark", "twice"):
         words = args[1] if event != "os.system" else args[0]
         listed = words if isinstance(words, (list, tuple)) else [words]
-        told = " ".join(os.fsdecode(each) for each in listed if isinstance(each, (str, bytes, os.PathLike)))
-        guard.refuse("process", told, frame)
+        command = " ".join(os.fsdecode(each) for each in listed if isinstance(each, (str, bytes, os.PathLike)))
+        guard.refuse("process", command, frame)
 
 
 def _signalled(guard: Guard, event: str, args: tuple[Any, ...]) -> None:
@@ -287,11 +287,11 @@ _KNOWN: dict[str, Whose] = {}
 def _whose(file: str) -> Whose:
     found = _KNOWN.get(file)
     if found is None:
-        found = _KNOWN[file] = _told_apart(file)
+        found = _KNOWN[file] = _owner_of(file)
     return found
 
 
-def _told_apart(file: str) -> Whose:
+def _owner_of(file: str) -> Whose:
     if file.startswith("<frozen "):
         return "python"
     real = os.path.realpath(file)

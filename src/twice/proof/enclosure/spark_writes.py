@@ -82,7 +82,7 @@ def _exchange(guard: Guard, owner: type, name: str, refused: Callable[[Guard, st
     def guarded(self: Any, *args: Any, **named: Any) -> Any:
         frame = sys._getframe(1)
         target = _target(self, args, named)
-        writes = _told(self, "format", named) != "noop"  # which computes, and writes nothing
+        writes = _setting(self, "format", named) != "noop"  # which computes, and writes nothing
         if writes and caller(frame, through_spark=True)[0] in ("user", "library") and refused(guard, target):
             guard.refuse("table", f"{owner.__name__}.{name} {target}".strip(), frame)
         return original(self, *args, **named)
@@ -96,7 +96,7 @@ def _exchange_sql(guard: Guard, *, catalog: bool) -> None:
     @functools.wraps(original)
     def sql(session: Any, sqlQuery: str, *args: Any, **named: Any) -> Any:  # noqa: N803 - PySpark's own name
         frame = sys._getframe(1)
-        # PySpark puts a name where a parameter of its own stands: any will do to see what kind of statement it is.
+        # PySpark puts a name in place of a parameter of its own: any will do to see what kind of statement it is.
         readable = _PARAMETER.sub("parameter", sqlQuery) if named else sqlQuery
         if caller(frame, through_spark=True)[0] in ("user", "library") and _writes(session, readable):
             target = _PATH_IN.search(sqlQuery)
@@ -123,7 +123,7 @@ def _remember_table(method: str) -> None:
 
 
 def _remember_settings(owner: Any) -> None:
-    """The JVM keeps what a writer was told, and nobody can ask it."""
+    """The JVM keeps a writer's settings and gives them to nobody."""
     form, option, options = owner.format, owner.option, owner.options
 
     @functools.wraps(form)
@@ -149,7 +149,7 @@ def _remember_settings(owner: Any) -> None:
 
 def _writes(session: Any, statement: str) -> bool:
     """Whether Spark's own parser takes it for a command that changes more than the session. What it cannot read is
-    left to it: it will say so."""
+    left to it: it will raise."""
     state = session._jsparkSession.sessionState()
     try:
         return _changes(session, state.sqlParser().parsePlan(statement), statement)
@@ -180,10 +180,10 @@ def _path_refused(guard: Guard, path: str) -> bool:
 
 
 def _target(writer: Any, args: tuple[Any, ...], named: dict[str, Any]) -> str:
-    told = next((named[name] for name in ("path", "name", "tableName", "table") if named.get(name)), None)
+    given = next((named[name] for name in ("path", "name", "tableName", "table") if named.get(name)), None)
     first = args[0] if args and isinstance(args[0], (str, os.PathLike)) else None
-    return str(_told(writer, "table", {}) or told or first or _told(writer, "path", {}) or "")
+    return str(_setting(writer, "table", {}) or given or first or _setting(writer, "path", {}) or "")
 
 
-def _told(writer: Any, setting: str, named: dict[str, Any]) -> Any:
+def _setting(writer: Any, setting: str, named: dict[str, Any]) -> Any:
     return named.get(setting) or getattr(writer, "__dict__", {}).get(f"_twice_{setting}")

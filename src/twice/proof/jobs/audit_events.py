@@ -1,6 +1,6 @@
-"""Listening to what a plain job does in this process: Python's audit events, of all its threads.
+"""Watching what a plain job does in this process: Python's audit events, of all its threads.
 
-There is no way to remove an audit hook, so one is set at the first proof and asks whether anyone listens. What leaves
+There is no way to remove an audit hook, so one is set at the first proof and calls whoever listens. What leaves
 the process is not stopped here but by `hook`.
 """
 
@@ -31,8 +31,8 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @cache
 def _install() -> None:
-    def hear(event: str, args: tuple[Any, ...]) -> None:
+    def notify(event: str, args: tuple[Any, ...]) -> None:
         for listener in _LISTENERS:
             listener(event, args)
 
-    sys.addaudithook(hear)
+    sys.addaudithook(notify)

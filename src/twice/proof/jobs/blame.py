@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 from twice.core.proof import Cause, Difference
@@ -15,7 +14,7 @@ _ADDS = re.compile(r"\bSET\s+(?:\w+\.)?(\w+)\s*=\s*(?:\w+\.)?\1\s*[-+*/|]", re.I
 
 
 def blame_writes(difference: Difference, table: str, writes: Sequence[Write]) -> tuple[Cause, ...]:
-    """What the writes to that table say: a plan that differs, a counter, an append, a mark that came first."""
+    """What the writes to that table show: a plan that differs, a counter, an append, a mark that came first."""
     own = [write for write in writes if _writes(write, table)]
     added = [write for write in own if _ADDS.search(write.statement)]
     if added and difference.columns:
@@ -29,11 +28,11 @@ def blame_writes(difference: Difference, table: str, writes: Sequence[Write]) ->
     if difference.missing and not difference.added:
         early = [write for write in writes if not _writes(write, table)]
         if early:
-            why = f"{early[0]} came before {table} was written: dying in between, the next run takes the work for done"
+            why = f"{early[0]} came before {table} was written: dying in between, the next run takes the work as done"
             return (Cause("mark before data", (), why, "Write the mark in the commit of the rows: Since(cursor)."),)
     appends = [write for write in own if write.verb in ("append", "INSERT")]
     if appends and difference.added and not deeper:
-        why = f"{appends[0].verb} to {table} adds its rows again on each run: nothing says that they are there already"
+        why = f"{appends[0].verb} to {table} adds its rows again on each run: nothing checks that they are there"
         return (Cause("append", (), why, _SLICE),)
     return tuple(deeper) or blame(difference, ())
 
@@ -53,16 +52,6 @@ def overlooked() -> Cause:
     """Rows that came late are not there, although the job was run again when they had come."""
     why = "it goes on from the newest row it has: a row that comes later with an older or an equal stamp is never read"
     return Cause("late rows", (), why, "Read on from the mark, its own stamp included, and wait: Since(cursor, lag=…).")
-
-
-def sent_more(clean: Counter[str], other: Counter[str]) -> Difference | None:
-    odd = sorted(name for name in clean | other if clean[name] != other[name])
-    if not odd:
-        return None
-    why = f"{odd[0]} was sent {other[odd[0]]} times where one run sends it {clean[odd[0]]} times"
-    fix = "Declare it as an effect of the task: it is then sent once, after the publish, with a key."
-    cause = Cause("effect in the code", (), why, fix)
-    return Difference((), sum((clean - other).values()), sum((other - clean).values()), causes=(cause,))
 
 
 def _writes(write: Write, table: str) -> bool:

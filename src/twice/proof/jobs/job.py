@@ -8,23 +8,24 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.failpoints import Crash
-from twice.core.proof import Beside, Difference, Proof, Scenario, Trial, Verdict, played
+from twice.core.proof import Beside, Difference, Proof, Scenario, Trial
 from twice.engine.frames.compare import compare
 from twice.engine.session.session import run_session
-from twice.errors import UsageError
 from twice.proof.disturb import hidden, ordered, settings, spread
+from twice.proof.effect_counts import compare_effects
 from twice.proof.enclosure.enclosure import Enclosure, only_findings, with_findings
-from twice.proof.jobs.blame import blame_writes, overlooked, sent_more, vanished
+from twice.proof.jobs.blame import blame_writes, overlooked, vanished
 from twice.proof.jobs.recorder import Recorder
 from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
 from twice.proof.jobs.write import Write
-from twice.proof.tasks.scratch import NotApplicable
+from twice.proof.play import NotApplicable, Observation, choose, trial
 
 Job = Callable[[SparkSession, Path], object]
 MOST_CRASHES = 12
@@ -32,7 +33,7 @@ MOST_CRASHES = 12
 
 @dataclass
 class JobProof:
-    """One proof of a job at work. Worlds are copies of `warehouse`, gone at the end."""
+    """One proof of a job. Its scratch copies are copies of `warehouse`, gone at the end."""
 
     base: SparkSession
     job: Job
@@ -49,7 +50,7 @@ class JobProof:
         return to
 
     def run(self, where: Path, recorder: Recorder, conf: dict[str, str] | None = None) -> bool:
-        """Whether it came to its end. Dying where the witness says leaves the copy as a dead process would."""
+        """Whether it came to its end. Dying where the recorder ends it leaves the copy as a dead process would."""
         session = run_session(self.base)
         for name, value in (conf or {}).items():
             session.conf.set(name, value)
@@ -77,7 +78,7 @@ def prove_job(
     enclosure: Enclosure | None = None,
 ) -> Proof:
     """`job` is called with a session and the folder of a warehouse: a copy of yours, which is only read. A request to
-    a receiver on this machine goes to a stand-in and is counted; any other call is refused, by the `enclosure`."""
+    a receiver on this machine goes to a placeholder and is counted; any other call is refused, by the `enclosure`."""
     check_jobs_scenarios(tables, scenarios)
     chosen, enclosure = _chosen(scenarios), enclosure or Enclosure()
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
@@ -103,36 +104,37 @@ def _played(proof: JobProof, chosen: Sequence[str]) -> tuple[tuple[Trial, ...], 
             raise
         return only_findings(chosen, found), found
     found = proof.enclosure.found()
-    return with_findings([_trial(proof, clean, name) for name in chosen], found), found
+    return with_findings([trial(name, partial(PLAYS[name][1], proof, clean)) for name in chosen], found), found
 
 
-def twice(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
+def twice(proof: JobProof, clean: CleanJob) -> Observation:
     where = proof.folder / "again"
     copy_warehouse(clean.where, where, proof.enclosure.only_writable)
     recorder = Recorder(where, calls=list(clean.calls.elements()))
     proof.run(where, recorder)
-    return "run again", _difference(proof, clean, where, recorder.writes, recorder.calls)
+    return Observation("run again", _difference(proof, clean, where, recorder.writes, recorder.calls))
 
 
-def others(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
+def others(proof: JobProof, clean: CleanJob) -> Observation:
     """Whether parts of a table that this run has nothing to do with are still there after it."""
-    session, told = run_session(proof.base), 0
+    session, partitions = run_session(proof.base), 0
     for table in proof.tables:
         before, after = (rows_of(session, place, table) for place in (proof.warehouse, clean.where))
         columns = partitions_of(session, clean.where, table) if before is not None and after is not None else ()
         if before is None or after is None or not columns:
             continue
         gone = before.join(after.select(*columns).distinct(), list(columns), "left_anti")
-        told += before.select(*columns).distinct().count()
+        partitions += before.select(*columns).distinct().count()
         found = compare(gone, gone.limit(0))
         if found is not None:
-            return f"the other partitions of {table}", replace(found, causes=(vanished(table, clean.writes),))
-    if not told:
+            lost = replace(found, causes=(vanished(table, clean.writes),))
+            return Observation(f"the other partitions of {table}", lost)
+    if not partitions:
         raise NotApplicable("the tables held no partitions before the job ran")
-    return f"{told} partitions that were there before", None
+    return Observation(f"{partitions} partitions that were there before")
 
 
-def crash(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
+def crash(proof: JobProof, clean: CleanJob) -> Observation:
     """Before each write but the first: nothing was written before that. After the last is what `twice` shows."""
     count = len(clean.writes)
     if count < 2:
@@ -145,30 +147,30 @@ def crash(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
             continue
         rerun = Recorder(where)
         proof.run(where, rerun)
-        told = f"died before write {number} of {count} ({died.writes[-1]}), then run again"
+        reason = f"died before write {number} of {count} ({died.writes[-1]}), then run again"
         found = _difference(proof, clean, where, (*died.writes[:-1], *rerun.writes), died.calls + rerun.calls)
         if found is not None:
-            return told, found
-    return f"died before each of its {count} writes, then run again", None
+            return Observation(reason, found)
+    return Observation(f"died before each of its {count} writes, then run again")
 
 
-def parallelism(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
+def parallelism(proof: JobProof, clean: CleanJob) -> Observation:
     for parts, adaptive in ((1, "false"), (8, "true")):
         found = _disturbed(proof, clean, spread(parts), settings(parts, adaptive))
         if found is not None:
-            return f"{parts} partitions", found
-    return "1 partition and 8, adaptive execution off and on", None
+            return Observation(f"{parts} partitions", found)
+    return Observation("1 partition and 8, adaptive execution off and on")
 
 
-def row_order(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
+def row_order(proof: JobProof, clean: CleanJob) -> Observation:
     for descending in (False, True):
         found = _disturbed(proof, clean, ordered(descending), settings(1, "false"))
         if found is not None:
-            return "inputs in the order of a hash of their rows", found
-    return "inputs in the order of a hash of their rows, and in the opposite one", None
+            return Observation("inputs in the order of a hash of their rows", found)
+    return Observation("inputs in the order of a hash of their rows, and in the opposite one")
 
 
-def late_rows(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]:
+def late_rows(proof: JobProof, clean: CleanJob) -> Observation:
     """Run while some rows of its inputs are not there yet, then again when they are. Clean is all of them at once."""
     where = proof.copy()
     proof.run(where, Recorder(where, hidden))
@@ -177,7 +179,7 @@ def late_rows(proof: JobProof, clean: CleanJob) -> tuple[str, Difference | None]
     found = _difference(proof, clean, where, recorder.writes, ())
     if found is not None and found.missing and not found.added:
         found = replace(found, causes=(overlooked(),))
-    return "a third of the rows of its inputs came later", found
+    return Observation("a third of the rows of its inputs came later", found)
 
 
 def _disturbed(
@@ -215,23 +217,12 @@ def _difference(
 ) -> Difference | None:
     for table, found in differing(run_session(proof.base), clean.where, where, proof.tables):
         return replace(found, causes=blame_writes(found, table, writes))
-    return sent_more(clean.calls, Counter(calls))
-
-
-def _trial(proof: JobProof, clean: CleanJob, name: str) -> Trial:
-    began = SYSTEM_CLOCK.monotonic()
-    try:
-        reason, found = PLAYS[name][1](proof, clean)
-    except NotApplicable as error:
-        return Trial(name, Verdict.NOT_APPLICABLE, str(error), seconds=SYSTEM_CLOCK.monotonic() - began)
-    return played(name, reason, found, SYSTEM_CLOCK.monotonic() - began)
+    fix = "Declare it as an effect of the task: it is then sent once, after the publish, with a key."
+    return compare_effects(clean.calls, Counter(calls), "effect in the code", fix)
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
-    unknown = [name for name in names if name not in PLAYS]
-    if unknown:
-        raise UsageError(f"there is no scenario {unknown[0]!r} for a job", fix=f"Known: {', '.join(PLAYS)}.")
-    return [name for name, (scenario, _) in PLAYS.items() if (name in names if names else scenario.default)]
+    return choose(PLAYS, names, " for a job")
 
 
 def _hash(job: Job) -> str:

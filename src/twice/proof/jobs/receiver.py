@@ -1,7 +1,7 @@
-"""A stand-in for a receiver on this machine: a plain job's request reaches it in place of the real one.
+"""A placeholder for a receiver on this machine: a plain job's request reaches it in place of the real one.
 
-A proof must not reach a service of the user's, and a job that posts would end at a refusal. So while the job runs,
-every connection to a loopback address goes to a server of this process, which says yes to everything.
+A proof must not reach a service of the user's, and a job that posts would fail at a refusal. So while the job runs,
+every connection to a loopback address goes to a server of this process, which answers 200 to everything.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def standing_in() -> Iterator[None]:
+def placeholder_receiver() -> Iterator[None]:
     """Connections of the job's own code, in every thread; Spark's to its JVM pass."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
-        place = ("127.0.0.1", server.server_port)
+        own = ("127.0.0.1", server.server_port)
 
-        def elsewhere(asking: socket.socket, address: Any) -> Any:
+        def redirected(used: socket.socket, address: Any) -> Any:
             theirs = isinstance(address, tuple) and loopback(str(address[0]))
             if not theirs or caller(sys._getframe(2))[0] not in ("user", "library"):
                 return address
-            return place if asking.family is socket.AF_INET else (f"::ffff:{place[0]}", place[1])
+            return own if used.family is socket.AF_INET else (f"::ffff:{own[0]}", own[1])
 
         def connected(self: socket.socket, address: Any) -> None:
-            return connect(self, elsewhere(self, address))
+            return connect(self, redirected(self, address))
 
         def connected_ex(self: socket.socket, address: Any) -> int:
-            return connect_ex(self, elsewhere(self, address))
+            return connect_ex(self, redirected(self, address))
 
         patched: Any = socket.socket
         patched.connect, patched.connect_ex = connected, connected_ex

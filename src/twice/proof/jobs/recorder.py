@@ -1,5 +1,5 @@
 """What a plain PySpark job does to tables, seen from inside this process: its reads can be disturbed, its writes are
-written down in order, and it can be made to die before any of them.
+recorded in order, and it can be made to die before any of them.
 
 PySpark's own methods are exchanged while the job runs, and put back afterwards.
 """
@@ -22,7 +22,7 @@ from twice.core.failpoints import Crash
 from twice.core.ports import Suspicion
 from twice.engine.guard.guard import likely
 from twice.proof.jobs.audit_events import listening
-from twice.proof.jobs.receiver import standing_in
+from twice.proof.jobs.receiver import placeholder_receiver
 from twice.proof.jobs.write import Write
 
 _SAVES = ("save", "saveAsTable", "insertInto", "parquet", "json", "csv", "orc", "text", "jdbc")
@@ -54,7 +54,7 @@ class Recorder:
         for owner, name, made in exchanged:
             setattr(owner, name, functools.wraps(getattr(owner, name))(made))
         try:
-            with listening(self._hear), standing_in():
+            with listening(self._event), placeholder_receiver():
                 yield
         finally:
             for owner, name, original in before:
@@ -139,7 +139,7 @@ class Recorder:
         finally:
             self.busy = before
 
-    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+    def _event(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open" and not self.busy:
             self._opened(*args[:3])
         elif event == "http.client.send":
@@ -151,22 +151,22 @@ class Recorder:
             self.met(Write("file", str(Path(path).relative_to(self.sandbox))))
 
     def _sent(self, connection: Any, data: Any) -> None:
-        """A request to a receiver on this machine, which its stand-in gets; counted, with a key once per key."""
+        """A request to a receiver on this machine, which the placeholder answers; counted, with a key once per key."""
         head = bytes(data) if isinstance(data, (bytes, bytearray)) else b""
         if not re.match(rb"(POST|PUT|PATCH|DELETE) ", head):
             return
         key = _KEY.search(head)
-        said = f"{head.split(b' HTTP')[0].decode()} at {connection.host}:{connection.port}"
+        call = f"{head.split(b' HTTP')[0].decode()} at {connection.host}:{connection.port}"
         if key is not None:
-            said = f"{said} key {key[1].decode()}"
-            if said in self.calls:
+            call = f"{call} key {key[1].decode()}"
+            if call in self.calls:
                 return
-        self.met(Write("call", said))
-        self.calls.append(said)
+        self.met(Write("call", call))
+        self.calls.append(call)
 
 
 def _naming(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`writeTo` forgets its table; its writer is told here."""
+    """`writeTo` forgets its table; its writer keeps it here."""
 
     def named(frame: Any, table: str) -> Any:
         writer = original(frame, table)
@@ -177,9 +177,9 @@ def _naming(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _remembering(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The JVM keeps what a writer was told; nobody can ask it, so it is kept here, too."""
+    """The JVM keeps a writer's settings and gives them to nobody, so they are kept here, too."""
 
-    def told(writer: Any, *args: Any, **named: Any) -> Any:
+    def setting(writer: Any, *args: Any, **named: Any) -> Any:
         kept = writer.__dict__.setdefault("_twice", {"options": {}})
         if name in ("option", "options"):
             kept["options"] |= {str(args[0]).lower(): args[1]} if name == "option" else _lower(named)
@@ -187,7 +187,7 @@ def _remembering(original: Callable[..., Any], name: str) -> Callable[..., Any]:
             kept[name] = args
         return original(writer, *args, **named)
 
-    return told
+    return setting
 
 
 def _write_of(writer: Any, method: str, args: tuple[Any, ...], named: dict[str, Any]) -> Write:

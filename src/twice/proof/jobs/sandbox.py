@@ -31,14 +31,14 @@ def copy_warehouse(source: Path, to: Path, only_writable: Path | None = None) ->
         to.mkdir(parents=True)
 
 
-def place(warehouse: Path, table: str) -> Path:
+def table_folder(warehouse: Path, table: str) -> Path:
     """`shop.orders` and `shop/orders` are the folder shop/orders of the warehouse."""
     return warehouse.joinpath(*table.replace("/", ".").split("."))
 
 
 def rows_of(session: SparkSession, warehouse: Path, table: str) -> DataFrame | None:
-    """None if there is no such table. A folder without Delta's log is taken for Parquet."""
-    folder = place(warehouse, table)
+    """None if there is no such table. A folder without Delta's log is read as Parquet."""
+    folder = table_folder(warehouse, table)
     if (folder / "_delta_log").is_dir():
         return session.read.format("delta").load(str(folder))
     if any(folder.rglob("*.parquet")):
@@ -48,7 +48,7 @@ def rows_of(session: SparkSession, warehouse: Path, table: str) -> DataFrame | N
 
 def partitions_of(session: SparkSession, warehouse: Path, table: str) -> tuple[str, ...]:
     """The columns a table is partitioned by, as its folder shows them."""
-    folder = place(warehouse, table)
+    folder = table_folder(warehouse, table)
     if (folder / "_delta_log").is_dir():
         row = session.sql(f"DESCRIBE DETAIL delta.`{folder}`").first()
         return tuple(row["partitionColumns"]) if row is not None else ()

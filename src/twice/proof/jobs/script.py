@@ -16,13 +16,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Beside, Cause, Difference, Proof, Trial, Verdict, played
+from twice.core.proof import Beside, Cause, Difference, Proof, Trial
 from twice.engine.session.session import run_session
 from twice.errors import UsageError, UserCodeError
 from twice.lint.run import lint_text
 from twice.lint.settings import LintSettings
 from twice.proof.enclosure.enclosure import Enclosure, only_findings, with_findings
 from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing
+from twice.proof.play import NotApplicable, Observation, trial
 
 PLACE = "{warehouse}"
 VARIABLE = "TWICE_WAREHOUSE"
@@ -33,7 +34,7 @@ _CAUSES = 3
 
 @dataclass(frozen=True)
 class Script:
-    """`arguments` may say `{warehouse}`, which becomes the folder of the copy; the environment says it, too."""
+    """`{warehouse}` in `arguments` becomes the folder of the copy; it is in the environment, too."""
 
     path: Path
     arguments: tuple[str, ...]
@@ -49,7 +50,7 @@ class Script:
             raise UsageError(f"there is no script {self.path}", fix="Give the path of a Python file.")
         if not any(PLACE in argument for argument in self.arguments) and VARIABLE not in self.path.read_text():
             raise UsageError(
-                "the script is not told where to write, so it would write your own tables",
+                "the script does not know where to write, so it would write your own tables",
                 where=self.path.name,
                 now="Nothing was run.",
                 fix=f"Pass the warehouse as an argument, -- --warehouse {PLACE}, or let it read {VARIABLE}.",
@@ -66,15 +67,17 @@ def prove_script(base: SparkSession, script: Script, enclosure: Enclosure | None
     enclosure = enclosure or Enclosure()
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
     with tempfile.TemporaryDirectory(prefix="twice-proof-") as place:
-        trials, beside = _played(base, script, Ground(Path(place), enclosure))
+        trials, beside = _played(ScriptProof(base, script, Path(place), enclosure))
     code, took = hashlib.sha256(script.path.read_bytes()).hexdigest()[:32], SYSTEM_CLOCK.monotonic() - began
     return Proof(script.path.stem, "script", code, at, trials, took, (), beside, enclosure.not_blocked)
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Where the copies are made."""
+class ScriptProof:
+    """One proof of a script. `folder` holds its copies of the warehouse."""
 
+    base: SparkSession
+    script: Script
     folder: Path
     enclosure: Enclosure
 
@@ -83,47 +86,49 @@ class Ground:
         copy_warehouse(source, to, self.enclosure.only_writable)
         return to
 
+    def difference(self, clean: Path, where: Path) -> Difference | None:
+        for _, found in differing(run_session(self.base), clean, where, self.script.tables):
+            return replace(found, causes=_causes(self.script, found))
+        return None
 
-def _played(base: SparkSession, script: Script, ground: Ground) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
-    clean = ground.copy(script.warehouse, "clean")
-    ground.enclosure.found()  # what an earlier proof's scenarios repeated is not this script's
+
+def _played(proof: ScriptProof) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
+    script, enclosure = proof.script, proof.enclosure
+    clean = proof.copy(script.warehouse, "clean")
+    enclosure.found()  # what an earlier proof's scenarios repeated is not this script's
     try:
         took = _run(script, clean)
     except UserCodeError as error:
-        found = ground.enclosure.behind(error)
+        found = enclosure.behind(error)
         if not found:
             raise
         return only_findings(SCENARIOS, found), found
-    found = ground.enclosure.found()
-    check_written(run_session(base), clean, script.tables, "script", script.path.name)
-    trials = (_twice(base, script, ground, clean), _kill(base, script, ground, clean, took))
+    found = enclosure.found()
+    check_written(run_session(proof.base), clean, script.tables, "script", script.path.name)
+    trials = (trial("twice", lambda: _twice(proof, clean)), trial("kill", lambda: _kill(proof, clean, took)))
     return with_findings(trials, found), found
 
 
-def _twice(base: SparkSession, script: Script, ground: Ground, clean: Path) -> Trial:
-    began = SYSTEM_CLOCK.monotonic()
-    where = ground.copy(clean, "again")
-    _run(script, where)
-    return played("twice", "run again", _difference(base, script, clean, where), SYSTEM_CLOCK.monotonic() - began)
+def _twice(proof: ScriptProof, clean: Path) -> Observation:
+    where = proof.copy(clean, "again")
+    _run(proof.script, where)
+    return Observation("run again", proof.difference(clean, where))
 
 
-def _kill(base: SparkSession, script: Script, ground: Ground, clean: Path, took: float) -> Trial:
-    began = SYSTEM_CLOCK.monotonic()
-    killed: list[str] = []
+def _kill(proof: ScriptProof, clean: Path, took: float) -> Observation:
+    script, killed = proof.script, list[str]()
     for number, fraction in enumerate(script.fractions):
-        where = ground.copy(script.warehouse, f"killed{number}")
+        where = proof.copy(script.warehouse, f"killed{number}")
         if not _run_and_kill(script, where, took * fraction):
             continue
         killed.append(f"{fraction:.0%}")
         _run(script, where)
-        found = _difference(base, script, clean, where)
+        found = proof.difference(clean, where)
         if found is not None:
-            told = f"killed at {killed[-1]} of the {took:.0f} s that one run took, then run again"
-            return played("kill", told, found, SYSTEM_CLOCK.monotonic() - began)
+            return Observation(f"killed at {killed[-1]} of the {took:.0f} s that one run took, then run again", found)
     if not killed:
-        return Trial("kill", Verdict.NOT_APPLICABLE, "it had always ended before it could be killed")
-    told = f"killed at {', '.join(killed)} of one run's time, then run again"
-    return played("kill", told, None, SYSTEM_CLOCK.monotonic() - began)
+        raise NotApplicable("it had always ended before it could be killed")
+    return Observation(f"killed at {', '.join(killed)} of one run's time, then run again")
 
 
 def _started(script: Script, where: Path, log: Path) -> subprocess.Popen[bytes]:
@@ -155,7 +160,7 @@ def _run(script: Script, where: Path) -> float:
     if code != 0:
         lines = log.read_text(errors="replace").strip().splitlines()
         raise UserCodeError(
-            f"the script failed with exit code {code}: {lines[-1] if lines else 'it said nothing'}",
+            f"the script failed with exit code {code}: {lines[-1] if lines else 'it printed nothing'}",
             where=script.path.name,
             now="Your tables are unchanged: it ran in a copy.",
             fix="Run it by hand first. What it needs beside its warehouse is not copied.",
@@ -180,12 +185,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _difference(base: SparkSession, script: Script, clean: Path, where: Path) -> Difference | None:
-    for _, found in differing(run_session(base), clean, where, script.tables):
-        return replace(found, causes=_causes(script, found))
-    return None
 
 
 def _causes(script: Script, found: Difference) -> tuple[Cause, ...]:

@@ -9,7 +9,7 @@ from twice.core.ports import Suspicion
 
 @dataclass(frozen=True)
 class Write:
-    """`verb`: append, overwrite, a word of SQL, `file` or `call`. `selective`: it says which part it overwrites."""
+    """`verb`: append, overwrite, a word of SQL, `file` or `call`. `selective`: it names the part it overwrites."""
 
     verb: str
     target: str

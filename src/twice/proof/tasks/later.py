@@ -1,4 +1,4 @@
-"""The same slice, computed weeks later: Python's clock is moved; what asks the JVM's clock is read from the plan."""
+"""The same slice, computed weeks later: Python's clock is moved; what reads the JVM's clock is found in the plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from twice.core.proof import Difference
 from twice.proof.blame import blame
-from twice.proof.tasks.seen import Seen
+from twice.proof.play import Observation
 from twice.proof.tasks.session import Clean, ProofSession
 
 LATER = real.timedelta(days=40)
@@ -21,20 +21,22 @@ LATER = real.timedelta(days=40)
 _CLOCKS = frozenset({"current_timestamp", "localtimestamp", "current_date", "current_time"})
 
 
-def later(proof_session: ProofSession, clean: Clean) -> Seen:
-    told = f"Python's clock moved by {LATER.days} days (the JVM's is not: its clock expressions are read from the plan)"
+def later(proof_session: ProofSession, clean: Clean) -> Observation:
+    reason = (
+        f"Python's clock moved by {LATER.days} days (the JVM's is not: its clock expressions are read from the plan)"
+    )
     with proof_session.copy() as copy:
         with moved(proof_session.setup.context.root, proof_session.task.function.__globals__):
             copy.run(proof_session.slices)
         found = proof_session.difference(clean, copy)
-    asked = [
+    clocks = [
         one for one in proof_session.likely if one.name in _CLOCKS and one.name not in proof_session.task.policy.allow
     ]
-    if found is None and asked:
-        columns = tuple(dict.fromkeys(name for one in asked for name in one.columns))
+    if found is None and clocks:
+        columns = tuple(dict.fromkeys(name for one in clocks for name in one.columns))
         reached = Difference(tuple(name for name in columns if name in _names(proof_session, clean)), 0, 0)
-        found = Difference(reached.columns, 0, 0, causes=blame(reached, asked))
-    return Seen(told, found)
+        found = Difference(reached.columns, 0, 0, causes=blame(reached, clocks))
+    return Observation(reason, found)
 
 
 def _names(proof_session: ProofSession, clean: Clean) -> list[str]:
@@ -63,19 +65,24 @@ class _Datetime(real.datetime):
 
 @contextmanager
 def moved(root: Path, also: dict[str, Any]) -> Iterator[None]:
-    """In the modules of the project, `datetime`, `date` and `time` tell a later time."""
-    places = [also, *(vars(module) for module in list(sys.modules.values()) if _below(module, root))]
-    before = [(place, name, value) for place in places for name, value in list(place.items()) if _stand_in(value)]
-    for place, name, value in before:
-        place[name] = _stand_in(value)
+    """In the modules of the project, `datetime`, `date` and `time` are ahead by LATER."""
+    namespaces = [also, *(vars(module) for module in list(sys.modules.values()) if _below(module, root))]
+    before = [
+        (namespace, name, value)
+        for namespace in namespaces
+        for name, value in list(namespace.items())
+        if _shifted_clock(value)
+    ]
+    for namespace, name, value in before:
+        namespace[name] = _shifted_clock(value)
     try:
         yield
     finally:
-        for place, name, value in before:
-            place[name] = value
+        for namespace, name, value in before:
+            namespace[name] = value
 
 
-def _stand_in(value: Any) -> Any:
+def _shifted_clock(value: Any) -> Any:
     """A clock that is ahead, for a clock; None for anything else."""
     if value is real.datetime:
         return _Datetime

@@ -7,29 +7,28 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from twice.core.proof import Difference
 from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.time_scope import TimeScope
 from twice.errors import TwiceError
 from twice.proof.disturb import hidden
-from twice.proof.tasks.scratch import Disturbance, NotApplicable, ScratchCopy
-from twice.proof.tasks.seen import Seen
+from twice.proof.play import NotApplicable, Observation
+from twice.proof.tasks.scratch import Disturbance, ScratchCopy
 from twice.proof.tasks.session import Clean, ProofSession
 from twice.runtime.run.run_many import retry_slices
 from twice.runtime.run.run_task import run_task
 
 
-def thrice(proof_session: ProofSession, clean: Clean) -> Seen:
+def thrice(proof_session: ProofSession, clean: Clean) -> Observation:
     """Run, and computed again on purpose two times more."""
     _restatable(proof_session)
     with proof_session.copy() as copy:
         for kind in ("run", "restate", "restate"):
             copy.run(proof_session.slices, kind)
-        return Seen("run, then computed again two times", proof_session.rows_differ(clean, copy))
+        return Observation("run, then computed again two times", proof_session.rows_differ(clean, copy))
 
 
-def partial(proof_session: ProofSession, clean: Clean) -> Seen:
+def partial(proof_session: ProofSession, clean: Clean) -> Observation:
     """A job of Spark's dies in the middle of its rows; files of the rows before are staged, or half-written."""
     dying = [True]
 
@@ -44,16 +43,16 @@ def partial(proof_session: ProofSession, clean: Clean) -> Seen:
         try:
             copy.run(proof_session.slices)
         except TwiceError as error:
-            told = f"died after half of the rows ({error.code}), then run again"
+            reason = f"died after half of the rows ({error.code}), then run again"
         else:
             raise NotApplicable("no input has rows, so there is no middle to die in")
         dying[0] = False
         copy.clock.pass_an_hour()
         retry_slices(copy.context, copy.task, proof_session.slices, None)
-        return Seen(told, proof_session.difference(clean, copy))
+        return Observation(reason, proof_session.difference(clean, copy))
 
 
-def out_of_order(proof_session: ProofSession, clean: Clean) -> Seen:  # noqa: ARG001 - one slice's clean run says nothing of two
+def out_of_order(proof_session: ProofSession, clean: Clean) -> Observation:  # noqa: ARG001 - one slice's clean run shows nothing about two
     """This slice and the one before it, in both orders."""
     before, this = _two(proof_session)
     return _against(
@@ -64,12 +63,12 @@ def out_of_order(proof_session: ProofSession, clean: Clean) -> Seen:  # noqa: AR
     )
 
 
-def batch(proof_session: ProofSession, clean: Clean) -> Seen:  # noqa: ARG001 - see above
+def batch(proof_session: ProofSession, clean: Clean) -> Observation:  # noqa: ARG001 - see above
     """This slice and the one before it in one job and one commit, against each by itself."""
     before, this = _two(proof_session)
     scope = proof_session.task.scope
     if not isinstance(scope, TimeScope) or not scope.batch:
-        raise NotApplicable("the scope does not say batch=True: its slices are always computed one by one")
+        raise NotApplicable("the scope does not have batch=True: its slices are always computed one by one")
     return _against(
         proof_session,
         lambda copy: _one_by_one(copy, (before, this)),
@@ -78,7 +77,7 @@ def batch(proof_session: ProofSession, clean: Clean) -> Seen:  # noqa: ARG001 - 
     )
 
 
-def late_rows(proof_session: ProofSession, clean: Clean) -> Seen:
+def late_rows(proof_session: ProofSession, clean: Clean) -> Observation:
     """Published without some of its rows, then computed again with all of them."""
     _restatable(proof_session)
     waiting = [True]
@@ -90,7 +89,7 @@ def late_rows(proof_session: ProofSession, clean: Clean) -> Seen:
         copy.run(proof_session.slices)
         waiting[0] = False
         copy.run(proof_session.slices, "restate")
-        return Seen("a third of the rows came late", proof_session.rows_differ(clean, copy))
+        return Observation("a third of the rows came late", proof_session.rows_differ(clean, copy))
 
 
 def _restatable(proof_session: ProofSession) -> None:
@@ -116,10 +115,12 @@ def _one_by_one(copy: ScratchCopy, slices: tuple[Slice, ...]) -> None:
 
 
 def _against(
-    proof_session: ProofSession, one: Callable[[ScratchCopy], object], other: Callable[[ScratchCopy], object], told: str
-) -> Seen:
+    proof_session: ProofSession,
+    one: Callable[[ScratchCopy], object],
+    other: Callable[[ScratchCopy], object],
+    reason: str,
+) -> Observation:
     with proof_session.copy() as first, proof_session.copy() as second:
         one(first)
         other(second)
-        found: Difference | None = proof_session.copies_differ(first, second)
-        return Seen(told, found)
+        return Observation(reason, proof_session.copies_differ(first, second))

@@ -1,21 +1,23 @@
-"""`prove_task`: play the scenarios with one slice of a task, each in a scratch copy, and say what differed."""
+"""`prove_task`: play the scenarios with one slice of a task, each in a scratch copy, and report what differed."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Beside, Proof, Scenario, Trial, Verdict, played
+from twice.core.proof import Beside, Proof, Scenario, Trial, Verdict
 from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.engine.guard.suspects import BY, DOUBLES
-from twice.errors import TwiceError, UsageError
+from twice.errors import TwiceError
 from twice.proof.enclosure.enclosure import only_findings, with_findings
-from twice.proof.tasks.scenarios import PLAYS, Play
-from twice.proof.tasks.scratch import NotApplicable, ProofSetup, ScratchCopy
-from twice.proof.tasks.session import Clean, ProofSession, proof_session
+from twice.proof.play import NotApplicable, choose, trial
+from twice.proof.tasks.scenarios import PLAYS
+from twice.proof.tasks.scratch import ProofSetup, ScratchCopy
+from twice.proof.tasks.session import ProofSession, open_proof_session
 
 SCENARIOS: tuple[Scenario, ...] = tuple(scenario for scenario, _ in PLAYS.values())
 """All there are, in the order they are played."""
@@ -29,8 +31,8 @@ def prove_task(setup: ProofSetup, task: Task, date: str | None, scenarios: Seque
     slice_ = slice_named(task.scope, date)
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
     try:
-        with proof_session(setup, task, (slice_,)) as ground, ground.copy() as first:
-            trials, notes, beside = _played(ground, first, chosen)
+        with open_proof_session(setup, task, (slice_,)) as proof_session, proof_session.copy() as first:
+            trials, notes, beside = _played(proof_session, first, chosen)
     except NotApplicable as error:
         trials, notes, beside = tuple(Trial(name, Verdict.NOT_APPLICABLE, str(error)) for name in chosen), (), ()
     took, code = SYSTEM_CLOCK.monotonic() - began, setup.context.code_hash(task)
@@ -38,42 +40,30 @@ def prove_task(setup: ProofSetup, task: Task, date: str | None, scenarios: Seque
 
 
 def chosen_scenarios(names: Sequence[str]) -> list[str]:
-    unknown = [name for name in names if name not in PLAYS]
-    if unknown:
-        raise UsageError(f"there is no scenario {unknown[0]!r}", fix=f"Known: {', '.join(PLAYS)}.")
-    return [name for name, (scenario, _) in PLAYS.items() if (name in names if names else scenario.default)]
+    return choose(PLAYS, names)
 
 
 def _played(
-    ground: ProofSession, first: ScratchCopy, chosen: Sequence[str]
+    proof_session: ProofSession, first: ScratchCopy, chosen: Sequence[str]
 ) -> tuple[tuple[Trial, ...], tuple[str, ...], tuple[Beside, ...]]:
-    enclosure = ground.setup.enclosure
+    enclosure = proof_session.setup.enclosure
     enclosure.found()  # what an earlier proof's scenarios repeated is not this task's
     try:
-        clean = ground.clean(first)
+        clean = proof_session.clean(first)
     except TwiceError as error:
-        _wait_for_stragglers(ground.session)
+        _wait_for_stragglers(proof_session.session)
         found = enclosure.behind(error)
         if not found:
             raise
         return only_findings(chosen, found), (), found
     # Of the clean run and its plan: a scenario's own disturbance is not to be blamed on the code.
     found = enclosure.found()
-    trials = [_trial(ground, clean, name, PLAYS[name][1]) for name in chosen]
-    return with_findings(trials, found), _notes(ground), found
-
-
-def _trial(ground: ProofSession, clean: Clean, name: str, play: Play) -> Trial:
-    began = SYSTEM_CLOCK.monotonic()
-    try:
-        seen = play(ground, clean)
-    except NotApplicable as error:
-        return Trial(name, Verdict.NOT_APPLICABLE, str(error), seconds=SYSTEM_CLOCK.monotonic() - began)
-    return played(name, seen.reason, seen.difference, SYSTEM_CLOCK.monotonic() - began)
+    trials = [trial(name, partial(PLAYS[name][1], proof_session, clean)) for name in chosen]
+    return with_findings(trials, found), _notes(proof_session), found
 
 
 def _wait_for_stragglers(session: Any) -> None:
-    """A job fails with its first task; the others may still be in the user's code, and what they are refused belongs
+    """A job fails with its first task; the others may still be in the user's code, and what is refused to them belongs
     to this proof and not to the next one."""
     tracker = session.sparkContext._jsc.sc().statusTracker()
     deadline = SYSTEM_CLOCK.monotonic() + _STRAGGLERS_S
@@ -83,9 +73,9 @@ def _wait_for_stragglers(session: Any) -> None:
         time.sleep(0.05)
 
 
-def _notes(ground: ProofSession) -> tuple[str, ...]:
-    ignored = ground.ignored
-    refused = [one for one in ground.likely if one.name not in (*ground.task.policy.allow, DOUBLES, BY)]
+def _notes(proof_session: ProofSession) -> tuple[str, ...]:
+    ignored = proof_session.ignored
+    refused = [one for one in proof_session.likely if one.name not in (*proof_session.task.policy.allow, DOUBLES, BY)]
     notes = [f"not compared, since the policy allows it to differ: {', '.join(ignored)}"] if ignored else []
     notes += [f"twice run would refuse this plan: {one.name} reaches {', '.join(one.columns)}" for one in refused]
     return tuple(notes)

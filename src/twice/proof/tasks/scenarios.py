@@ -1,4 +1,4 @@
-"""The scenarios: each disturbs a world in one way and asks whether its table is that of one clean run."""
+"""The scenarios: each disturbs a scratch copy in one way and compares: whether its table is that of one clean run."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from twice.core.proof import Scenario
 from twice.core.since import Since
 from twice.errors import TwiceError
 from twice.proof.disturb import ordered, settings, spread
+from twice.proof.play import NotApplicable, Observation
 from twice.proof.tasks.child_process import kill, shifted
-from twice.proof.tasks.effect_counts import said, sent_more
+from twice.proof.tasks.effect_counts import effects_differ
 from twice.proof.tasks.later import later
 from twice.proof.tasks.optional_scenarios import batch, late_rows, out_of_order, partial, thrice
-from twice.proof.tasks.scratch import Disturbance, NotApplicable, ScratchCopy
-from twice.proof.tasks.seen import Seen
+from twice.proof.tasks.scratch import Disturbance, ScratchCopy
 from twice.proof.tasks.session import Clean, ProofSession
 
-Play = Callable[[ProofSession, Clean], Seen]
+Play = Callable[[ProofSession, Clean], Observation]
 
 
-def twice(proof_session: ProofSession, clean: Clean) -> Seen:
-    """In the clean run's own world: run it again, then compute it again on purpose. What the second run says is
-    compared, too; a restated slice may speak again if its effects say so."""
+def twice(proof_session: ProofSession, clean: Clean) -> Observation:
+    """In the clean run's own scratch copy: run it again, then compute it again on purpose. The effects of the second
+    run are compared, too; a restated slice may send them again if they are declared so."""
     copy = clean.copy
     again = copy.run(proof_session.slices)[-1]
-    spoken = sent_more(clean.said, said(copy))
-    if spoken is not None:
-        return Seen("run again", spoken)
-    told = f"the second run: {again.outcome.value}"
+    sent = effects_differ(clean.effects, copy)
+    if sent is not None:
+        return Observation("run again", sent)
+    reason = f"the second run: {again.outcome.value}"
     if copy.task.write.restatable and not isinstance(copy.task.scope, Since):
         for slice_ in proof_session.slices:
             copy.run((slice_,), "restate")
-        told += "; computed again on purpose"
-    return Seen(told, proof_session.rows_differ(clean, copy))
+        reason += "; computed again on purpose"
+    return Observation(reason, proof_session.rows_differ(clean, copy))
 
 
 _BEFORE_LANDING = tuple(Point)[: tuple(Point).index(Point.AFTER_COMMIT)]
 _BEFORE_LEAVING = (SendPoint.RELEASED, SendPoint.RENDERED, SendPoint.BEFORE_SENDING)
 
 
-def crash(proof_session: ProofSession, clean: Clean) -> Seen:
+def crash(proof_session: ProofSession, clean: Clean) -> Observation:
     """Before a run has landed, each run that follows must do all of it: it dies one step further, until one gets
-    through. From then on each step has a world of its own: what landed is there, and the next run must see it."""
+    through. From then on each step has its own scratch copy: what landed is there, and the next run must see it."""
     steps: list[Sequence[Point | SendPoint]] = [_BEFORE_LANDING]
     steps += [(point,) for point in Point if point not in _BEFORE_LANDING]
     if proof_session.task.effects:
@@ -55,12 +55,12 @@ def crash(proof_session: ProofSession, clean: Clean) -> Seen:
             copy.run(proof_session.slices)
             found = proof_session.difference(clean, copy)
             if found is not None:
-                return Seen(f"died at {', '.join(died)}, then run again", found)
-    return Seen(f"died at each of {len(met)} steps, then run again")
+                return Observation(f"died at {', '.join(died)}, then run again", found)
+    return Observation(f"died at each of {len(met)} steps, then run again")
 
 
-def double_fire(proof_session: ProofSession, clean: Clean) -> Seen:
-    """The second fires while the first stands before its publish, with the first's lease run out: both get through to
+def double_fire(proof_session: ProofSession, clean: Clean) -> Observation:
+    """The second fires while the first is about to publish, with the first's lease run out: both get through to
     the table, and one commit may land."""
     with proof_session.copy() as copy:
         ends: list[str] = []
@@ -75,35 +75,35 @@ def double_fire(proof_session: ProofSession, clean: Clean) -> Seen:
             first = _end_of(proof_session, copy)
         if not ends:
             raise NotApplicable("the run had nothing to publish")
-        return Seen(f"two at once: the one {ends[0]}, the other {first}", proof_session.difference(clean, copy))
+        return Observation(f"two at once: the one {ends[0]}, the other {first}", proof_session.difference(clean, copy))
 
 
-def parallelism(proof_session: ProofSession, clean: Clean) -> Seen:
+def parallelism(proof_session: ProofSession, clean: Clean) -> Observation:
     for parts, adaptive in ((1, "false"), (8, "true")):
-        told = f"{parts} partitions, adaptive execution {'on' if adaptive == 'true' else 'off'}"
-        seen = _disturbed(proof_session, clean, told, Disturbance(settings(parts, adaptive), spread(parts)))
+        reason = f"{parts} partitions, adaptive execution {'on' if adaptive == 'true' else 'off'}"
+        seen = _disturbed(proof_session, clean, reason, Disturbance(settings(parts, adaptive), spread(parts)))
         if seen.difference is not None:
             return seen
-    return Seen("1 partition and 8, adaptive execution off and on")
+    return Observation("1 partition and 8, adaptive execution off and on")
 
 
-def row_order(proof_session: ProofSession, clean: Clean) -> Seen:
+def row_order(proof_session: ProofSession, clean: Clean) -> Observation:
     for descending in (False, True):
-        told = f"inputs in the order of a hash of their rows, {'descending' if descending else 'ascending'}"
-        seen = _disturbed(proof_session, clean, told, Disturbance(settings(1, "false"), ordered(descending)))
+        reason = f"inputs in the order of a hash of their rows, {'descending' if descending else 'ascending'}"
+        seen = _disturbed(proof_session, clean, reason, Disturbance(settings(1, "false"), ordered(descending)))
         if seen.difference is not None:
             return seen
-    return Seen("inputs in the order of a hash of their rows, and in the opposite one")
+    return Observation("inputs in the order of a hash of their rows, and in the opposite one")
 
 
-def _disturbed(proof_session: ProofSession, clean: Clean, told: str, disturbance: Disturbance) -> Seen:
+def _disturbed(proof_session: ProofSession, clean: Clean, reason: str, disturbance: Disturbance) -> Observation:
     with proof_session.copy(disturbance) as copy:
         copy.run(proof_session.slices)
-        return Seen(told, proof_session.difference(clean, copy))
+        return Observation(reason, proof_session.difference(clean, copy))
 
 
 def _end_of(proof_session: ProofSession, copy: ScratchCopy) -> str:
-    """How a run ended, in a word: of two at once, one may be told that it lost."""
+    """How a run ended, in a word: of two at once, one may lose."""
     try:
         return copy.run(proof_session.slices)[-1].outcome.value
     except TwiceError as error:

@@ -1,8 +1,8 @@
-"""A world apart: a copy of the task's table, a ledger of its own, senders that only write down.
+"""A scratch copy: a clone of the task's table, a ledger of its own, senders that only record.
 
 Inputs are read from the user's tables, each pinned to the version it had when the proof began. Nothing of the user's
 is written: the copy is a shallow clone, whose log is in a temporary folder and refers to the user's data files. That
-the task's own code writes nothing either is the work of the process this runs in (`enclosure`).
+the task's own code writes nothing either is ensured by the process this runs in (`enclosure`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from twice.engine.spark import SparkEngine
 from twice.errors import EnvironmentProblem
 from twice.ledgers.ledger import Ledger
 from twice.proof.enclosure.enclosure import Enclosure
-from twice.proof.tasks.copied import Copied
-from twice.proof.tasks.pinned import Pinned
+from twice.proof.play import NotApplicable
+from twice.proof.tasks.proof_targets import CopiedTable, PinnedTable
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.table.write_plan import make_plan
@@ -46,13 +46,9 @@ Frames = Callable[[DataFrame], DataFrame]
 """What a scenario does to each input, as it reaches the task's function."""
 
 
-class NotApplicable(Exception):
-    """This proof or scenario says nothing about this task. Its message is the reason."""
-
-
 @dataclass(frozen=True)
 class ChildRun:
-    """What a process of its own is told. `folder` is the world it works in, `point` where it is killed, if anywhere."""
+    """What a child process does. `folder` is the scratch copy it works in, `point` where it is killed, if anywhere."""
 
     task: str
     label: str
@@ -63,19 +59,19 @@ class ChildRun:
 @dataclass(frozen=True)
 class ProofSetup:
     """The user's run context, and what is needed to build another. `delta` binds a session to tables found by a
-    function; `folder` says where a table of the user's lies, None if that is no Delta table of a folder; `sent` is
-    the command line of a process that carries out an errand (`apart.carry_out`); `enclosure` is this process's."""
+    function; `folder` gives the folder of a user's table, None if it is no Delta table in a folder; `child_command` is
+    the command line of a child process (`child_process.carry_out`); `enclosure` is this process's."""
 
     context: RunContext
     delta: Callable[[Any, Callable[[TableName], str]], Target]
     folder: Callable[[TableName], str | None]
-    sent: Callable[[ChildRun], Sequence[str]] | None = None
+    child_command: Callable[[ChildRun], Sequence[str]] | None = None
     enclosure: Enclosure = field(default_factory=Enclosure)
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """How a world differs from an undisturbed one: Spark's settings, and what is done to the inputs."""
+    """How a scratch copy differs from an undisturbed one: Spark's settings, and what is done to the inputs."""
 
     conf: Mapping[str, str] = field(default_factory=dict)
     inputs: Frames | None = None
@@ -85,8 +81,8 @@ UNDISTURBED = Disturbance()
 
 
 @dataclass
-class Ahead:
-    """The ledger's clock in a world: it can be put forward, so that no lease is waited for."""
+class AdjustableClock:
+    """The ledger's clock in a scratch copy: it can be put forward, so that no lease is waited for."""
 
     by: timedelta = timedelta(0)
 
@@ -101,8 +97,8 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class Recorder:
-    """A sender that writes down what would have left."""
+class RecordingSender:
+    """A sender that records what would have been sent."""
 
     inner: Sender
     sent: list[OutgoingMessage]
@@ -113,12 +109,12 @@ class Recorder:
     def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
         leaving()
         self.sent.append(outgoing)
-        return Delivered("written down, not sent: this is a proof")
+        return Delivered("recorded, not sent: this is a proof")
 
 
 @dataclass(frozen=True)
 class Template:
-    """What every world is copied from: an empty ledger, and the table as it was (`version` None: there was none)."""
+    """What scratch copies are made from: an empty ledger, and the table as it was (`version` None: there was none)."""
 
     folder: Path
     version: int | None
@@ -134,12 +130,12 @@ class Template:
 
 @dataclass(frozen=True)
 class ScratchCopy:
-    """One scratch copy."""
+    """A folder, and the task in a run context that writes nowhere else. `sent`: what its effects would have sent."""
 
     folder: Path
     context: RunContext
     task: Task
-    clock: Ahead
+    clock: AdjustableClock
     sent: list[OutgoingMessage]
 
     def run(self, slices: tuple[Slice, ...], kind: Kind = "run") -> tuple[RunResult, ...]:
@@ -177,14 +173,19 @@ def make_template(setup: ProofSetup, task: Task, slices: tuple[Slice, ...], fold
 
 def _versions(setup: ProofSetup, task: Task, slices: tuple[Slice, ...], session: SparkSession) -> Iterator[int]:
     """From which version to copy: the one before the slice was published, so that publishing it is seen; or, where
-    the log does not know any more, the newest."""
+    the log no longer has it, the newest."""
     target = setup.context.target_of(task.target, session)
     newest = target.published(task.target, ()).version
     if newest is None:
         return
     if isinstance(task.write.compile(()), UpsertRows):
-        apps = make_plan(setup.context.project.id, task, slices).token_names
-        held = [found.version for app in apps for name, found in target.tokens(task.target, app).items() if name == app]
+        token_names = make_plan(setup.context.project.id, task, slices).token_names
+        held = [
+            found.version
+            for token_name in token_names
+            for name, found in target.tokens(task.target, token_name).items()
+            if name == token_name
+        ]
         first = min((version for version in held if version is not None), default=None)
         if first == 0:
             return  # it made the table
@@ -209,7 +210,7 @@ def make_copy(
     pins: dict[TableName, int],
     disturbance: Disturbance = UNDISTURBED,
 ) -> ScratchCopy:
-    """A world as the template was. `pins` grows by the inputs that are met first."""
+    """A scratch copy as the template was. `pins` grows by the inputs that are met first."""
     shutil.copytree(template.folder, folder)
     return enter_copy(setup, task, folder, pins, disturbance)
 
@@ -221,8 +222,8 @@ def enter_copy(
     pins: dict[TableName, int],
     disturbance: Disturbance = UNDISTURBED,
 ) -> ScratchCopy:
-    """The world that lies in that folder."""
-    clock, sent = Ahead(), list[OutgoingMessage]()
+    """The scratch copy in that folder."""
+    clock, sent = AdjustableClock(), list[OutgoingMessage]()
     played = _played(task, disturbance.inputs)
     base = setup.context.engine
     if not isinstance(base, SparkEngine):
@@ -232,20 +233,20 @@ def enter_copy(
 
     def target_of(table: TableName, session: Any) -> Target:
         if project.located(table) == own:
-            return Copied(setup.delta(session, lambda _: str(folder / "table")))
-        return Pinned(setup.context.target_of(table, session), pins)
+            return CopiedTable(setup.delta(session, lambda _: str(folder / "table")))
+        return PinnedTable(setup.context.target_of(table, session), pins)
 
     code = setup.context.code_hash(task)
     context = replace(
         setup.context,
-        # Tokens of another project: to this world the slice was never published, whatever the copy's log says.
+        # Tokens of another project: in this copy the slice was never published, whatever the copy's log says.
         project=Project(f"{project.id}_proof", {**project.tasks, task.name: played}, project.format),
         ledger=Ledger.open(f"sqlite:///{folder / 'ledger.db'}", clock),
         engine=Disturbed(base.base, disturbance.conf),
         target_of=target_of,
         code_hash=lambda _: code,
         clock=clock,
-        senders={kind: Recorder(sender, sent) for kind, sender in setup.context.senders.items()},
+        senders={kind: RecordingSender(sender, sent) for kind, sender in setup.context.senders.items()},
         sends=True,
     )
     return ScratchCopy(folder, context, played, clock, sent)

@@ -1,4 +1,4 @@
-"""Where scenarios are played: worlds made from one template, each compared with one clean run."""
+"""Where scenarios are played: scratch copies made from one template, each compared with one clean run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from twice.engine.frames.compare import compare, content
 from twice.engine.guard.guard import likely
 from twice.engine.lineage.literals import literals
 from twice.proof.blame import blame
-from twice.proof.tasks.effect_counts import said, sent_more
+from twice.proof.play import NotApplicable
+from twice.proof.tasks.effect_counts import count_effects, effects_differ
 from twice.proof.tasks.scratch import (
     UNDISTURBED,
     Disturbance,
-    NotApplicable,
     ProofSetup,
     ScratchCopy,
     Template,
@@ -40,7 +40,7 @@ class Clean:
     copy: ScratchCopy
     version: int
     content: str
-    said: Counter[str]
+    effects: Counter[str]
 
 
 @dataclass
@@ -63,15 +63,15 @@ class ProofSession:
     @contextmanager
     def copy(self, disturbance: Disturbance = UNDISTURBED) -> Iterator[ScratchCopy]:
         self.made += 1
-        place = self.folder / f"world{self.made}"
-        copy = make_copy(self.setup, self.task, self.template, place, self.pins, disturbance)
+        folder = self.folder / f"copy{self.made}"
+        copy = make_copy(self.setup, self.task, self.template, folder, self.pins, disturbance)
         try:
             yield copy
         finally:
             copy.close()
 
     def clean(self, copy: ScratchCopy) -> Clean:
-        """Play the one clean run in this world, and remember what it gave."""
+        """Play the one clean run in this scratch copy, and remember what it gave."""
         copy.run(self.slices)
         self.likely, self.drift = self._suspects(copy)
         self.ignored = self._ignored()
@@ -79,11 +79,11 @@ class ProofSession:
         if version is None:
             raise NotApplicable("a clean run finds nothing to publish")
         rows = copy.rows(self.session, version)
-        return Clean(copy, version, content(rows, self.ignored), said(copy))
+        return Clean(copy, version, content(rows, self.ignored), count_effects(copy))
 
     def difference(self, clean: Clean, copy: ScratchCopy) -> Difference | None:
-        """How a world's table and effects differ from the clean run's; None if they do not."""
-        return sent_more(clean.said, said(copy)) or self.rows_differ(clean, copy)
+        """How a scratch copy's table and effects differ from the clean run's; None if they do not."""
+        return effects_differ(clean.effects, copy) or self.rows_differ(clean, copy)
 
     def rows_differ(self, clean: Clean, copy: ScratchCopy) -> Difference | None:
         after = copy.rows(self.session)
@@ -92,7 +92,7 @@ class ProofSession:
         return self._compared(clean.copy.rows(self.session, clean.version), after)
 
     def copies_differ(self, one: ScratchCopy, other: ScratchCopy) -> Difference | None:
-        """How the tables of two worlds differ, where a clean run of one slice says nothing of them."""
+        """How the tables of two scratch copies differ, where a clean run of one slice shows nothing about them."""
         return self._compared(one.rows(self.session), other.rows(self.session))
 
     def _compared(self, before: DataFrame, after: DataFrame) -> Difference | None:
@@ -100,7 +100,7 @@ class ProofSession:
         return None if found is None else replace(found, causes=blame(found, self.likely, self.drift))
 
     def _suspects(self, copy: ScratchCopy) -> tuple[tuple[Suspicion, ...], tuple[str, str] | None]:
-        """Build the plan twice, and look what in it may differ and what does."""
+        """Build the plan twice, and find what in it may differ and what does."""
         with copy.context.session() as session:
             frames = [result_frame(copy.context, copy.task, self.slices, Pins(copy.context, session)) for _ in range(2)]
             first, second = (literals(frame) for frame in frames)
@@ -108,13 +108,13 @@ class ProofSession:
             return likely(frames[0]), odd[0] if odd else None
 
     def _ignored(self) -> tuple[str, ...]:
-        """Columns that only differ by what the user said may differ. Which rows there are is never ignored."""
+        """Columns that only differ by what the task's policy lets differ. Which rows there are is never ignored."""
         allowed = [one for one in self.likely if one.name in self.task.policy.allow]
         return tuple(dict.fromkeys(name for one in allowed for name in one.columns if name != ALL_ROWS))
 
 
 @contextmanager
-def proof_session(setup: ProofSetup, task: Task, slices: tuple[Slice, ...]) -> Iterator[ProofSession]:
+def open_proof_session(setup: ProofSetup, task: Task, slices: tuple[Slice, ...]) -> Iterator[ProofSession]:
     """Everything in one temporary folder, gone at the end."""
     with tempfile.TemporaryDirectory(prefix="twice-proof-") as place, setup.context.session() as session:
         folder = Path(place)
