@@ -2,7 +2,7 @@
 
 A py4j call costs 0.1 to 0.3 ms and a plan with many columns has thousands of nodes, so a plan is fetched once as
 JSON (`TreeNode.toJSON`, in Spark since 1.6). It carries every class, attribute id and nested subquery; it lacks
-what is no tree or plain value (a relation's files, a UDF's code), which is asked of the objects themselves.
+what is no tree or plain value (a relation's files, a UDF's code), which is read from the objects themselves.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def leaf_objects(plan: JavaObject) -> list[JavaObject]:
 
 
 def _tree(flat: list[dict[str, Any]]) -> Node:
-    """A tree is written as a list, each node before its children, which are told only by their number."""
+    """A tree is written as a list, each node before its children, which are given only by their number."""
     stack: list[Node] = []
     for raw in reversed(flat):
         children = tuple(stack.pop() for _ in range(raw["num-children"]))

@@ -1,4 +1,4 @@
-"""What an error says of itself, down to the Java errors behind Spark's. pyspark is not imported: errors are asked."""
+"""What is known of an error, down to the Java errors behind Spark's. Read from attributes: pyspark is not imported."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from twice.core.transience import Signs, causes, read
 
 JVM_GONE = Signs(("py4j.protocol.Py4JNetworkError",))
-"""Told by more than this class: a refused connection to the JVM is a plain ConnectionRefusedError."""
+"""Known by more than this class: a refused connection to the JVM is a plain ConnectionRefusedError."""
 
 _DEPTH = 20
 
 
 def signs(error: BaseException) -> tuple[Signs, ...]:
-    """The whole chain, outermost first: Python's errors, and under each the Java errors it stands for."""
+    """The whole chain, outermost first: Python's errors, and under each the Java errors it wraps."""
     found: list[Signs] = []
     for each in causes(error):
         java = getattr(each, "_origin", None) or getattr(each, "java_exception", None)
@@ -27,7 +27,7 @@ def signs(error: BaseException) -> tuple[Signs, ...]:
 
 
 def _java_chain(throwable: Any) -> Iterator[Signs]:
-    """Ends quietly where the JVM does not answer any more: what was heard until then must do."""
+    """Ends quietly where the JVM does not answer any more: what was read until then must do."""
     for _ in range(_DEPTH):
         if throwable is None:
             return
@@ -42,9 +42,9 @@ def _java_chain(throwable: Any) -> Iterator[Signs]:
 def _java_signs(throwable: Any) -> Signs:
     return Signs(
         classes=tuple(_java_classes(throwable.getClass())),
-        sqlstate=_text(_asked(throwable, "getSqlState") or _asked(throwable, "getSQLState")),
-        condition=_text(_asked(throwable, "getCondition")),
-        status=_status(_asked(throwable, "statusCode")),
+        sqlstate=_text(_called(throwable, "getSqlState") or _called(throwable, "getSQLState")),
+        condition=_text(_called(throwable, "getCondition")),
+        status=_status(_called(throwable, "statusCode")),
         message=_text(throwable.getMessage()) or "",
     )
 
@@ -55,11 +55,11 @@ def _java_classes(found: Any) -> Iterator[str]:
         found = found.getSuperclass()
 
 
-def _asked(throwable: Any, method: str) -> Any:
-    """Only some Java errors can say it: Spark's their condition, JDBC's their state, Amazon's their status."""
-    ask: Callable[[], Any] = getattr(throwable, method)
+def _called(throwable: Any, method: str) -> Any:
+    """Only some Java errors have it: Spark's their condition, JDBC's their state, Amazon's their status."""
+    call: Callable[[], Any] = getattr(throwable, method)
     try:
-        return ask()
+        return call()
     except Exception as error:
         if type(error).__name__ == "Py4JNetworkError":
             raise
@@ -75,7 +75,7 @@ def _status(value: Any) -> int | None:
 
 
 def _raised_by_py4j(error: BaseException) -> bool:
-    """Did the call into the JVM itself fail? The innermost frame then lies in py4j, or just below it in `socket`."""
+    """Did the call into the JVM itself fail? The innermost frame is then in py4j, or just below it in `socket`."""
     trace, modules = error.__traceback__, []
     while trace is not None:
         modules.append(str(trace.tb_frame.f_globals.get("__name__")))

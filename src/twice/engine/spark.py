@@ -15,8 +15,7 @@ from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 from twice.engine.frames import frames
-from twice.engine.frames.observe import observe
-from twice.engine.frames.totals import totals
+from twice.engine.frames.observe import observe, totals
 from twice.engine.guard import guard
 from twice.engine.lineage import leaves as lineage
 from twice.engine.lineage import portions as portions_

@@ -63,8 +63,8 @@ def main() -> int:
     except TwiceError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    said = archive.path if archive.made else "this JVM made no archive; starts will be slower"
-    sys.stdout.write(f"{said}\n")
+    message = archive.path if archive.made else "this JVM made no archive; starts will be slower"
+    sys.stdout.write(f"{message}\n")
     return 0
 
 

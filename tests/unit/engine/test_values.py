@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from pyspark.core.broadcast import Broadcast
 
-from twice.engine.code.values import Worked, worked_out
+from twice.engine.code.values import FunctionIdentity, identify_function
 
 UNSURE = {
     "the clock": """
@@ -142,37 +142,37 @@ def of(text: str, **names: Any) -> Callable[..., Any]:
     return found
 
 
-def told(text: str, **names: Any) -> Worked:
-    return worked_out("f", of(text, **names))
+def identified(text: str, **names: Any) -> FunctionIdentity:
+    return identify_function("f", of(text, **names))
 
 
 def differ(text: str, one: Any, other: Any) -> bool:
     """Whether `VALUE` counts. Twice the same value must be the same."""
-    first, again, changed = (told(text, VALUE=value).identity for value in (one, one, other))
+    first, again, changed = (identified(text, VALUE=value).identity for value in (one, one, other))
     assert first is not None and first == again
     return first != changed
 
 
 @pytest.mark.parametrize("text", UNSURE.values(), ids=UNSURE.keys())
 def test_a_function_that_asks_what_changes_is_never_shown_to_be_the_same(text: str) -> None:
-    found = told(text)
+    found = identified(text)
     assert found.identity is None
     assert found.why
 
 
 def test_it_says_what_the_function_asks() -> None:
-    assert told(UNSURE["the clock"]).why == "asks the clock (datetime.datetime.now)"
-    assert told(UNSURE["dice by its bare name"]).why == "draws at random (random.choice)"
-    assert told(UNSURE["a file"]).why == "reads what is outside while it runs (io.open)"
-    unlisted = told("import platform\ndef f(x): return platform.node()").why
+    assert identified(UNSURE["the clock"]).why == "asks the clock (datetime.datetime.now)"
+    assert identified(UNSURE["dice by its bare name"]).why == "draws at random (random.choice)"
+    assert identified(UNSURE["a file"]).why == "reads what is outside while it runs (io.open)"
+    unlisted = identified("import platform\ndef f(x): return platform.node()").why
     assert unlisted == "uses platform.node, which is not on twice's list of pure functions"
-    assert told(UNSURE["a lock"]).why == "holds a _thread.lock, which cannot be compared"
+    assert identified(UNSURE["a lock"]).why == "holds a _thread.lock, which cannot be compared"
 
 
 def test_a_broadcast_that_a_function_names_is_never_the_same_since_only_its_number_is_pickled() -> None:
     held: Any = Broadcast(path="nowhere")
     held._jbroadcast, held._pickle_registry = SimpleNamespace(id=lambda: 0), set()
-    assert told("def f(x): return VALUE.value + x", VALUE=held) == Worked(
+    assert identified("def f(x): return VALUE.value + x", VALUE=held) == FunctionIdentity(
         "f", None, "holds a broadcast variable, which cannot be compared"
     )
 
@@ -236,7 +236,7 @@ SURE = {
 
 @pytest.mark.parametrize("text", SURE.values(), ids=SURE.keys())
 def test_what_computes_only_with_what_it_is_given_is_shown_to_be_the_same(text: str) -> None:
-    first, again = told(text), told(text)
+    first, again = identified(text), identified(text)
     assert first.identity is not None, first.why
     assert first.identity == again.identity
 
@@ -288,7 +288,7 @@ def test_what_a_function_that_it_calls_names_counts_too() -> None:
 
 def test_an_attribute_of_a_function_counts() -> None:
     def rated(rate: int) -> str | None:
-        return told(f"def f(x): return x * f.rate\nf.rate = {rate}").identity
+        return identified(f"def f(x): return x * f.rate\nf.rate = {rate}").identity
 
     assert rated(1) == rated(1) != rated(2)
     assert rated(1) is not None
@@ -347,12 +347,15 @@ def test_what_a_function_imports_inside_counts_and_without_its_being_loaded_it_i
     package: Callable[[str], Any], text: str
 ) -> None:
     f = package(f"def f(x):\n    {text}\n")
-    assert worked_out("f", f).why == "imports pkg.settings only while it runs: what that holds then is not known before"
+    assert (
+        identify_function("f", f).why
+        == "imports pkg.settings only while it runs: what that holds then is not known before"
+    )
     settings = importlib.import_module("pkg.settings")
-    before = worked_out("f", f).identity
-    assert worked_out("f", f).identity == before is not None
+    before = identify_function("f", f).identity
+    assert identify_function("f", f).identity == before is not None
     settings.RATE = 2
-    assert worked_out("f", f).identity != before
+    assert identify_function("f", f).identity != before
 
 
 def test_what_a_class_that_it_uses_keeps_for_itself_counts() -> None:
@@ -388,9 +391,9 @@ def test_values_closed_over_count_and_a_lock_among_them_is_never_the_same() -> N
     def closing(held: Any) -> Any:
         return lambda x: (x, held)
 
-    assert worked_out("f", closing([1])).identity == worked_out("f", closing([1])).identity
-    assert worked_out("f", closing([1])).identity != worked_out("f", closing([2])).identity
-    assert worked_out("f", closing(threading.Lock())).identity is None
+    assert identify_function("f", closing([1])).identity == identify_function("f", closing([1])).identity
+    assert identify_function("f", closing([1])).identity != identify_function("f", closing([2])).identity
+    assert identify_function("f", closing(threading.Lock())).identity is None
 
 
 def test_another_version_of_a_package_that_it_calls_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +404,7 @@ def test_another_version_of_a_package_that_it_calls_counts(monkeypatch: pytest.M
     def now(version: str) -> str | None:
         owners.version_of.cache_clear()
         monkeypatch.setattr(sqlglot, "__version__", version)
-        return told("import sqlglot\ndef f(x): return sqlglot.parse_one(x).sql()").identity
+        return identified("import sqlglot\ndef f(x): return sqlglot.parse_one(x).sql()").identity
 
     found = [now("1.0"), now("1.0"), now("1.1")]
     owners.version_of.cache_clear()
@@ -409,13 +412,13 @@ def test_another_version_of_a_package_that_it_calls_counts(monkeypatch: pytest.M
 
 
 def test_too_much_to_compare_is_never_the_same() -> None:
-    assert "too many to compare" in told("VALUE = None\ndef f(x): return VALUE", VALUE=list(range(300_000))).why
+    assert "too many to compare" in identified("VALUE = None\ndef f(x): return VALUE", VALUE=list(range(300_000))).why
 
 
 def test_a_ring_of_values_and_functions_ends() -> None:
     ring: list[Any] = [1]
     ring.append(ring)
-    assert told("VALUE = None\ndef f(x): return f(VALUE)", VALUE=ring).identity
+    assert identified("VALUE = None\ndef f(x): return f(VALUE)", VALUE=ring).identity
 
 
 def test_a_comment_and_a_docstring_do_not_count(tmp_path: Path) -> None:
@@ -428,15 +431,15 @@ def test_a_comment_and_a_docstring_do_not_count(tmp_path: Path) -> None:
 
     one = loaded("one", "def f(x):\n    return x + 1\n")
     other = loaded("other", 'def f(x):\n    """One more."""\n\n    # really\n    return x + 1\n')
-    assert worked_out("f", one).identity == worked_out("f", other).identity is not None
+    assert identify_function("f", one).identity == identify_function("f", other).identity is not None
 
 
 def test_it_is_the_same_in_another_process_whatever_the_order_of_its_sets() -> None:
     program = """
-        from twice.engine.code.values import worked_out
+        from twice.engine.code.values import identify_function
         NAMES = {"a", "bb", "ccc", "dddd", frozenset({"x", "y", "z"})}
         def f(x): return x in NAMES or x in {"p", "q", "r"}
-        print(worked_out("f", f).identity)
+        print(identify_function("f", f).identity)
     """
 
     def found(seed: str) -> str:
@@ -452,4 +455,4 @@ def numbers() -> Iterator[int]:
 
 
 def test_an_iterator_that_is_half_read_is_never_the_same() -> None:
-    assert told("VALUE = None\ndef f(x): return next(VALUE)", VALUE=numbers()).identity is None
+    assert identified("VALUE = None\ndef f(x): return next(VALUE)", VALUE=numbers()).identity is None

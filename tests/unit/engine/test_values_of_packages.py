@@ -12,7 +12,7 @@ import pytest
 
 from twice.engine.code import packages as owners
 from twice.engine.code.modules import home_of
-from twice.engine.code.values import worked_out
+from twice.engine.code.values import identify_function
 
 PACKAGE = """
 __version__ = "1.0"
@@ -55,7 +55,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
 @pytest.mark.parametrize("factory", ["converter", "converter_by_default", "converter_by_attribute"])
 def test_what_a_function_holds_counts_though_an_installed_package_made_it(package: ModuleType, factory: str) -> None:
     made: Callable[[int], object] = getattr(package, factory)
-    first, again, other = (worked_out("f", made(rate)).identity for rate in (1, 1, 2))
+    first, again, other = (identify_function("f", made(rate)).identity for rate in (1, 1, 2))
     assert first == again != other
     assert first is not None
 
@@ -66,17 +66,17 @@ def test_the_package_that_the_task_itself_is_in_counts_like_a_project_though_it_
 ) -> None:
     rates = importlib.import_module("companylib.rates")
     home = home_of(package.task)
-    before = worked_out("f", getattr(package, name), home).identity
-    assert worked_out("f", getattr(package, name), home).identity == before is not None
+    before = identify_function("f", getattr(package, name), home).identity
+    assert identify_function("f", getattr(package, name), home).identity == before is not None
     monkeypatch.setattr(package, "RATE", 2)
     monkeypatch.setattr(rates, "RATE", 2)
-    assert worked_out("f", getattr(package, name), home).identity != before
+    assert identify_function("f", getattr(package, name), home).identity != before
 
 
 def test_another_installed_package_is_its_version(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = worked_out("f", package.of_global).identity
+    before = identify_function("f", package.of_global).identity
     monkeypatch.setattr(package, "RATE", 2)
-    assert worked_out("f", package.of_global).identity == before is not None
+    assert identify_function("f", package.of_global).identity == before is not None
 
 
 def test_a_function_that_calls_what_lies_beneath_another_udf_counts_that_one_by_its_own_code() -> None:
@@ -87,7 +87,7 @@ def test_a_function_that_calls_what_lies_beneath_another_udf_counts_that_one_by_
         other = sf.udf(lambda x: x * factor, LongType())
         return lambda x: int(other.func(x))  # type: ignore[attr-defined]
 
-    first, again, changed = (worked_out("f", calling(factor)) for factor in (1, 1, 2))
+    first, again, changed = (identify_function("f", calling(factor)) for factor in (1, 1, 2))
     assert first.identity == again.identity != changed.identity
     assert first.identity is not None, first.why
 
@@ -140,7 +140,7 @@ def made(text: str) -> Callable[..., object]:
 @pytest.mark.usefixtures("packages")
 @pytest.mark.parametrize(("text", "why"), ASKING.items())
 def test_what_is_known_to_ask_in_an_installed_package_is_never_the_same(text: str, why: str) -> None:
-    found = worked_out("f", made(text))
+    found = identify_function("f", made(text))
     assert found.identity is None
     assert found.why.startswith(why)
 
@@ -148,15 +148,19 @@ def test_what_is_known_to_ask_in_an_installed_package_is_never_the_same(text: st
 @pytest.mark.usefixtures("packages")
 def test_an_installed_package_counts_by_its_version_and_one_that_is_not_there_is_never_the_same() -> None:
     sure = "import numpy\ndef f(x): return numpy.array(x), numpy.random.default_rng(7), x.open, x['now_at']"
-    assert worked_out("f", made(sure)).identity is not None
-    assert worked_out("f", made("from numpy.random import default_rng\ndef f(x): return default_rng(x)")).identity
-    missing = worked_out("f", made("def f(x):\n    import nowhere_to_be_found\n    return nowhere_to_be_found.of(x)"))
+    assert identify_function("f", made(sure)).identity is not None
+    assert identify_function(
+        "f", made("from numpy.random import default_rng\ndef f(x): return default_rng(x)")
+    ).identity
+    missing = identify_function(
+        "f", made("def f(x):\n    import nowhere_to_be_found\n    return nowhere_to_be_found.of(x)")
+    )
     assert (missing.identity, missing.why) == (None, "imports nowhere_to_be_found, which is not found here")
 
 
 def test_a_function_of_the_project_may_be_called_read_or_now() -> None:
     text = "def read_rates(x): return x\ndef now(x): return x\ndef f(x): return read_rates(now(x))"
-    assert worked_out("f", made(text)).identity is not None
+    assert identify_function("f", made(text)).identity is not None
 
 
 def test_of_a_folder_that_several_distributions_fill_the_versions_of_all_count(

@@ -66,7 +66,7 @@ def _scope(scope: Scope) -> str:
 
 
 def _is_ours(function: Callable[..., Any]) -> bool:
-    """What `sql_task` makes for itself says nothing that the SQL does not."""
+    """What `sql_task` makes for itself adds nothing to the SQL."""
     return (getattr(function, "__module__", None) or "").partition(".")[0] == "twice"
 
 
@@ -197,7 +197,7 @@ def _methods(value: type, within: tuple[int, ...]) -> list[str]:
 
 
 _BY_TEXT = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "re", "zoneinfo", "ipaddress"})
-"""Standard modules whose values say all they are as text."""
+"""Standard modules with values that are complete as text."""
 
 
 def _module(value: ModuleType) -> str:

@@ -39,7 +39,7 @@ _ANYTHING = frozenset({"eval", "exec", "globals", "locals", "vars", "__import__"
 
 _DECLARING = frozenset({"task", "sql_task"})
 ENGINES = frozenset({"twice", "pyspark", "py4j", "delta"})
-"""Never the project's, wherever they lie: spark-submit puts pyspark on the path from Spark's own folder."""
+"""Never the project's, wherever they are: spark-submit puts pyspark on the path from Spark's own folder."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def load(path: Path, home: Path | None = None) -> Module | None:
 
 
 def text_for(module: Module, name: str, line: int) -> str:
-    """Everything that what `name` is bound to (or stands on `line`) hangs on, across the project's modules.
+    """Everything that what `name` is bound to (or is on `line`) depends on, across the project's modules.
     Equal in every process and on every machine: files are numbered in the order of their imports."""
     roots = [s for s in module.statements if s.binds and name in s.binds]
     roots = roots or [s for s in module.statements if s.node.lineno <= line <= (s.node.end_lineno or 0)]
@@ -199,7 +199,7 @@ class _Undeclared(ast.NodeTransformer):
     def __init__(self, declaring: frozenset[str]) -> None:
         self.declaring = declaring
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # the name ast asks for
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # the name ast requires
         kept = [each for each in node.decorator_list if root_name(each) not in self.declaring]
         if len(kept) < len(node.decorator_list):
             node.decorator_list = kept
@@ -235,7 +235,7 @@ def _in_project(path: Path, named: tuple[str, ...] | None, home: Path) -> Iterat
 
 
 def _descend(places: list[str], parts: list[str], prefix: str) -> tuple[list[Path], list[str]]:
-    """The file of each dotted part, as far as they are found, and where submodules of the last would lie."""
+    """The file of each dotted part, as far as they are found, and where submodules of the last would be."""
     files: list[Path] = []
     name = prefix
     for part in parts:

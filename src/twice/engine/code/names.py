@@ -1,4 +1,4 @@
-"""What a Python function names, and by which names the world knows it. Its code is read, never run."""
+"""Which names a Python function uses, and by which names others know their values. Its code is read, never run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _HIDDEN = getattr(random, "_inst", object())
 
 @dataclass(frozen=True)
 class Reached:
-    """Something a function names: `settings.RATE` as it is written, the value there, and by which names the world
-    knows it. `unloaded`: a module that only the function itself imports. `whole`: the value itself is taken, not an
-    attribute of it. `given`: it stands before something that can be its first argument, which is not None.
+    """Something a function names: `settings.RATE` as it is written, the value there, and by which names others
+    know it. `unloaded`: a module that only the function itself imports. `whole`: the value itself is taken, not an
+    attribute of it. `given`: it comes before something that can be its first argument, which is not None.
     `of_object`: it is a method of a value, which counts by its content."""
 
     dotted: str
@@ -41,26 +41,26 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class Named:
-    """All that one function names, in the order of its code; the attributes and texts in it, whosoever they are."""
+class UsedNames:
+    """All that one function names, in the order of its code; the attributes and texts in it, whatever they are of."""
 
     reached: tuple[Reached, ...]
     attributes: frozenset[str]
     texts: frozenset[str]
 
 
-def named(function: FunctionType) -> Named:
+def used_names(function: FunctionType) -> UsedNames:
     """Every global, closed-over name and import of a function, with the attributes it takes of modules and classes; of
     the functions inside it too. Its locals are not among them, but for those that an import has bound."""
     scan = _Scan(function.__globals__, dict(_cells(function)))
     codes = list(_codes(function.__code__))
     reached = tuple(each for code in codes for each in scan.all(list(_steps(code))))
     texts = frozenset(each for code in codes for each in code.co_consts if isinstance(each, str))
-    return Named(reached, frozenset(scan.attributes), texts)
+    return UsedNames(reached, frozenset(scan.attributes), texts)
 
 
 def names_of(value: Any) -> tuple[str, ...]:
-    """By which names the world knows a function, a class or a module; for a method, those of every class it may come
+    """By which names others know a function, a class or a module; for a method, those of every class it may come
     from. The functions of `random` are methods of a hidden generator."""
     if isinstance(value, ModuleType):
         return (value.__name__,)
@@ -186,7 +186,7 @@ class _Scan:
         return ".".join([*above, *filter(None, [module])]) if len(above) > 0 else "." * level + module
 
     def _loading(self, what: _Import) -> Iterator[Reached]:
-        if what.module not in sys.modules:  # what is taken of it has a name of its own, which is judged
+        if what.module not in sys.modules:  # what is taken of it has a name of its own, which is checked
             yield Reached(what.module, None, (), unloaded=what.module)
 
     def _ended(self, then: _Step | None) -> Iterator[Reached]:

@@ -1,8 +1,8 @@
-"""Whether something that a function names may give another answer tomorrow: by the clock, by dice, from outside.
+"""Whether something that a function names may give another result tomorrow: from the clock, at random, from outside.
 
-Of Python's own library only what is listed as pure passes; all else is taken to ask, known or not. An installed package
-counts by its version, and cannot be listed whole: what is known there to ask is listed, by its package or by the last
-part of its name. The project's own code is not judged by names: it is read.
+Of Python's own library only what is listed as pure passes; all else is taken to read from outside, known or not. An
+installed package counts by its version, and cannot be listed whole: what is known there to read from outside is listed,
+by its package or by the last part of its name. The project's own code is not checked by names: it is read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from twice.engine.code.names import Named, Reached, is_of_object, names_of
+from twice.engine.code.names import Reached, UsedNames, is_of_object, names_of
 
 
 def _words(*lines: str) -> frozenset[str]:
@@ -98,8 +98,8 @@ IsProject = Callable[[str], bool]
 """Whether a top-level package or module is the project's own."""
 
 
-def asked(each: Reached, is_project: IsProject) -> str | None:
-    """What it asks that may be answered otherwise next time; None if it is known to ask nothing."""
+def outside_call(each: Reached, is_project: IsProject) -> str | None:
+    """What it reads that may be different next time; None if it is known to read nothing from outside."""
     names = tuple(_foreign(each.known_as, is_project))
     if not names or _is_constant(each.value) or (each.given and not _SEEDED.isdisjoint(names)):
         return None
@@ -111,24 +111,25 @@ def asked(each: Reached, is_project: IsProject) -> str | None:
     return _unknown(names)
 
 
-def asked_as_value(value: Any, is_project: IsProject) -> str | None:
+def outside_call_of_value(value: Any, is_project: IsProject) -> str | None:
     """The same for a function or a class that is held, not named: a default, an attribute, an argument of `partial`."""
-    return asked(Reached("", value, names_of(value), of_object=is_of_object(value)), is_project)
+    return outside_call(Reached("", value, names_of(value), of_object=is_of_object(value)), is_project)
 
 
 @dataclass
 class Evidence:
-    """What is only seen together: a class that can tell the time, here, and the attribute by which it does, there."""
+    """What is only seen together: a class that has a clock, here, and the attribute that reads it, there.
+    `namespaces`: modules and classes whose attributes may be called."""
 
     is_project: IsProject
     attributes: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
-    owners: dict[str, None] = field(default_factory=dict)
+    namespaces: dict[str, None] = field(default_factory=dict)
     packages: set[str] = field(default_factory=set)
     by_name: bool = False
     _kinds: set[type] = field(default_factory=set)
 
-    def add(self, found: Named) -> None:
+    def add(self, found: UsedNames) -> None:
         self.attributes |= found.attributes
         self.texts |= found.texts
         for each in found.reached:
@@ -136,21 +137,21 @@ class Evidence:
             self.packages.update(name.partition(".")[0] for name in names)
             self.by_name = self.by_name or not _BY_NAME.isdisjoint(names)
             if each.unloaded or (each.whole and isinstance(each.value, ModuleType)):
-                self.owners.update(dict.fromkeys(names))
+                self.namespaces.update(dict.fromkeys(names))
 
     def add_kind(self, kind: type) -> None:
         """A class that the function names or holds, or that of a value: its methods may be called."""
         if kind not in self._kinds and not _is_constant(kind):
             self._kinds.add(kind)
             names = (name for each in kind.__mro__ for name in names_of(each))
-            self.owners.update(dict.fromkeys(_foreign(names, self.is_project)))
+            self.namespaces.update(dict.fromkeys(_foreign(names, self.is_project)))
 
-    def asked(self) -> str | None:
-        client = next((name for name in self.owners if _is_client(name)), None)
+    def outside_call(self) -> str | None:
+        client = next((name for name in self.namespaces if _is_client(name)), None)
         if client is not None:
             return f"reads what is outside while it runs ({client})"
         used = sorted(self.attributes | (self.texts if self.by_name else set()))
-        for name, attribute in ((name, attribute) for name in self.owners for attribute in used):
+        for name, attribute in ((name, attribute) for name in self.namespaces for attribute in used):
             if f"{name}.{attribute}" in _CLOCK or (attribute in _CLOCK_NAMES and _is_installed(name)):
                 return f"asks the clock ({name}.{attribute})"
             if f"{name}.{attribute}" in _OUTSIDE:

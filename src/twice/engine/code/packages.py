@@ -1,4 +1,4 @@
-"""Whose code is it: the project's, or an installed package's, and of which version?"""
+"""Which code is the project's own, which an installed package's, and of which version."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def is_package_of_project(top: str, home: Path | None = None) -> bool:
     """The same for a package or module by its name; one that is found nowhere is one of a notebook or a prompt."""
     if top != "__main__" and top in STANDARD | modules.ENGINES:
         return False
-    return is_of_project(top, place_of(top), home)
+    return is_of_project(top, file_of_module(top), home)
 
 
-def place_of(module: str) -> str | None:
+def file_of_module(module: str) -> str | None:
     """The file that a module is, or the folder of one that is only a folder. Nothing is loaded to find out."""
     loaded = sys.modules.get(module)
     if loaded is not None:

@@ -19,14 +19,14 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from twice.errors import DeclarationError
 
 PARAMETERS = ("start", "end", "ds")
-"""What a SQL task may say with a colon: the slice's bounds as timestamps, and its label."""
+"""What a SQL task may write with a colon: the slice's bounds as timestamps, and its label."""
 
 _DIALECT = "spark"
 
 
 @dataclass(frozen=True)
 class _Reference:
-    """One mention of a table: where it stands, and what stands there already."""
+    """One mention of a table: where it is, and what is there already."""
 
     name: str
     line: int

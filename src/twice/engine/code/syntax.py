@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-# Positions are no fields; these are, and say nothing about what the code does.
+# Positions are no fields; these are, and do not change what the code does.
 _SILENT_FIELDS = frozenset({"ctx", "type_comment", "type_ignores", "kind"})
 
 _BUILTINS = frozenset(dir(builtins)) - {"exec", "eval", "__import__", "globals", "setattr", "delattr"}

@@ -3,8 +3,8 @@
 A plan shows such a function by its name alone. So it is followed here: its code, its defaults, what it closes over, and
 every global it names, through the functions and classes of the project that it calls. Values count by their content, as
 pickle would take them apart. Of an installed package the version counts. Whatever cannot be taken apart (a lock, a
-client, a closure too large to send with the function), and a function that asks the clock, dice, files, the environment
-or the network while it runs, is never shown to be the same: it has no hash, and a reason instead.
+client, a closure too large to send with the function), and a function that reads the clock, random numbers, files, the
+environment or the network while it runs, is never shown to be the same: it has no hash, and a reason instead.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from twice.engine.code.names import Reached, named
-from twice.engine.code.outside_calls import Evidence, asked, asked_as_value
-from twice.engine.code.packages import STANDARD, is_of_project, is_package_of_project, place_of, version_of
+from twice.engine.code.names import Reached, used_names
+from twice.engine.code.outside_calls import Evidence, outside_call, outside_call_of_value
+from twice.engine.code.packages import STANDARD, file_of_module, is_of_project, is_package_of_project, version_of
 from twice.engine.code.syntax import meaning
 
 _CALLABLE = (FunctionType, BuiltinFunctionType, MethodType, type)
@@ -34,7 +34,7 @@ _MOST = 200_000
 
 
 @dataclass(frozen=True)
-class Worked:
+class FunctionIdentity:
     """One function: the hash of all that it computes with, or why it has none."""
 
     name: str
@@ -46,22 +46,22 @@ class _Opaque(Exception):
     """Something that nobody can compare, in words."""
 
 
-def worked_out(name: str, function: Any, home: Path | None = None) -> Worked:
+def identify_function(name: str, function: Any, home: Path | None = None) -> FunctionIdentity:
     """Runs nothing of the function. `home`: the task's own package, which counts like a project though installed."""
     look = _Look(home)
     hasher = _Hasher(look)
     try:
         hasher.feed(function)
     except _Opaque as opaque:
-        return Worked(name, None, str(opaque))
+        return FunctionIdentity(name, None, str(opaque))
     except RecursionError:
-        return Worked(name, None, "holds values that are nested too deep to compare")
-    asks = look.evidence.asked()
-    return Worked(name, hasher.digest()) if asks is None else Worked(name, None, asks)
+        return FunctionIdentity(name, None, "holds values that are nested too deep to compare")
+    outside = look.evidence.outside_call()
+    return FunctionIdentity(name, hasher.digest()) if outside is None else FunctionIdentity(name, None, outside)
 
 
 class _Look:
-    """One look at one function: how many values are left to look at, and what was met on the way."""
+    """One visit of one function: how many values are left to look at, and what was met on the way."""
 
     def __init__(self, home: Path | None) -> None:
         self.home = home
@@ -74,9 +74,9 @@ class _Look:
             self._packages[top] = is_package_of_project(top, self.home)
         return self._packages[top]
 
-    def refuse(self, asks: str | None) -> None:
-        if asks is not None:
-            raise _Opaque(asks)
+    def refuse(self, outside: str | None) -> None:
+        if outside is not None:
+            raise _Opaque(outside)
 
 
 class _Hasher:
@@ -91,23 +91,23 @@ class _Hasher:
     def digest(self) -> str:
         return self._hash.hexdigest()[:32]
 
-    def feed(self, value: Any, *, judged: bool = False) -> None:
-        """`judged`: what the function does with it is known to ask nothing."""
+    def feed(self, value: Any, *, checked: bool = False) -> None:
+        """`checked`: what the function does with it is known to read nothing from outside."""
         self._look.left -= 1
         if self._look.left < 0:
             raise _Opaque(f"holds more than {_MOST:,} values, too many to compare")
         if type(value) in _PLAIN:
-            self._say(f"{type(value).__name__} {value!a}")
+            self._write(f"{type(value).__name__} {value!a}")
         elif id(value) in self._known:
-            self._say(f"again {self._known[id(value)]}")
+            self._write(f"again {self._known[id(value)]}")
         else:
             self._known[id(value)] = len(self._known)
             self._kept.append(value)
-            if not judged and isinstance(value, _CALLABLE):
-                self._look.refuse(asked_as_value(value, self._look.is_project))
+            if not checked and isinstance(value, _CALLABLE):
+                self._look.refuse(outside_call_of_value(value, self._look.is_project))
             self._feed(value)
 
-    def _say(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         self._hash.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
 
     def _feed(self, value: Any) -> None:
@@ -116,7 +116,7 @@ class _Hasher:
         elif type(value) in (list, tuple):
             self._sequence(type(value).__name__, value)
         elif type(value) in (set, frozenset):
-            self._say(f"set {sorted(self._apart(each) for each in value)}")
+            self._write(f"set {sorted(self._element_digest(each) for each in value)}")
         elif isinstance(value, ModuleType):
             self._module(value)
         elif isinstance(value, FunctionType):
@@ -124,33 +124,33 @@ class _Hasher:
         elif isinstance(value, type):
             self._class(value)
         elif isinstance(value, MethodType):
-            self._say("method")
-            self.feed(value.__self__, judged=True)
-            self.feed(value.__func__, judged=True)
+            self._write("method")
+            self.feed(value.__self__, checked=True)
+            self.feed(value.__func__, checked=True)
         elif isinstance(value, BuiltinFunctionType):
             owner = value.__self__
-            self._say(f"builtin {value.__qualname__} {version_of(value.__module__)}")
-            self.feed(owner.__name__ if isinstance(owner, ModuleType) else owner, judged=True)
+            self._write(f"builtin {value.__qualname__} {version_of(value.__module__)}")
+            self.feed(owner.__name__ if isinstance(owner, ModuleType) else owner, checked=True)
         elif isinstance(value, CodeType):
             self._code(value)
         else:
             self._object(value)
 
-    def _apart(self, value: Any) -> str:
-        """An element of a set: its place among the others says nothing."""
+    def _element_digest(self, value: Any) -> str:
+        """An element of a set: its place among the others does not count."""
         inner = _Hasher(self._look)
         inner.feed(value)
         return inner.digest()
 
     def _sequence(self, kind: str, items: Any) -> None:
-        self._say(f"{kind} {len(items)}")
+        self._write(f"{kind} {len(items)}")
         for item in items:
             self.feed(item)
 
     def _module(self, module: ModuleType) -> None:
-        self._say(f"module {module.__name__} {version_of(module.__name__)}")
+        self._write(f"module {module.__name__} {version_of(module.__name__)}")
         if is_of_project(
-            module.__name__, place_of(module.__name__) or getattr(module, "__file__", None), self._look.home
+            module.__name__, file_of_module(module.__name__) or getattr(module, "__file__", None), self._look.home
         ):
             for name, value in sorted(vars(module).items()):
                 if not name.startswith("__") and not isinstance(value, ModuleType):
@@ -158,12 +158,12 @@ class _Hasher:
 
     def _function(self, function: FunctionType) -> None:
         """What it holds counts whoever owns it: a package's factory takes it from the project."""
-        self._say(f"function {function.__qualname__}")
+        self._write(f"function {function.__qualname__}")
         ours = is_of_project(function.__module__, function.__code__.co_filename, self._look.home)
-        self._say(_text(function) if ours else f"{function.__module__} {version_of(function.__module__)}")
+        self._write(_text(function) if ours else f"{function.__module__} {version_of(function.__module__)}")
         self._held(function)
         if ours:
-            found = named(function)
+            found = used_names(function)
             self._look.evidence.add(found)
             for each in found.reached:
                 self._reached(each)
@@ -174,10 +174,10 @@ class _Hasher:
             self._sequence("dispatches", [vars(function).get("__wrapped__"), dict(vars(function)["registry"])])
             return
         for name, value in sorted(vars(function).items()):
-            self._say(f"keeps {name}")
+            self._write(f"keeps {name}")
             self.feed(value)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            self._say(f"closes over {name}")
+            self._write(f"closes over {name}")
             try:
                 held = cell.cell_contents
             except ValueError:
@@ -185,36 +185,36 @@ class _Hasher:
             self.feed(held)
 
     def _reached(self, each: Reached) -> None:
-        self._look.refuse(asked(each, self._look.is_project))
-        self._say(each.dotted)
+        self._look.refuse(outside_call(each, self._look.is_project))
+        self._write(each.dotted)
         if each.unloaded is not None:
             self._unloaded(each.unloaded)
         else:
-            self.feed(each.value, judged=True)
+            self.feed(each.value, checked=True)
 
     def _unloaded(self, name: str) -> None:
         """A module that only the function itself imports: it is not loaded here to find out."""
         top = name.partition(".")[0]
-        if top not in STANDARD and place_of(top) is None:
+        if top not in STANDARD and file_of_module(top) is None:
             raise _Opaque(f"imports {name}, which is not found here")
         if self._look.is_project(top):
             raise _Opaque(f"imports {name} only while it runs: what that holds then is not known before")
-        self._say(f"module {name} {version_of(name)}")
+        self._write(f"module {name} {version_of(name)}")
 
     def _class(self, value: type) -> None:
-        self._say(f"class {value.__module__}.{value.__qualname__}")
-        if not is_of_project(value.__module__, place_of(value.__module__), self._look.home):
+        self._write(f"class {value.__module__}.{value.__qualname__}")
+        if not is_of_project(value.__module__, file_of_module(value.__module__), self._look.home):
             self._look.evidence.add_kind(value)
-            self._say(version_of(value.__module__))
+            self._write(version_of(value.__module__))
             return
         self._sequence("bases", value.__bases__)
         for name, part in _attributes(value):
-            self._say(name)
+            self._write(name)
             self.feed(part)
 
     def _object(self, value: Any) -> None:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        self._say(f"{kind} {version_of(type(value).__module__)}")
+        self._write(f"{kind} {version_of(type(value).__module__)}")
         self._look.evidence.add_kind(type(value))
         if kind == "pyspark.core.broadcast.Broadcast":
             raise _Opaque("holds a broadcast variable, which cannot be compared")  # it would reduce to a running number
@@ -228,22 +228,22 @@ class _Hasher:
         except Exception as error:
             raise _Opaque(f"holds a {kind}, which cannot be compared") from error
         if isinstance(reduced, str):
-            self._say(reduced)
+            self._write(reduced)
             return
         made, arguments, *rest = reduced
-        self.feed(type(value), judged=True)
-        self.feed(made, judged=True)
+        self.feed(type(value), checked=True)
+        self.feed(made, checked=True)
         self.feed(arguments)
         for part in rest[:3]:
             self.feed(list(part) if isinstance(part, Iterator) else part)
 
     def _code(self, code: CodeType) -> None:
-        self._say(f"{code.co_code.hex()} {code.co_names} {code.co_varnames}")
+        self._write(f"{code.co_code.hex()} {code.co_names} {code.co_varnames}")
         self._sequence("constants", code.co_consts)
 
 
 def _attributes(value: type) -> Iterator[tuple[str, Any]]:
-    """What a class says for itself: its methods beneath their descriptors, and its values. Not what Python keeps in
+    """What a class defines itself: its methods beneath their descriptors, and its values. Not what Python keeps in
     it, nor the tables that an Enum or a dataclass makes of its own lines."""
     if issubclass(value, enum.Enum):
         yield from ((name, member.value) for name, member in value.__members__.items())

@@ -1,6 +1,6 @@
 """Two tables by content: how many rows differ, in which columns, and a few of them side by side.
 
-Nothing depends on the order of rows or of columns. Rows are told apart by the fingerprint's 128 bits, so that types
+Nothing depends on the order of rows or of columns. Rows are distinguished by the fingerprint's 128 bits, so that types
 which cannot be compared (maps, variants) can be.
 """
 

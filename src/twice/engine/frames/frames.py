@@ -24,8 +24,6 @@ from twice.engine.session.session import run_of
 from twice.errors import ResultRefused
 
 _UNORDERED = re.compile(r"\bmap<|\bvariant\b")
-
-
 _BYTES = 50
 
 
@@ -98,7 +96,7 @@ def shape(result: Any, held: SliceColumn | None) -> tuple[DataFrame, Shape]:
 
 
 def estimate(frame: DataFrame) -> int:
-    """By what the optimiser knows of the files that are left after pruning: a row takes some 50 bytes in Parquet."""
+    """By what the optimiser knows about the files that are left after pruning: a row takes some 50 bytes in Parquet."""
     statistics = frame._jdf.queryExecution().optimizedPlan().stats()
     if statistics.rowCount().isDefined():
         return int(str(statistics.rowCount().get()))
@@ -132,7 +130,7 @@ def sample(frame: DataFrame, slice_: Slice, count: int) -> tuple[Mapping[str, An
 
 
 def derived(held: SliceColumn, source: SparkColumn) -> SparkColumn:
-    """The slice column's value, from the scope column, in a session whose zone is UTC."""
+    """The slice column's value, from the scope column, in a session in UTC."""
     if held.source_type == "timestamp" and held.type == "date":
         source = sf.to_date(sf.from_utc_timestamp(source, held.zone or "UTC"))
     if held.grain == "month":
@@ -167,7 +165,7 @@ def _frame(result: Any) -> DataFrame:
             fix="Build it from the task's inputs, or take the session from the run: def task(run, …): run.spark.",
         )
     try:
-        result.schema  # noqa: B018 - a schema that cannot be told fails here, not while writing
+        result.schema  # noqa: B018 - a schema that cannot be analysed fails here, not while writing
     except AnalysisException as error:
         raise ResultRefused(f"Spark cannot analyse the result: {error}") from error
     return result

@@ -1,8 +1,8 @@
-"""The recipe `v1` of `twice.core.keys`, said in Spark's built-in functions: one expression, as a Column or as SQL.
+"""The recipe `v1` of `twice.core.keys`, in Spark's built-in functions: one expression, as a Column or as SQL.
 
 A column named by its name has no type until the query is analysed, so the expression holds the form of every type
 and chooses by `typeof`. That is a constant after analysis: the optimiser leaves only the form of the column's type.
-Each form must therefore *analyse* for every type, also where it is never used; that decides which functions stand here.
+Each form must therefore *analyse* for every type, also where it is never used; that decides the functions used here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def surrogate_key(*columns: str | Column) -> Column:
 
 
 def surrogate_key_sql(*columns: str) -> str:
-    """The same as Spark SQL, to stand in a query. Columns are named as in the query: `order_id`, `o.order_id`."""
+    """The same as Spark SQL, for use in a query. Columns are named as in the query: `order_id`, `o.order_id`."""
     return _sql(_key([_Name(column) for column in columns]))
 
 
@@ -145,7 +145,7 @@ def _base_16(value: _Expression) -> _Expression:
 
 
 def _clock(value: _Expression) -> _Expression:
-    # Only to_json both takes a column of any type and lets the zone be said: {"v":"2026-06-09 22:15:00.000000"}.
+    # Only to_json both takes a column of any type and lets the zone be set: {"v":"2026-06-09 22:15:00.000000"}.
     options = _call("map", "timeZone", "UTC", "timestampFormat", _CLOCK, "timestampNTZFormat", _CLOCK)
     written = _call("to_json", _call("named_struct", "v", value), options)
     return _call("substring_index", _call("substring", written, 7), '"', 1)

@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 from twice.core.audit import Measure
 from twice.core.ports import Column, Measured, Observed
 from twice.core.slice import Bounds, Slice, SliceValue
-from twice.engine.frames.columns import quoted
+from twice.engine.frames.columns import is_numeric, quoted
 from twice.engine.frames.fingerprint import HALVES, digest, halves, row_hashes
 from twice.engine.frames.frames import columns_of, moment
 from twice.engine.frames.measures import broken
@@ -65,7 +65,7 @@ def observe(frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measur
     columns = columns_of(frame)
 
     def read() -> Mapping[str, Measured]:
-        seen = _told(observation)
+        seen = _reported(observation)
         width = range(1 + HALVES + len(measures))
         numbers = [[seen[f"{index}.{position}"] or 0 for position in width] for index in range(len(slices))]
         return {s.label: _measured(columns, row, measures) for s, row in zip(slices, numbers, strict=True)}
@@ -80,10 +80,27 @@ def totalled(frame: DataFrame, *numbers: SparkColumn) -> tuple[DataFrame, Callab
     observed = frame.observe(observation, *(sf.sum(n).alias(name) for n, name in zip(numbers, names, strict=True)))
 
     def read() -> tuple[int, ...]:
-        seen = _told(observation)
+        seen = _reported(observation)
         return tuple(seen[name] or 0 for name in names)
 
     return observed, read
+
+
+def totals(frame: DataFrame, slices: Sequence[Slice]) -> Mapping[str, Mapping[str, str | None]]:
+    """The sum of every numeric column of each slice: how much a restated slice changed. One job. A sum too great for
+    its type is none, not an error."""
+    names = [(column.name, column.type) for column in columns_of(frame) if is_numeric(column.type)]
+    # A sum of whole numbers outgrows their type before it outgrows a decimal.
+    wide = [f"cast({quoted(n)} AS decimal(38,0))" if t.endswith("int") else quoted(n) for n, t in names]
+    sums = [sf.expr(f"cast(try_sum({column}) AS string)").alias(f"s{at}") for at, column in enumerate(wide)]
+    at = sf.lit(0) if slices[0].bounds is None else slice_number(slices)
+    rows = frame.withColumn("__twice_slice", at).where("__twice_slice >= 0").groupBy("__twice_slice")
+    found = {row[0]: row[1:] for row in rows.agg(sf.count(sf.lit(1)), *sums).collect()}
+    nothing = (0,) + (None,) * len(names)
+    return {
+        slice_.label: dict(zip((name for name, _ in names), found.get(place, nothing)[1:], strict=True))
+        for place, slice_ in enumerate(slices)
+    }
 
 
 def _observe_batch(frame: DataFrame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
@@ -187,7 +204,7 @@ def slice_number(slices: Sequence[Slice]) -> SparkColumn:
 
 
 def _units(low: SliceValue, value: SliceValue) -> int:
-    """How far a bound lies from the first one: days for dates, microseconds for instants."""
+    """How far a bound is from the first one: days for dates, microseconds for instants."""
     if isinstance(low, datetime) and isinstance(value, datetime):
         return (value - low) // _MICROSECOND
     return (_day(value) - _day(low)).days
@@ -201,7 +218,7 @@ def _micros(instant: datetime) -> int:
     return (instant - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MICROSECOND
 
 
-def _told(observation: Observation) -> Mapping[str, int | None]:
+def _reported(observation: Observation) -> Mapping[str, int | None]:
     """Spark reports after the action, on its own thread. Waiting for ever would hide that nothing was written."""
     handle = observation._jo
     assert handle is not None

@@ -74,7 +74,7 @@ def _text(plan: JavaObject) -> str:
 def _flagged(root: JavaObject) -> Iterator[str]:
     """The classes that Spark's own flag calls non-deterministic and suspects.py does not know.
 
-    Asked of the objects, since JSON lacks the flag. One call says that there is none; clean parts are skipped.
+    Read from the objects, since JSON lacks the flag. One call shows that there is none; clean parts are skipped.
     """
     plans: list[JavaObject] = [root]
     expressions: list[JavaObject] = []

@@ -3,7 +3,7 @@
 By class, because Spark's own flag is not enough: `first`, `collect_list` and `current_timestamp` are
 "deterministic" in an analysed plan (Spark 4.1). What only the flag knows is `nondeterministic`.
 
-Left out on purpose, unless a proof has seen a difference and asks what may have made it (`thorough`):
+Left out on purpose, unless a proof has seen a difference and looks for its cause (`thorough`):
 - `sum` and `avg` of DOUBLE: they differ in the last bits with the order of addition. Half of all pipelines have
   one, so an error would be noise; `twice prove` finds those where it shows.
 - ties in `max_by`, `min_by` and in an ORDER BY (windows, `limit`): an order is there, and whether it is total is a
@@ -37,7 +37,7 @@ WORDS = {
     "InputFileBlockStart": "input_file_name",
     "InputFileBlockLength": "input_file_name",
 }
-"""Expressions that differ wherever they stand."""
+"""Expressions that differ wherever they are."""
 
 ORDER_WORDS = {
     "First": "first",
@@ -83,7 +83,7 @@ class Reason:
 _CLOCK = Reason("it is the time of the run, so a rerun gives another value", "Use the slice's date (run.slice, :ds).")
 _DICE = Reason("it draws other values on each run", "Derive the value from the row's key, e.g. surrogate_key(…).")
 _PLACE = Reason(
-    "it numbers rows by where they lie, and they lie elsewhere on the next run",
+    "it numbers rows by where they are stored, which is elsewhere on the next run",
     "Use surrogate_key(…), or row_number() over an ORDER BY of the row's key.",
 )
 _PICK = Reason(
@@ -92,10 +92,10 @@ _PICK = Reason(
 )
 _LIST = Reason("its elements come in any order", "Wrap it: sort_array(collect_list(…)).")
 _WINDOW = Reason(
-    "its window has no ORDER BY that tells rows apart, and they come in any order",
+    "its window has no ORDER BY that decides between rows, and they come in any order",
     "Order the window by columns that decide, e.g. the row's key.",
 )
-_FILE = Reason("it names files, and the same rows may lie in other files next time", "Use a column of the data.")
+_FILE = Reason("it names files, and the same rows may be in other files next time", "Use a column of the data.")
 
 REASONS = {
     **dict.fromkeys(("rand", "randn", "uniform", "randstr", "uuid"), _DICE),

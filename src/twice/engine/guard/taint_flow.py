@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from twice.engine.catalyst import Node, bottom_up
 from twice.engine.guard import suspects
-from twice.engine.guard.taints import CLEAN, Place, Reach, Taint, Taints, words
+from twice.engine.guard.taints import CLEAN, ExpressionContext, Reach, Taint, Taints, words
 
 _KEEPS_ORDER = frozenset({"Project", "Filter", "SubqueryAlias", "View", "LocalLimit", "GlobalLimit", "Offset"})
 _FIXED_ROWS = frozenset({"OneRowRelation", "LocalRelation", "Range"})
@@ -27,7 +27,7 @@ class Walk:
         done: dict[int, Reach] = {}
         for node in bottom_up(root):
             below = [done[id(child)] for child in node.children]
-            at = Place(self.flagged, self.reach, _merged(below), outer, thorough=self.thorough)
+            at = ExpressionContext(self.flagged, self.reach, _merged(below), outer, thorough=self.thorough)
             rows = CLEAN.union(*(each.rows for each in below))
             output = tuple(each for reach in below for each in reach.output)
             step = _Step(node, below, at, Reach(output, at.columns, rows), self)
@@ -41,7 +41,7 @@ class _Step:
 
     node: Node
     below: Sequence[Reach]
-    at: Place
+    at: ExpressionContext
     under: Reach
     walk: Walk
 
@@ -60,7 +60,7 @@ def _ids(trees: Iterable[Node]) -> tuple[int, ...]:
     return tuple(tree.id for tree in trees if tree.id is not None)
 
 
-def _named(trees: Sequence[Node], at: Place) -> tuple[tuple[int, ...], dict[int, Taints]]:
+def _named(trees: Sequence[Node], at: ExpressionContext) -> tuple[tuple[int, ...], dict[int, Taints]]:
     """The ids of named expressions, and the taints of those that have any."""
     found = {tree.id: at.taint(tree) for tree in trees if tree.id is not None}
     return _ids(trees), {attribute: taints for attribute, taints in found.items() if taints}
@@ -176,7 +176,7 @@ def _sample(step: _Step) -> Reach:
 
 
 def _moved(step: _Step) -> Reach:
-    """Rows lie elsewhere, and are the same rows: what decides where makes no difference."""
+    """Rows are stored elsewhere, and are the same rows: what decides where makes no difference."""
     return step.under
 
 
@@ -240,7 +240,7 @@ _HANDLERS: dict[str, Callable[[_Step], Reach]] = {
     "Deduplicate": _deduplicate,
     "DeduplicateWithinWatermark": _deduplicate,
     "GlobalLimit": _limit,
-    "LocalLimit": _moved,  # each stands below its GlobalLimit
+    "LocalLimit": _moved,  # each is below its GlobalLimit
     "Offset": _limit,
     "Tail": _limit,
     "Sort": _sort,

@@ -52,8 +52,8 @@ Subquery = Callable[[Node, Mapping[int, Taints]], Reach]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where an expression stands: the taints of the attributes below it, and around its subquery."""
+class ExpressionContext:
+    """What surrounds an expression: the taints of the attributes below it, and around its subquery."""
 
     flagged: frozenset[str]
     subquery: Subquery
@@ -124,7 +124,7 @@ class Place:
         if word is None:
             return done[id(node.children[0])] | words(done[id(spec)])
         arguments = CLEAN.union(*(done[id(child)] for child in function.children))
-        certain = _tells_rows_apart(spec) or not self._depends_on_order(function)
+        certain = _orders_rows(spec) or not self._depends_on_order(function)
         own = CLEAN if certain else frozenset({Taint(word, word in suspects.LISTS)})
         if self.thorough and certain and self._depends_on_order(function):
             own = frozenset({Taint(suspects.BY)})
@@ -157,7 +157,7 @@ def _deciding(plan: Node) -> Node:
     return plan
 
 
-def _tells_rows_apart(spec: Node) -> bool:
+def _orders_rows(spec: Node) -> bool:
     """Has a window an ORDER BY on something that is not constant within its partitions?"""
     partition = {each.id for child in spec.children if child.kind != "SortOrder" for each in child.walk() if each.id}
     orders = [child for child in spec.children if child.kind == "SortOrder"]
@@ -166,5 +166,5 @@ def _tells_rows_apart(spec: Node) -> bool:
 
 
 def _floating(node: Node) -> bool:
-    """Whether floating-point numbers are added up: JSON tells the types of attributes, literals and casts alone."""
+    """Whether floating-point numbers are added up: JSON has the types of attributes, literals and casts alone."""
     return any(each.fields.get("dataType") in ("double", "float") for each in node.walk())

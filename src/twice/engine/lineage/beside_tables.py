@@ -1,8 +1,8 @@
 """What a plan holds that came from no table: its own expressions and constants, and its Python functions.
 
 Whatever the task's function takes from elsewhere (a file read at import, a setting, an environment variable, a package
-that builds expressions) either stands in the plan it makes, or in a Python function that the plan calls. So two plans
-that say the same, with equal functions, give the same rows of the same inputs, however they came about.
+that builds expressions) is either in the plan it makes, or in a Python function that the plan calls. So two plans
+that are written the same, with equal functions, give the same rows of the same inputs, however they came about.
 
 The plan is written down node by node: the text of a node for what it does, and its expressions as SQL for exact
 constants (the text writes `IN (x, y)` for one constant and for two). Ids of attributes are numbered by their first
@@ -24,9 +24,9 @@ from pyspark import cloudpickle
 from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.engine.catalyst import JavaObject, Jvm, class_name, items, parse
 from twice.engine.code.modules import home_of
-from twice.engine.code.values import worked_out
+from twice.engine.code.values import identify_function
 from twice.engine.lineage.leaves import literal_of
-from twice.engine.lineage.scans import digest, unversioned, which
+from twice.engine.lineage.scans import digest, source_of, unversioned
 
 _EVERY_FIELD = 2**31 - 1
 _ID = re.compile(r"#(\d+)L?")
@@ -64,6 +64,13 @@ def outside(frame: Any, cuts: Sequence[Any], function: Callable[..., Any]) -> tu
     return (Leaf(PLAN, "expressions and constants", _identity(lines, known, functions)), *functions)
 
 
+def literals(frame: Any) -> tuple[str, ...]:
+    """The constants of a plan, in its order: what the task's own Python had computed by the time Spark saw it. No job
+    runs."""
+    root = parse(frame._jdf.queryExecution().analyzed().toJSON())
+    return tuple(str(node.fields.get("value")) for node in root.walk() if node.kind == "Literal")
+
+
 def _identity(lines: Sequence[_Line], cuts: Sequence[Sequence[tuple[str, str]]], functions: Sequence[Leaf]) -> str:
     # In their order: two functions of one name may have changed places.
     return digest("plan 1", _numbered(lines, cuts), [leaf.identity for leaf in functions])
@@ -85,7 +92,7 @@ def _line(node: JavaObject, jvm: Jvm) -> _Line:
     text = str(node.simpleString(_EVERY_FIELD))
     word = re.split(r"[\s\[(]", text, maxsplit=1)[0]
     if word == "Relation":
-        return _Line(f"Relation {which(node.relation())}", "", leaf=True)
+        return _Line(f"Relation {source_of(node.relation())}", "", leaf=True)
     if word in _LITERALS:
         leaf = literal_of(node, parse(node.toJSON()), jvm)
         return _Line(f"{word} {leaf.identity if leaf else ''}", "", leaf=True)
@@ -116,13 +123,13 @@ def _numbered(lines: Sequence[_Line], cuts: Sequence[Sequence[tuple[str, str]]])
 
 
 def _is_cut(lines: Sequence[_Line], at: int, cut: Sequence[tuple[str, str]]) -> bool:
-    """Does the very filter that twice put on an input stand here, on the very table? One that the task's code wrote
-    with the same bounds stands above it."""
+    """Is this the very filter that twice put on an input, on the very table? One that the task's code wrote with the
+    same bounds is above it."""
     return lines[at].text.startswith("Filter ") and [line.bare for line in lines[at : at + len(cut)]] == list(cut)
 
 
 def _functions(plan: JavaObject, nodes: Sequence[JavaObject], jvm: Jvm, home: Path | None) -> Iterator[Leaf]:
-    """One call says that there is none. A function of the JVM cannot be looked into."""
+    """One call shows that there is none. A function of the JVM cannot be looked into."""
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     python, scala, table = patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.GENERATOR()
     for pattern in (python, scala, table):
@@ -157,5 +164,5 @@ def _python(name: str, function: JavaObject, home: Path | None) -> Leaf:
             first = (str(error).splitlines() or [""])[0][:_LONGEST]
             why = f"cannot be made again here ({type(error).__name__}: {first}), so nobody can compare it"
         return unversioned(FUNCTION, f"{name} {why}")
-    found = worked_out(name, command[0] if isinstance(command, tuple) else command, home)
+    found = identify_function(name, command[0] if isinstance(command, tuple) else command, home)
     return Leaf(FUNCTION, f"{name} {found.why}".strip(), found.identity)

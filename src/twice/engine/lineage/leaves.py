@@ -1,7 +1,7 @@
 """The leaves of a frame's plan: everything it reads, each with an identity if its state can be versioned.
 
 Our own walk, since `frame.inputFiles()` misses deletion vectors, subqueries and cached frames. The analysed plan
-says what is read; the optimised plan says which files of it are left. Every leaf of the analysed plan is accounted
+shows what is read; the optimised plan shows which files of it are left. Every leaf of the analysed plan is accounted
 for: by its scan in the optimised plan, or, if the optimiser answered it otherwise, by the version of its table.
 
 A cached frame is looked through to the scans it was computed from: it may hold an older state than its tables.
@@ -19,10 +19,10 @@ from twice.engine.catalyst import JavaObject, Jvm, Node, class_name, leaf_object
 from twice.engine.lineage.scans import DELTA, DeltaScan, digest, only_rearranged, scan_of, unversioned, whole_table
 
 _ELSEWHERE = frozenset({"CTERelationRef", "UnionLoopRef"})
-"""Leaves that stand for a part of the same plan."""
+"""Leaves that refer to a part of the same plan."""
 
 INPUT = "twice_input"
-"""Under this option of its source a target says what is read, where that has no version: `postgres:shop.orders`."""
+"""In this option of its source a target names what is read, where that has no version: `postgres:shop.orders`."""
 
 # Below one of these only the columns it names are read; below any other node every column may be.
 _NARROWING = frozenset({"Project", "Aggregate"})
@@ -33,7 +33,7 @@ _POSITIONAL = frozenset({"Union", "UnionLoop", "Intersect", "Except", "CTERelati
 
 @dataclass(frozen=True)
 class Reading:
-    """What the optimised plan reads: scans by the attribute ids they give, and whether a cache stands between; and the
+    """What the optimised plan reads: scans by the attribute ids they give, and whether a cache is in between; and the
     leaves of the analysed plan that no scan accounts for."""
 
     scans: tuple[tuple[frozenset[int], DeltaScan | Leaf], ...]
@@ -52,7 +52,7 @@ def leaves(frame: Any, before: Sequence[Leaf] = ()) -> tuple[Leaf, ...]:
     """
     reading = read(frame)
     session, jvm = frame.sparkSession._jsparkSession, frame.sparkSession._jvm
-    return told({_folded(scan, before, session, jvm) for _, scan in reading.scans} | reading.others)
+    return as_leaves({_folded(scan, before, session, jvm) for _, scan in reading.scans} | reading.others)
 
 
 def read(frame: Any) -> Reading:
@@ -68,7 +68,7 @@ def read(frame: Any) -> Reading:
     return replace(reading, others=frozenset(others))
 
 
-def told(found: set[Leaf]) -> tuple[Leaf, ...]:
+def as_leaves(found: set[Leaf]) -> tuple[Leaf, ...]:
     """A plan that reads nothing is never shown to be the same."""
     return tuple(sorted(found or {unversioned("nothing", "")}, key=repr))
 
@@ -98,7 +98,7 @@ def _analysed(leaf: JavaObject, reading: Reading, jvm: Jvm) -> Iterator[Leaf]:
     elif node.kind != "LogicalRelation":
         yield unversioned("other", node.kind)
     elif not reading.accounts_for(_ids(node)):
-        # The scan is gone from the plan. If it went into a cache, nobody says which state that holds.
+        # The scan is gone from the plan. If it went into a cache, nobody knows which state that holds.
         relation = leaf.relation()
         yield _without_scan(relation, jvm) if not reading.cached else unversioned("cache", class_name(relation))
 
@@ -112,7 +112,7 @@ def _without_scan(relation: JavaObject, jvm: Jvm) -> Leaf:
 
 
 def literal_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Leaf | None:
-    """Data that stands in the plan itself: it is the same whenever the plan is."""
+    """Data that is in the plan itself: it is the same whenever the plan is."""
     if node.kind == "OneRowRelation":
         return Leaf("literal", "one row", digest("one row"))
     if node.kind == "Range":

@@ -1,7 +1,7 @@
 """What each slice of a batch reads: the batch's own scans, taken apart by the column its inputs are cut by.
 
-A slice's identity must not depend on the company it was computed in: its files are those a run of it alone would
-read. A file tells its part by its partition or its statistics; one that tells nothing belongs to every slice, and a
+A slice's identity must not depend on the slices it was computed with: its files are those a run of it alone would
+read. A file shows its part by its partition or its statistics; one that shows nothing belongs to every slice, and a
 later run of the slice alone then computes it once more.
 """
 
@@ -19,7 +19,7 @@ from twice.core.slice import Slice
 from twice.engine.frames.columns import find
 from twice.engine.frames.frames import columns_of
 from twice.engine.frames.slices import Cut, cut_of
-from twice.engine.lineage.leaves import read, told
+from twice.engine.lineage.leaves import as_leaves, read
 from twice.engine.lineage.scans import DeltaScan, File
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -36,7 +36,7 @@ def leaves_of_each(frame: Any, slices: Sequence[Slice], portions: Sequence[Porti
         whole = scan.leaf() if isinstance(scan, DeltaScan) else scan
         for label, leaves in found.items():
             leaves.add(parts.get(label, whole))
-    return {label: told(leaves) for label, leaves in found.items()}
+    return {label: as_leaves(leaves) for label, leaves in found.items()}
 
 
 def _attribute(portion: Portion) -> int:
@@ -70,7 +70,7 @@ def _parts(scan: DeltaScan, portion: Portion) -> dict[str, Leaf]:
 
 
 def _reach(added: Mapping[str, Any], cut: Cut) -> tuple[Any, Any] | None:
-    """The least and the greatest value a file may hold; None if it does not say."""
+    """The least and the greatest value a file may hold; None if that is not known."""
     is_date = not isinstance(cut.low, datetime)
     partition: Mapping[str, str | None] = added.get("partitionValues") or {}
     if cut.column in partition:

@@ -37,7 +37,7 @@ File = tuple[str, str]
 
 @dataclass(frozen=True)
 class DeltaScan:
-    """The files of one table that one scan reads. `added` is what the log says of each."""
+    """The files of one table that one scan reads. `added` is the log's entry of each."""
 
     table: str
     path: str
@@ -89,8 +89,8 @@ def whole_table(relation: JavaObject) -> Leaf | None:
     return Leaf(DELTA, str(location.path().toString()), identity, version)
 
 
-def which(relation: JavaObject) -> str:
-    """Which table or files a relation is of, wherever they lie and whatever they hold now; and how files are read."""
+def source_of(relation: JavaObject) -> str:
+    """Which table or files a relation is of, wherever they are and whatever they hold now; and how files are read."""
     if not _is_of_files(relation):
         return class_name(relation)
     location = relation.location()
@@ -101,7 +101,7 @@ def which(relation: JavaObject) -> str:
 
 def how_read(relation: JavaObject) -> str:
     """The format, the options and the schema by which a relation's files become rows, as a hash: an option may hold a
-    secret. Left out is what only says where files lie and how to get at them, such as a key that is new every hour."""
+    secret. Left out is what only says where files are and how to read them, such as a key that is new every hour."""
     pairs = str(relation.options().mkString(_BETWEEN)).split(_BETWEEN)
     options = sorted((name.lower(), value) for name, _, value in (pair.partition(" -> ") for pair in pairs))
     counting = [(name, value) for name, value in options if name not in _WHERE and not name.startswith(_ACCESS)]
@@ -114,7 +114,7 @@ def only_rearranged(scan: DeltaScan, before: Leaf, session: JavaObject, jvm: Jvm
 
     Undoes such commits on the scan's files, newest first, as far as the version of `before`; the answer is yes if
     that gives the very files of `before`. No if the log is gone, or too long. A file that such a commit wrote is
-    undone into all the files it removed from that partition: with skipping that may be too many, which says no.
+    undone into all the files it removed from that partition: with skipping that may be too many, and the answer no.
     """
     if before.version is None or not 0 < scan.version - before.version <= _MOST_COMMITS:
         return False
@@ -184,7 +184,7 @@ def _plain_files(location: JavaObject, how: str) -> Leaf:
     found = sorted(_STATUS.findall(files.mkString("\n")))
     name = str(location.rootPaths().mkString(", "))
     if len(found) != files.size():
-        return unversioned(FILES, name)  # a file system whose status says it in another way
+        return unversioned(FILES, name)  # a file system whose status is written in another way
     return Leaf(FILES, name, digest("files", found, how))
 
 

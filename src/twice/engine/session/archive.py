@@ -51,7 +51,7 @@ def archive_of(java: Java, jars: Iterable[Path], cache: Path) -> Archive:
 
 def options(archive: Archive, make: bool) -> tuple[str, ...]:
     """JVM options that use the archive, or (with `make`) write a draft of it as the JVM ends."""
-    quiet = ("-Xlog:disable",)  # a misfit is told on stdout otherwise
+    quiet = ("-Xlog:disable",)  # a misfit is printed to stdout otherwise
     if archive.made:
         return (*quiet, f"-XX:SharedArchiveFile={archive.path}", "-Xshare:auto")
     if make:

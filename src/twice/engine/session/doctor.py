@@ -1,4 +1,4 @@
-"""What `twice doctor` looks at: each check says what it found, and what to do where that is not enough."""
+"""What `twice doctor` checks: each reports what it found, and what to do where that is not enough."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _ours(zone: str, instants: list[datetime]) -> list[int]:
 
 
 def _theirs(session: SparkSession, zone: str, instants: list[datetime]) -> list[int]:
-    # One call for all: asked one by one this would be 35,000 calls into the JVM.
+    # One call for all: one by one this would be 35,000 calls into the JVM.
     seconds = ",".join(str(int(instant.timestamp())) for instant in instants)
     row = session.sql(
         f"SELECT transform(cast(split('{seconds}', ',') AS array<bigint>), s -> "

@@ -90,12 +90,12 @@ def check(path: Path, jar: Jar) -> None:
 def _resolve(folder: Path, lock: Lock, missing: Sequence[Jar]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="resolving-", dir=folder) as scratch:
-        said = _submit(Path(scratch), lock)
+        output = _submit(Path(scratch), lock)
         for jar in missing:
             fetched = Path(scratch) / "jars" / jar.name
             if not fetched.is_file():
                 raise EnvironmentProblem(
-                    f"Spark's resolver did not bring {jar.name}: {_reason(said)}",
+                    f"Spark's resolver did not bring {jar.name}: {_reason(output)}",
                     fix="It needs the network once (or spark.jars.ivySettings in spark-defaults.conf for a mirror). "
                     "Then run: python -m twice.engine.session.jars.",
                 )
@@ -132,9 +132,9 @@ def _submit(scratch: Path, lock: Lock) -> str:
     return done.stdout + done.stderr
 
 
-def _reason(said: str) -> str:
-    telling = [line.strip() for line in said.splitlines() if "unresolved dependency" in line or "Exception" in line]
-    return telling[0] if telling else "it gave no reason"
+def _reason(output: str) -> str:
+    reasons = [line.strip() for line in output.splitlines() if "unresolved dependency" in line or "Exception" in line]
+    return reasons[0] if reasons else "it gave no reason"
 
 
 def main() -> int:

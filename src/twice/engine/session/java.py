@@ -17,7 +17,7 @@ INSTALL = "Install it: apt-get install openjdk-17-jre-headless (Debian, Ubuntu) 
 
 @dataclass(frozen=True)
 class Java:
-    """`build` tells one build of one JDK from any other: a class-data archive belongs to exactly one."""
+    """`build` distinguishes one build of one JDK from any other: a class-data archive belongs to exactly one."""
 
     program: Path
     version: str
@@ -66,16 +66,16 @@ def _inspect(program: Path) -> Java:
 
 def _ask(program: Path) -> Java:
     try:
-        said = subprocess.run(
+        ran = subprocess.run(
             [str(program), "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EnvironmentProblem(f"{program} cannot be started ({error})", fix=INSTALL) from error
-    version = re.search(r"java\.version = (\S+)", said.stderr)
-    if said.returncode or version is None:
+    version = re.search(r"java\.version = (\S+)", ran.stderr)
+    if ran.returncode or version is None:
         # On macOS /usr/bin/java exists without any Java behind it.
         raise EnvironmentProblem(f"{program} does not work as Java", fix=INSTALL)
-    build = sorted(re.findall(r"java\.(?:home|vm\.version|vm\.vendor) = (.+)", said.stderr))
+    build = sorted(re.findall(r"java\.(?:home|vm\.version|vm\.vendor) = (.+)", ran.stderr))
     return Java(program, version[1], "\n".join(build))
 
 

@@ -35,14 +35,14 @@ _RUN = "spark.twice.run"
 _SHORT_JOBS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _GIB = 1 << 30
 _PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""PySpark 4 writes every error it raises to stderr as well, as a page of JSON. The exception is told once, by us."""
-_FAREWELL_S = 180.0
+"""PySpark 4 writes every error it raises to stderr as well, as a page of JSON. We report the exception once."""
+_SHUTDOWN_S = 180.0
 """Writing a class-data archive takes its time on a busy machine; only a JVM that hangs takes longer."""
 _LOOPBACK = "127.0.0.1"
 _SUBMITTED = ("spark.driver.", "spark.master", "spark.jars", "spark.files", "spark.submit.")
 """What Spark must know before its JVM starts."""
 
-# What a run's meaning may not depend on the surroundings for.
+# Settings that a run's result may not depend on: the same in every run.
 _RUN_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -152,7 +152,7 @@ def close(spark: SparkSession) -> None:
     SparkContext._gateway = SparkContext._jvm = None
     process.stdin.close()  # the JVM waits for this end of file to leave
     try:
-        process.wait(_FAREWELL_S)
+        process.wait(_SHUTDOWN_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -239,7 +239,7 @@ def _joined(ours: dict[str, str], theirs: Mapping[str, str], delta: tuple[Path, 
 
 
 def _cores() -> int:
-    # A container may be given fewer than the machine has; macOS cannot say.
+    # A container may be given fewer than the machine has; macOS does not tell.
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
 
 
@@ -279,22 +279,22 @@ def _start_jvm(conf: SparkConf, log: Path) -> None:
             gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
         except PySparkException as error:
             raise EnvironmentProblem(
-                f"Java ended before Spark could start: {_told(log, begun)}",
-                fix=f"The whole story is in {log}. Try: twice doctor.",
+                f"Java ended before Spark could start: {_last_line(log, begun)}",
+                fix=f"All of its output is in {log}. Try: twice doctor.",
             ) from error
     SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _told(log: Path, begun: int) -> str:
+def _last_line(log: Path, begun: int) -> str:
     lines = log.read_bytes()[begun:].decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"
 
 
 def _refuse_remote() -> None:
     if "DATABRICKS_RUNTIME_VERSION" in os.environ:
         raise EnvironmentProblem("this is Databricks, which this version of twice does not support yet")
-    asked = "SPARK_REMOTE" in os.environ or os.environ.get("SPARK_API_MODE", "").lower() == "connect"
-    if asked or is_remote() or _connected():
+    remote = "SPARK_REMOTE" in os.environ or os.environ.get("SPARK_API_MODE", "").lower() == "connect"
+    if remote or is_remote() or _connected():
         raise EnvironmentProblem(
             "this is Spark Connect, which this version of twice does not support yet",
             fix="Use a classic session: unset SPARK_REMOTE, or let twice start Spark itself.",
@@ -323,7 +323,7 @@ def _check_pieces(session: SparkSession) -> None:
 
 
 def _refuse_remote_files(session: SparkSession) -> None:
-    """A path without a scheme is one of the session's default file system: tables would lie where nobody named them."""
+    """A path without a scheme is one of the session's default file system: tables would be where nobody named them."""
     jvm: Any = session.sparkContext._jvm
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     scheme = str(jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(hadoop).getScheme())

@@ -17,7 +17,7 @@ from twice.core.slice import Slice
 from twice.core.task import TableName, Task
 from twice.engine.frames.compare import compare, content
 from twice.engine.guard.guard import likely
-from twice.engine.lineage.literals import literals
+from twice.engine.lineage.beside_tables import literals
 from twice.proof.blame import blame
 from twice.proof.play import NotApplicable
 from twice.proof.tasks.effect_counts import count_effects, effects_differ
