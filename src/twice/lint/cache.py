@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from twice.lint.facts import FileFacts
+from twice.lint.file_facts import FileFacts
 
 
 def folder() -> Path:

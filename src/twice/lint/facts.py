@@ -1,4 +1,4 @@
-"""What the front-ends say about code, in one small vocabulary that every rule reads.
+"""What the front-ends find in code, in one small vocabulary that every rule reads.
 
 A fact is plain data: it can be pickled to another process and stored in the cache. Positions are 1-based,
 as editors show them. Names of tables and paths are lower case and keep holes as ``{name}`` where the code
@@ -7,13 +7,8 @@ puts in a value that is not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar
-
-Language = Literal["python", "sql", "dbt", "notebook"]
-Role = Literal["pipeline", "test", "tooling", "setup"]
-"""test: findings are not reported; tooling and setup (migrations, generators): only what is certain."""
+from dataclasses import dataclass
+from typing import Literal
 
 Verb = Literal[
     "append",  # rows added through an API: Spark, pandas, BigQuery, a file opened with "a"
@@ -30,9 +25,9 @@ Verb = Literal[
 ClockUse = Literal[
     "filter",  # decides which rows are read, written or deleted
     "path",  # part of a path, file or table name
-    "window",  # asks an API or another system for a period
+    "window",  # requests a period from an API or another system
     "key_column",  # stored in a column that identifies, orders, partitions or versions rows
-    "audit_column",  # stored in a column that only says when the row was written
+    "audit_column",  # stored in a column that only notes when the row was written
     "default",  # a run date that becomes "now" when nobody gives one
     "dag",  # an argument of a DAG or an operator
     "column_default",  # DDL: DEFAULT now()
@@ -55,12 +50,10 @@ Guard = Literal[
     "replace_where",
     "once_option",  # Delta txnAppId/txnVersion, BigQuery job id, insertId
     "first_chunk_replaces",
-    "looked_first",  # the code asks whether the rows are already there
+    "looked_first",  # the code checks whether the rows are already there
     "log",  # a log, audit or metrics record: one per run on purpose
     "constant_rows",  # a handful of literal rows (seeds, date dimensions)
 ]
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, order=True)
@@ -76,7 +69,7 @@ class Place:
     """Where something happens in the flow: the unit (function, script, operator) and its position there.
 
     `transaction` is equal for two places only if they commit together; "" means each commits alone,
-    "?" that it cannot be told.
+    "?" that it is not known.
     """
 
     span: Span
@@ -257,92 +250,7 @@ class ModelFact:
     anti_join: bool = False
     """The model leaves out rows that {{ this }} already has."""
     strict_mark: Span | None = None
-    """Where ``> (select max(…) from {{ this }})`` stands."""
+    """Where ``> (select max(…) from {{ this }})`` is."""
     unique_tested: bool = False
     engine_replaces: bool = False
     """The table's engine keeps one row of a key (ClickHouse's ReplacingMergeTree), however often it is inserted."""
-
-
-@dataclass(frozen=True)
-class Suppression:
-    """A comment ``twice: ignore[CODES] reason``. On a line of its own it covers the next line of code."""
-
-    span: Span
-    codes: tuple[str, ...]
-    reason: str
-    covers: tuple[int, int]
-    """First and last line covered; (0, 0) means the whole file."""
-
-
-@dataclass(frozen=True)
-class Notice:
-    """What a person must know about a file and is no finding: it could not be read, or only in part."""
-
-    path: str
-    line: int
-    message: str
-
-
-@dataclass(frozen=True)
-class FileFacts:
-    path: str
-    language: Language
-    role: Role = "pipeline"
-    module: str = ""
-    clocks: tuple[ClockFact, ...] = ()
-    ids: tuple[IdFact, ...] = ()
-    writes: tuple[WriteFact, ...] = ()
-    reads: tuple[ReadFact, ...] = ()
-    runs: tuple[RunFact, ...] = ()
-    transactions: tuple[TxnFact, ...] = ()
-    marks: tuple[MarkFact, ...] = ()
-    effects: tuple[EffectFact, ...] = ()
-    tasks: tuple[TaskFact, ...] = ()
-    orders: tuple[OrderFact, ...] = ()
-    swallows: tuple[SwallowFact, ...] = ()
-    models: tuple[ModelFact, ...] = ()
-    suppressions: tuple[Suppression, ...] = ()
-    notices: tuple[Notice, ...] = ()
-    imports: tuple[str, ...] = ()
-    traits: frozenset[str] = frozenset()
-    """Of the whole file: dynamic_overwrite, airflow, streaming, spark, …"""
-
-    def moved(self, where: Callable[[Span], Span]) -> FileFacts:
-        """The same facts, every position passed through `where` (notebook cells, lines of a template)."""
-        return _moved(self, where)
-
-    def joined(self, other: FileFacts) -> FileFacts:
-        """These facts and those of `other`, under this file's path, language and role."""
-        changes: dict[str, Any] = {
-            part.name: getattr(self, part.name) + getattr(other, part.name)
-            for part in fields(self)
-            if isinstance(getattr(self, part.name), tuple)
-        }
-        changes["traits"] = self.traits | other.traits
-        return replace(self, **changes)
-
-
-@dataclass(frozen=True)
-class ProjectFacts:
-    """All files of one run and what only shows when they are seen together."""
-
-    files: tuple[FileFacts, ...] = ()
-    traits: frozenset[str] = frozenset()
-    tasks_of: dict[str, tuple[tuple[str, TaskFact], ...]] = field(default_factory=dict)
-    """For each path, the tasks (with the path they stand in) that run code of that file."""
-    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """For each table created somewhere in the project, its primary or unique key (of business columns)."""
-
-
-def _moved(value: T, where: Callable[[Span], Span]) -> T:
-    if isinstance(value, Span):
-        return where(value)  # type: ignore[return-value]
-    if isinstance(value, tuple):
-        return tuple(_moved(item, where) for item in value)  # type: ignore[return-value]
-    if is_dataclass(value) and not isinstance(value, type):
-        changes = {part.name: _moved(getattr(value, part.name), where) for part in fields(value)}
-        if isinstance(value, Suppression) and value.covers != (0, 0):
-            first, last = (where(Span(line)).line for line in value.covers)
-            changes["covers"] = (first, last)
-        return replace(value, **changes)
-    return value

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from twice.lint.facts import Notice
+from twice.lint.file_facts import Notice
 
 Severity = Literal["info", "warning", "error"]
 RANK: dict[Severity, int] = {"info": 0, "warning": 1, "error": 2}

@@ -8,21 +8,18 @@ from typing import Any
 from twice.lint.facts import (
     ClockFact,
     EffectFact,
-    FileFacts,
     IdFact,
-    Language,
     MarkFact,
     ModelFact,
-    Notice,
     OrderFact,
     ReadFact,
-    Role,
     RunFact,
     SwallowFact,
     TaskFact,
     TxnFact,
     WriteFact,
 )
+from twice.lint.file_facts import FileFacts, Language, Notice, Role
 
 Fact = (
     ClockFact
@@ -57,7 +54,7 @@ _SHELF: dict[type, str] = {
 
 
 class Gathering:
-    """A growing set of facts. The same fact said twice (two names for one string) is kept once."""
+    """A growing set of facts. The same fact found twice (two names for one string) is kept once."""
 
     def __init__(self) -> None:
         self._shelves: dict[str, dict[Any, None]] = {name: {} for name in _SHELF.values()}

@@ -10,7 +10,8 @@ import fnmatch
 import re
 from dataclasses import replace
 
-from twice.lint.facts import FileFacts, Guard, WriteFact
+from twice.lint.facts import Guard, WriteFact
+from twice.lint.file_facts import FileFacts
 from twice.lint.settings import LintSettings
 from twice.lint.vocabulary import is_staging, same_table
 

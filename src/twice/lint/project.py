@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from twice.lint.facts import FileFacts, ProjectFacts, TaskFact, WriteFact
+from twice.lint.facts import TaskFact, WriteFact
+from twice.lint.file_facts import FileFacts, ProjectFacts
 from twice.lint.guards import guarded
 from twice.lint.settings import LintSettings
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from twice.errors import UsageError
 from twice.lint import baseline as baselines
 from twice.lint import cache
-from twice.lint.facts import FileFacts, Notice, ProjectFacts
+from twice.lint.file_facts import FileFacts, Notice, ProjectFacts
 from twice.lint.finding import RANK, Finding, LintResult
 from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.dbt_project import fingerprint

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from twice.lint.facts import FileFacts, ProjectFacts, TaskFact
+from twice.lint.facts import TaskFact
+from twice.lint.file_facts import FileFacts, ProjectFacts
 from twice.lint.finding import RANK, Finding, Related
 
 _RAISED = ("TW3", "TW506", "TW501", "TW503", "TW504", "TW801")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from twice.lint.facts import Role, Span, Suppression
+from twice.lint.facts import Span
+from twice.lint.file_facts import Role, Suppression
 
 LARGEST = 1_500_000
 """Bytes. A larger file is generated or data; it gets a notice instead of a reading."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from twice.lint.facts import FileFacts, Suppression
+from twice.lint.file_facts import FileFacts, Suppression
 from twice.lint.finding import Finding
 
 CODE = "TW001"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from twice.lint.facts import FileFacts, ModelFact, Span
+from twice.lint.facts import ModelFact, Span
+from twice.lint.file_facts import FileFacts
 from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.dbt_project import fingerprint, surroundings
 from twice.lint.frontends.reader import read

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from twice.lint.facts import FileFacts
+from twice.lint.file_facts import FileFacts
 from twice.lint.frontends import notebook
 from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.reader import read

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from twice.lint import report
-from twice.lint.facts import FileFacts, Notice, ProjectFacts
+from twice.lint.file_facts import FileFacts, Notice, ProjectFacts
 from twice.lint.finding import Finding, LintResult, Related, Severity
 from twice.lint.report import sarif
 from twice.lint.rules.rule import Rule

@@ -8,6 +8,7 @@ from twice.lint.collect.merges import delta_merge, is_delta_merge
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.pandas_frames import to_sql, write_file
 from twice.lint.collect.spark_frames import spark_read, spark_write, write_to
+from twice.lint.collect.transactions import Transactions
 from twice.lint.resolve.chains import unroll
 from twice.lint.resolve.module import literal, method
 
@@ -17,7 +18,7 @@ _ENDS = {
 }  # fmt: skip
 
 
-def collect_frames(context: ModuleContext) -> None:
+def collect_frames(context: ModuleContext, transactions: Transactions) -> None:
     _confs(context)
     for call in context.module.calls:
         name = method(call)
@@ -36,7 +37,7 @@ def collect_frames(context: ModuleContext) -> None:
         elif name == "table" and unroll(context.module, call).root is not None:
             spark_read(context, call)
         elif name == "to_sql" or name == "to_gbq":
-            to_sql(context, call, name)
+            to_sql(context, transactions, call, name)
         elif name == "merge" and is_delta_merge(context, call):
             delta_merge(context, call)
         elif name in (

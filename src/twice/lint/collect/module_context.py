@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
 from functools import cached_property
 
 from twice.lint.facts import Place
@@ -36,8 +35,6 @@ class ModuleContext:
         self.module = module
         self.gathering = gathering
         self.settings = settings
-        self.transaction_of: Callable[[ast.Call], str] | None = None
-        """Set once the commits of the file are known."""
 
     @cached_property
     def imports(self) -> frozenset[str]:
@@ -48,7 +45,7 @@ class ModuleContext:
 
     @cached_property
     def database(self) -> str:
-        """The database the file talks to, by what it imports; "" when nothing tells."""
+        """The database the file talks to, by what it imports; "" when nothing shows it."""
         drivers = {_DATABASES[root] for name in self.imports if (root := name.split(".")[0]) in _DATABASES}
         if drivers:
             return drivers.pop() if len(drivers) == 1 else ""

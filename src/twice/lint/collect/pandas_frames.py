@@ -10,6 +10,7 @@ from twice.lint.collect.existence_checks import looks_first
 from twice.lint.collect.history import target_guards
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.skip_existing import is_after_mark, leaves_out
+from twice.lint.collect.transactions import Transactions
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal
@@ -17,7 +18,7 @@ from twice.lint.resolve.module import argument, keyword, literal
 _CONNECTION = re.compile(r"(^|\.)\w*(conn|connection|session|cursor)\w*$", re.I)
 
 
-def to_sql(context: ModuleContext, call: ast.Call, name: str) -> None:
+def to_sql(context: ModuleContext, transactions: Transactions, call: ast.Call, name: str) -> None:
     given = keyword(call, "if_exists")
     target = target_name(context, argument(call, 0, "name", "destination_table"))
     if given is None and len(call.args) > 3:
@@ -43,7 +44,7 @@ def to_sql(context: ModuleContext, call: ast.Call, name: str) -> None:
         return
     at = given if given is not None and verb == "append" else call
     at = call if at.lineno == call.lineno else at
-    place = context.place(at, transaction=_begun(context, call))
+    place = context.place(at, transaction=_transaction(context, transactions, call))
     context.gathering.add(WriteFact(place, verb, "pandas", target, f'{name}(if_exists="{mode}")', frozenset(guards)))
 
 
@@ -53,8 +54,8 @@ def _leaves_out(context: ModuleContext, call: ast.Call) -> bool:
     made = [frame] if frame is not None else []
     if isinstance(frame, ast.Name):
         made += context.module.values.get((context.module.unit(frame), frame.id), [])
-    told = any(re.search(r"~.{0,80}\.isin\(|left_only", context.module.source(value, 400)) for value in made)
-    return told or leaves_out(context, frame)
+    filtered = any(re.search(r"~.{0,80}\.isin\(|left_only", context.module.source(value, 400)) for value in made)
+    return filtered or leaves_out(context, frame)
 
 
 def _switched(context: ModuleContext, given: ast.Name | ast.Attribute) -> bool:
@@ -69,15 +70,11 @@ def _switched(context: ModuleContext, given: ast.Name | ast.Attribute) -> bool:
     return {"replace", "append"} <= values
 
 
-def _begun(context: ModuleContext, call: ast.Call) -> str:
+def _transaction(context: ModuleContext, transactions: Transactions, call: ast.Call) -> str:
     """The transaction of to_sql: its block's, its connection's, or its own when it gets an engine."""
     connection = argument(call, 1, "con")
-    if (
-        connection is not None
-        and context.transaction_of is not None
-        and _CONNECTION.search(context.module.source(connection))
-    ):
-        return context.transaction_of(call)
+    if connection is not None and _CONNECTION.search(context.module.source(connection)):
+        return transactions.of(call)
     for parent in context.module.ancestors(call):
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
             break

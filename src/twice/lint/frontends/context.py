@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twice.lint.facts import Role
+from twice.lint.file_facts import Role
 from twice.lint.settings import LintSettings
 
 

@@ -8,7 +8,8 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from twice.lint.facts import FileFacts, ModelFact, Notice, Place, Span
+from twice.lint.facts import ModelFact, Place, Span
+from twice.lint.file_facts import FileFacts, Notice
 from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.dbt_placeholders import StandIn, this
 from twice.lint.frontends.dbt_project import Surroundings, surroundings

@@ -12,7 +12,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
-from twice.lint.facts import FileFacts, Notice, Span
+from twice.lint.facts import Span
+from twice.lint.file_facts import FileFacts, Notice
 from twice.lint.frontends.cells import Cell, Line, exported, of_export, of_jupyter
 from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.python import read as read_python

@@ -17,7 +17,7 @@ from twice.lint.collect.sqltext import collect_sql
 from twice.lint.collect.swallows import collect_swallows
 from twice.lint.collect.tasks import collect_tasks
 from twice.lint.collect.transactions import Transactions
-from twice.lint.facts import FileFacts, Notice
+from twice.lint.file_facts import FileFacts, Notice
 from twice.lint.frontends.context import ReadContext
 from twice.lint.gather import Gathering
 from twice.lint.resolve.module import Module
@@ -33,10 +33,9 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     module_context = ModuleContext(module, gathering, context.settings)
     clocks = clock_flow(module)
     transactions = Transactions(module_context)
-    module_context.transaction_of = transactions.of
     collect_tasks(module_context)
     collect_sql(module_context, transactions, clocks, random_flow(module))
-    collect_frames(module_context)
+    collect_frames(module_context, transactions)
     collect_clients(module_context)
     collect_clocks(module_context, clocks)
     collect_ids(module_context)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from twice.lint.facts import FileFacts
+from twice.lint.file_facts import FileFacts
 from twice.lint.frontends.context import ReadContext
 
 Reader = Callable[[str, str, ReadContext], FileFacts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from twice.lint.facts import FileFacts, Notice
+from twice.lint.file_facts import FileFacts, Notice
 from twice.lint.frontends.context import ReadContext
 from twice.lint.gather import Gathering
 from twice.lint.source import suppressions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twice.lint.facts import Notice
+from twice.lint.file_facts import Notice
 from twice.lint.finding import Finding, LintResult, Severity
 
 _LEVEL: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "notice"}

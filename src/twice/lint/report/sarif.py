@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import Any
 from urllib.parse import quote
 
-from twice.lint.facts import Notice
+from twice.lint.file_facts import Notice
 from twice.lint.finding import Finding, LintResult, Related, Severity
 from twice.lint.rules.rule import Rule
 

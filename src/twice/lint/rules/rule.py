@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from twice.lint.facts import FileFacts, Place, ProjectFacts, Span
+from twice.lint.facts import Place, Span
+from twice.lint.file_facts import FileFacts, ProjectFacts
 from twice.lint.finding import FAMILIES, Finding, Related, Severity
 
 

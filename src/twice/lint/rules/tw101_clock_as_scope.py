@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twice.lint.facts import ClockFact, FileFacts, ProjectFacts
+from twice.lint.facts import ClockFact
+from twice.lint.file_facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding, Related
 from twice.lint.rules.rule import Case, Rule
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from twice.lint.facts import FileFacts, ProjectFacts, TaskFact, WriteFact
+from twice.lint.facts import TaskFact, WriteFact
+from twice.lint.file_facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding, Related
 from twice.lint.rules.rule import Case, Rule
 from twice.lint.rules.wording import target_of

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twice.lint.facts import FileFacts, ProjectFacts, WriteFact
+from twice.lint.facts import WriteFact
+from twice.lint.file_facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding, Related, Severity
 from twice.lint.guards import ADDING, emptied_by
 from twice.lint.rules.rule import Case, Rule

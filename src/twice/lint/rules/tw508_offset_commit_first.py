@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twice.lint.facts import FileFacts, MarkFact, ProjectFacts
+from twice.lint.facts import MarkFact
+from twice.lint.file_facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding
 from twice.lint.rules.rule import Case, Rule
 

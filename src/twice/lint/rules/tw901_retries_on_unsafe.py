@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twice.lint.facts import FileFacts, ProjectFacts, TaskFact
+from twice.lint.facts import TaskFact
+from twice.lint.file_facts import FileFacts, ProjectFacts
 from twice.lint.finding import Finding, Related
 from twice.lint.rules.rule import Case, Rule
 from twice.lint.rules.tw301_bare_append import BareAppend

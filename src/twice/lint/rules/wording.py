@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from twice.lint.facts import FileFacts, Place, WriteFact
+from twice.lint.facts import Place, WriteFact
+from twice.lint.file_facts import FileFacts
 
 SAFE = frozenset(
     {
