@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from twice.lint.collect.client_writes import client_write, target_name
+from twice.lint.collect.client_writes import ClientWrite, client_write, target_name
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.skip_existing import leaves_out
 from twice.lint.facts import Guard, Verb, WriteFact
@@ -49,7 +49,9 @@ def load_job(context: ModuleContext, call: ast.Call, name: str) -> Iterator[Writ
     guards: set[Guard] = {"partition_decorator"} if "$" in target else set()
     if leaves_out(context, argument(call, 0, "dataframe", "json_rows")):
         guards.add("anti_join")
-    yield client_write(context, call, "append", "bigquery", target, f"{name}() (appends by default)", guards)
+    yield client_write(
+        context, call, ClientWrite("append", "bigquery", target, f"{name}() (appends by default)", guards)
+    )
 
 
 def dispositions(context: ModuleContext) -> Iterator[WriteFact]:
@@ -73,7 +75,7 @@ def dispositions(context: ModuleContext) -> Iterator[WriteFact]:
         verb: Verb = "append" if word == "WRITE_APPEND" else "overwrite"
         if verb == "overwrite" and not target:
             continue
-        yield client_write(context, node, verb, "bigquery", target, str(word), guards)
+        yield client_write(context, node, ClientWrite(verb, "bigquery", target, str(word), guards))
 
 
 def _named_job(context: ModuleContext, node: ast.AST) -> bool:

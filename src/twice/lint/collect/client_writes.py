@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from twice.lint.collect.existence_checks import looks_first
 from twice.lint.collect.module_context import ModuleContext
@@ -12,20 +14,30 @@ from twice.lint.resolve.folding import constant, label
 from twice.lint.vocabulary import is_log, is_temporary, names_the_run
 
 
-def client_write(
-    context: ModuleContext, at: ast.AST, verb: Verb, engine: str, target: str, words: str,
-    guards: set[Guard] | None = None, transaction: str = "",
-) -> WriteFact:  # fmt: skip
-    all_guards: set[Guard] = set(guards or ())
-    if is_temporary(target):
-        all_guards.add("temporary")
-    if names_the_run(target):
-        all_guards.add("run_path")
-    if is_log(target):
-        all_guards.add("log")
+@dataclass(frozen=True)
+class ClientWrite:
+    """What one call of a client writes: its `guards` are those that the call itself shows."""
+
+    verb: Verb
+    engine: str
+    target: str
+    call: str
+    guards: Collection[Guard] = ()
+    transaction: str = ""
+
+
+def client_write(context: ModuleContext, at: ast.AST, write: ClientWrite) -> WriteFact:
+    guards: set[Guard] = set(write.guards)
+    if is_temporary(write.target):
+        guards.add("temporary")
+    if names_the_run(write.target):
+        guards.add("run_path")
+    if is_log(write.target):
+        guards.add("log")
     if looks_first(context, at):
-        all_guards.add("looked_first")
-    return WriteFact(context.place(at, transaction=transaction), verb, engine, target, words, frozenset(all_guards))
+        guards.add("looked_first")
+    place = context.place(at, transaction=write.transaction)
+    return WriteFact(place, write.verb, write.engine, write.target, write.call, frozenset(guards))
 
 
 def target_name(context: ModuleContext, node: ast.AST | None) -> str:

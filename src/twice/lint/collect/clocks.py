@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
+from twice.lint.collect.clock_calls import CLOCK_IN_SHELL, CLOCK_IN_TEXT, STATEMENT
+from twice.lint.collect.clock_defaults import argument_defaults, fills_in, returned_defaults
+from twice.lint.collect.clock_uses import DATE_WORD, Facts, clock_stored, clock_use
 from twice.lint.collect.module_context import ModuleContext, is_operator
-from twice.lint.facts import ClockFact, ClockUse
+from twice.lint.facts import ClockFact
 from twice.lint.resolve.flow import Flow, Source
 from twice.lint.resolve.folding import constant, fold
-from twice.lint.resolve.module import MODULE, Module, literal, method
-from twice.lint.vocabulary import is_audit_column
+from twice.lint.resolve.module import MODULE, literal, method
 
-Facts = Iterator[tuple[ClockFact, Source]]
-_CLOCK = re.compile(
-    r"(^|\.)(datetime\.(now|utcnow|today)|date\.today|time\.time|time\.time_ns|time\.localtime|time\.gmtime|pendulum\.(now|today|yesterday|tomorrow)"
-    r"|arrow\.(now|utcnow)|Timestamp\.(now|today|utcnow)|timezone\.(now|utcnow)|dates\.days_ago|days_ago|Timestamp\.utcnow"
-    r"|functions\.(current_date|current_timestamp|now|curdate|unix_timestamp|localtimestamp))$"
-)  # fmt: skip
-_SHELL_CLOCK = re.compile(r"(\$\(|`)date\b[^)`]*[)`]")
-_IN_TEXT = re.compile(r"\bcurrent_(date|timestamp)\b(\(\))?|\bnow\(\)", re.I)
-_STATEMENT = re.compile(r"\s*(select|insert|with|update|delete|merge|create)\b", re.I)
 _BARE = {"now", "utcnow", "today"}
 _FILTERS = {"filter", "where", "query", "having", "filter_by"}
 _READS = re.compile(
@@ -41,10 +33,6 @@ _WINDOW = re.compile(
     re.I,
 )
 _HTTP = {"get", "post", "put", "patch", "request", "urlopen"}
-_DATE_WORD = re.compile(
-    r"(date|day|dt|ds|time|start|end|since|until|ts|month|year|hour|as_?of|snapshot|today|yesterday|period|partition|window)",
-    re.I,
-)
 _SPARK_COLUMN = {"withColumn", "withColumns", "assign", "insert", "lit"}
 _RANK: dict[str, int] = {
     "dag": 6,
@@ -55,27 +43,6 @@ _RANK: dict[str, int] = {
     "key_column": 1,
     "audit_column": 0,
 }
-
-
-def is_clock_call(module: Module, node: ast.expr) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    dotted = module.dotted(node.func)
-    if _CLOCK.search(dotted):
-        last = dotted.rsplit(".", 1)[-1]
-        # unix_timestamp(column), time.localtime(stamp): these convert, they do not read the clock.
-        return not (last in ("unix_timestamp", "localtime", "gmtime") and node.args)
-    if dotted == "time.strftime":
-        return len(node.args) == 1
-    if dotted in ("pandas.to_datetime", "pandas.Timestamp", "numpy.datetime64") and node.args:
-        return literal(node.args[0]) in ("now", "today")
-    if method(node) == "expr" and node.args and isinstance(literal(node.args[0]), str):
-        return bool(re.search(r"current_(date|timestamp)|\bnow\(\)", str(literal(node.args[0])), re.I))
-    return False
-
-
-def clock_flow(module: Module) -> Flow:
-    return Flow(module, lambda node: is_clock_call(module, node))
 
 
 def collect_clocks(context: ModuleContext, flow: Flow) -> None:
@@ -93,29 +60,14 @@ def _facts(context: ModuleContext, flow: Flow) -> Facts:
         if isinstance(node, ast.Call):
             yield from _call(context, flow, node)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from _defaults(context, flow, node)
-            yield from _returns(context, flow, node)
+            yield from argument_defaults(context, flow, node)
+            yield from returned_defaults(context, flow, node)
         elif isinstance(node, ast.Assign):
             yield from _assign(context, flow, node)
         elif isinstance(node, ast.Subscript) and any(isinstance(part, ast.Compare) for part in ast.walk(node.slice)):
-            yield from _use(context, flow.source(node.slice), "filter", node, "")
+            yield from clock_use(context, flow.source(node.slice), "filter", node, "")
         elif isinstance(node, ast.Dict):
             yield from _dictionary(context, flow, node)
-
-
-def _use(context: ModuleContext, source: Source | None, use: ClockUse, at: ast.AST, name: str) -> Facts:
-    if source is None:
-        return
-    if source.optional:
-        if use in ("filter", "path", "window", "dag") or (name and _DATE_WORD.search(name)):
-            use = "default"
-        else:
-            return
-    reaches = context.module.span(at)
-    place = context.place(source.node)
-    at_import = context.module.unit(source.node) == MODULE
-    call = context.module.source(source.node, 40)
-    yield ClockFact(place, call, use, name, at_import, reaches), source
 
 
 def _call(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
@@ -126,9 +78,9 @@ def _call(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
         return
     if name in _FILTERS and attribute and call.args:
         for value in call.args:
-            yield from _use(context, flow.source(value), "filter", call, "")
+            yield from clock_use(context, flow.source(value), "filter", call, "")
             text = fold(context.module, value) if not isinstance(value, ast.Call) else None
-            word = _IN_TEXT.search(text.value) if text is not None and not _STATEMENT.match(text.value) else None
+            word = CLOCK_IN_TEXT.search(text.value) if text is not None and not STATEMENT.match(text.value) else None
             if word is not None:
                 yield (
                     ClockFact(context.place(value), word[0], "filter", reaches=context.module.span(call)),
@@ -136,7 +88,7 @@ def _call(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
                 )
         return
     if name == "option" and attribute and len(call.args) > 1 and literal(call.args[0]) == "replaceWhere":
-        word = _IN_TEXT.search(constant(context.module, call.args[1]))
+        word = CLOCK_IN_TEXT.search(constant(context.module, call.args[1]))
         if word is not None:
             value = call.args[1]
             yield ClockFact(context.place(value), word[0], "filter", reaches=context.module.span(call)), Source(value)
@@ -146,10 +98,10 @@ def _call(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
             if item.arg in ("default", "default_factory"):
                 source = flow.source(item.value)
                 if source is not None:
-                    yield from _use(context, Source(source.node, True), "default", call, "default date")
+                    yield from clock_use(context, Source(source.node, True), "default", call, "default date")
         return
     if name == "alias" and isinstance(call.func, ast.Attribute) and call.args and _is_selected(context, call):
-        yield from _stored(context, flow, call.func.value, str(literal(call.args[0]) or ""), call)
+        yield from clock_stored(context, flow, call.func.value, str(literal(call.args[0]) or ""), call)
         return
     if name in _SPARK_COLUMN and attribute:
         yield from _columns(context, flow, call, name)
@@ -159,11 +111,11 @@ def _call(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
     fallback = next((item.value for item in call.keywords if item.arg in ("default_var", "default")), None)
     given = flow.source(fallback) if name in ("get", "getenv") else None
     if given is not None:
-        yield from _use(context, Source(given.node, True), "default", call, "date")
+        yield from clock_use(context, Source(given.node, True), "default", call, "date")
     if name in ("getenv", "get") and len(call.args) == 2 and isinstance(literal(call.args[0]), str):
         source = flow.source(call.args[1])
         if source is not None:
-            yield from _use(context, Source(source.node, True), "default", call, str(literal(call.args[0])))
+            yield from clock_use(context, Source(source.node, True), "default", call, str(literal(call.args[0])))
 
 
 def _paths(context: ModuleContext, flow: Flow, call: ast.Call, name: str) -> Facts:
@@ -178,7 +130,7 @@ def _paths(context: ModuleContext, flow: Flow, call: ast.Call, name: str) -> Fac
         text = fold(context.module, value)
         if text is not None and re.search(r"\blogs?/|\.log$|\blog_|backup|/tmp/|error", text.value, re.I):
             continue
-        yield from _use(context, source, "path", call, name)
+        yield from clock_use(context, source, "path", call, name)
 
 
 def _is_text(value: ast.expr) -> bool:
@@ -196,7 +148,7 @@ def _window(context: ModuleContext, flow: Flow, call: ast.Call, name: str) -> Fa
         ]:
             source = flow.source(value) or _in_dictionary(context, flow, value)
             if source is not None and not (isinstance(value, ast.Name) and "payload" in value.id and name == "post"):
-                yield from _use(context, source, "window", call, name)
+                yield from clock_use(context, source, "window", call, name)
         return
     if re.search(
         r"log|print|timedelta|datetime|relativedelta|sleep|metric|span|assert|DAG|Interval|date_range", receiver, re.I
@@ -204,7 +156,7 @@ def _window(context: ModuleContext, flow: Flow, call: ast.Call, name: str) -> Fa
         return
     for item in call.keywords:
         if item.arg and _WINDOW.match(item.arg):
-            yield from _use(context, flow.source(item.value), "window", call, item.arg)
+            yield from clock_use(context, flow.source(item.value), "window", call, item.arg)
 
 
 def _in_dictionary(context: ModuleContext, flow: Flow, value: ast.expr) -> Source | None:
@@ -212,7 +164,7 @@ def _in_dictionary(context: ModuleContext, flow: Flow, value: ast.expr) -> Sourc
         value = context.module.value(value) or value
     if isinstance(value, ast.Dict):
         for key, item in zip(value.keys, value.values, strict=False):
-            if isinstance(literal(key), str) and _DATE_WORD.search(str(literal(key))):
+            if isinstance(literal(key), str) and DATE_WORD.search(str(literal(key))):
                 found = flow.source(item)
                 if found is not None:
                     return found
@@ -223,8 +175,8 @@ def _dag(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
     for item in call.keywords:
         if item.arg in ("on_failure_callback", "end_date", "schedule", "schedule_interval", None):
             continue
-        yield from _use(context, flow.source(item.value), "dag", call, item.arg or "")
-        command = _SHELL_CLOCK.search(constant(context.module, item.value)) if item.arg == "bash_command" else None
+        yield from clock_use(context, flow.source(item.value), "dag", call, item.arg or "")
+        command = CLOCK_IN_SHELL.search(constant(context.module, item.value)) if item.arg == "bash_command" else None
         if command is not None:
             fact = ClockFact(context.place(item.value), command[0], "dag", item.arg or "")
             yield fact, Source(item.value)
@@ -233,40 +185,17 @@ def _dag(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
 def _columns(context: ModuleContext, flow: Flow, call: ast.Call, name: str) -> Facts:
     if name == "withColumn" and len(call.args) > 1:
         column = str(literal(call.args[0]) or "")
-        yield from _stored(context, flow, call.args[1], column, call)
+        yield from clock_stored(context, flow, call.args[1], column, call)
     elif name in ("withColumns", "assign"):
         for item in call.keywords:
-            yield from _stored(context, flow, item.value, item.arg or "", call)
+            yield from clock_stored(context, flow, item.value, item.arg or "", call)
     elif name == "insert" and len(call.args) == 3:
-        yield from _stored(context, flow, call.args[2], str(literal(call.args[1]) or ""), call)
+        yield from clock_stored(context, flow, call.args[2], str(literal(call.args[1]) or ""), call)
 
 
 def _is_selected(context: ModuleContext, call: ast.Call) -> bool:
-    """The expression stands in a select: what it is named there is a column of the result."""
+    """The expression is in a select: what it is named there is a column of the result."""
     return any(isinstance(parent, ast.Call) and method(parent) == "select" for parent in context.module.ancestors(call))
-
-
-def _stored(context: ModuleContext, flow: Flow, value: ast.expr, column: str, at: ast.AST) -> Facts:
-    source = flow.source(value)
-    if source is None or source.optional or not column:
-        return
-    audit = is_audit_column(column) and column.lower() not in _ordered_by(context)
-    if not audit and any(
-        isinstance(part, ast.Call) and method(part) in ("datediff", "months_between") for part in ast.walk(value)
-    ):
-        audit = False
-    yield from _use(context, source, "audit_column" if audit else "key_column", at, column)
-
-
-def _ordered_by(context: ModuleContext) -> frozenset[str]:
-    """Columns that partition or order something in this file: a clock there is more than a note."""
-    found = set()
-    for call in context.module.calls:
-        if method(call) in ("partitionBy", "orderBy", "sort_values", "dropDuplicates", "drop_duplicates"):
-            for part in ast.walk(call):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    found.add(part.value.lower())
-    return frozenset(found)
 
 
 def _assign(context: ModuleContext, flow: Flow, node: ast.Assign) -> Facts:
@@ -277,59 +206,21 @@ def _assign(context: ModuleContext, flow: Flow, node: ast.Assign) -> Facts:
             r"df|frame|data|table|row|record|item|doc|out", target.value.id, re.I
         )
         if frame:
-            yield from _stored(context, flow, node.value, name, node)
+            yield from clock_stored(context, flow, node.value, name, node)
     elif isinstance(target, ast.Name):
         source = flow.source(node.value)
         if source is None:
             return
         if context.is_dag and context.module.unit(node) == MODULE and not source.optional and _used(context, target.id):
-            yield from _use(context, source, "dag", node, target.id)
-        elif _DATE_WORD.search(target.id) and (
-            isinstance(node.value, (ast.IfExp, ast.BoolOp)) or _fills_in(context, node, target.id)
+            yield from clock_use(context, source, "dag", node, target.id)
+        elif DATE_WORD.search(target.id) and (
+            isinstance(node.value, (ast.IfExp, ast.BoolOp)) or fills_in(context, node, target.id)
         ):
-            yield from _use(context, Source(source.node, True), "default", node, target.id)
+            yield from clock_use(context, Source(source.node, True), "default", node, target.id)
 
 
 def _used(context: ModuleContext, name: str) -> bool:
     return any(isinstance(use, ast.Name) for use in context.module.uses(name))
-
-
-def _fills_in(context: ModuleContext, node: ast.Assign, name: str) -> bool:
-    """``if day is None: day = date.today()``, and the else branch of a check for an argument."""
-    for parent in context.module.ancestors(node):
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(parent, ast.If):
-            mentioned = {part.id for part in ast.walk(parent.test) if isinstance(part, ast.Name)}
-            if name in mentioned or "sys" in mentioned or "args" in mentioned or "argv" in mentioned:
-                return True
-    return False
-
-
-def _defaults(context: ModuleContext, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Facts:
-    arguments = node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    pairs = list(zip(reversed(positional), reversed(arguments.defaults), strict=False))
-    pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=False) if d is not None]
-    for argument, default in pairs:
-        source = flow.source(default)
-        if source is not None:
-            fact = ClockFact(
-                context.place(source.node), context.module.source(source.node, 40), "default", argument.arg,
-                at_import=True, reaches=context.module.span(default),
-            )  # fmt: skip
-            yield fact, source
-
-
-def _returns(context: ModuleContext, flow: Flow, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Facts:
-    """``def run_day(): return argv[1] if given else today``: the date of the run becomes now."""
-    if not _DATE_WORD.search(node.name):
-        return
-    values = [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value is not None]
-    sources = [flow.source(value) for value in values]
-    clock = next((source for source in sources if source is not None), None)
-    if clock is not None and (clock.optional or any(source is None for source in sources)):
-        yield from _use(context, Source(clock.node, True), "default", node, node.name)
 
 
 def _dictionary(context: ModuleContext, flow: Flow, node: ast.Dict) -> Facts:
@@ -342,7 +233,7 @@ def _dictionary(context: ModuleContext, flow: Flow, node: ast.Dict) -> Facts:
     if context.is_dag and any(key in ("owner", "retries", "depends_on_past") for key, _ in pairs):
         for key, value in pairs:
             if key == "start_date":
-                yield from _use(context, flow.source(value), "dag", node, key)
+                yield from clock_use(context, flow.source(value), "dag", node, key)
         return
     parent = context.module.parent.get(node)
     parent = context.module.parent.get(parent) if isinstance(parent, ast.List) else parent
@@ -357,4 +248,4 @@ def _dictionary(context: ModuleContext, flow: Flow, node: ast.Dict) -> Facts:
         "index",
     ):
         for key, value in pairs:
-            yield from _stored(context, flow, value, key, node)
+            yield from clock_stored(context, flow, value, key, node)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from twice.lint.collect.client_writes import client_write
+from twice.lint.collect.client_writes import ClientWrite, client_write
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import Guard, WriteFact
 from twice.lint.resolve.module import literal, method
@@ -21,7 +21,7 @@ def document_steps(context: ModuleContext, call: ast.Call, name: str) -> Iterato
     found = _STEPS.search(text)
     if found and "addToSet" not in found[0]:
         column = re.search(r"\$(?:inc|push|mul)'?\"?:\s*\{['\"](\w+)", text)
-        fact = client_write(context, call, "update", "mongo", collection_of(context, call), f"{name}()")
+        fact = client_write(context, call, ClientWrite("update", "mongo", collection_of(context, call), f"{name}()"))
         yield replace(fact, increments=(column[1] if column else "value",))
 
 
@@ -31,7 +31,7 @@ def field_steps(context: ModuleContext, call: ast.Call) -> Iterator[WriteFact]:
         for part in ast.walk(item.value):
             own = isinstance(part, ast.Call) and method(part) == "F" and part.args and literal(part.args[0]) == item.arg
             if own and isinstance(item.value, ast.BinOp):
-                fact = client_write(context, call, "update", "orm", "", f"update({item.arg}=…)")
+                fact = client_write(context, call, ClientWrite("update", "orm", "", f"update({item.arg}=…)"))
                 yield replace(fact, increments=(str(item.arg),))
 
 

@@ -6,7 +6,8 @@ import ast
 import warnings
 
 from twice.lint.collect.clients import collect_clients
-from twice.lint.collect.clocks import clock_flow, collect_clocks
+from twice.lint.collect.clock_calls import clock_flow
+from twice.lint.collect.clocks import collect_clocks
 from twice.lint.collect.effects import collect_effects
 from twice.lint.collect.frames import collect_frames
 from twice.lint.collect.ids import collect_ids, random_flow

@@ -83,29 +83,6 @@ def is_unique_source(source: exp.Expr | None, known: dict[str, bool]) -> bool | 
     return None
 
 
-def increments(assignments: list[exp.Expr]) -> list[tuple[str, exp.Expr]]:
-    """Columns whose new value is computed from the old one, with the assignment: run twice, applied twice."""
-    found: dict[str, exp.Expr] = {}
-    for assignment in assignments:
-        if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
-            continue
-        column = assignment.this.name.lower()
-        for operation in assignment.expression.find_all(
-            exp.Add, exp.Sub, exp.Mul, exp.Div, exp.DPipe, exp.Concat, exp.ConcatWs, exp.ArrayConcat
-        ):
-            own = [
-                part
-                for part in operation.find_all(exp.Column)
-                if part.name.lower() == column
-                and part.table.lower() not in ("excluded", "s", "src", "source", "stg")
-                and not isinstance(part.parent, exp.Values)
-            ]
-            if own:
-                found.setdefault(column, assignment)
-                break
-    return list(found.items())
-
-
 def _mentions(node: exp.Expr, target: str) -> bool:
     names = tables_in(node)
     if "{" in target or not target:

@@ -9,14 +9,13 @@ from sqlglot import exp
 
 from twice.lint.facts import Guard, IdFact, MarkFact, MergeShape, Place, ReadFact, TxnFact, Verb, WriteFact
 from twice.lint.gather import Fact
-from twice.lint.statements.guards import increments, is_after_mark, is_anti_join, is_unique_source, looks_back
+from twice.lint.statements.assignments import increments, leaves_own_filter, reading_target
+from twice.lint.statements.created_tables import column_offset, keys_of
+from twice.lint.statements.guards import is_after_mark, is_anti_join, is_unique_source, looks_back
 from twice.lint.statements.mask import shown
 from twice.lint.statements.position import Site
-from twice.lint.statements.tree import function_name, name_of, offset_of, tables_in
+from twice.lint.statements.tree import name_of, offset_of, tables_in
 from twice.lint.vocabulary import is_log, is_mark, is_temporary, names_the_run
-
-_SEQUENCES = re.compile(r"\b(small|big)?serial\b", re.IGNORECASE)
-
 
 _STREAM = re.compile(r"\bMETADATA\$(ACTION|ISUPDATE)|\bfrom\s+[\w.]*_stream\b", re.IGNORECASE)
 _OVER_MERGE = re.compile(r"\(\s*merge\s", re.IGNORECASE)
@@ -164,7 +163,7 @@ class WriteReader:
         whens = tree.args["whens"].expressions if tree.args.get("whens") else []
         updates = [when for when in whens if when.args.get("matched") and isinstance(when.args.get("then"), exp.Update)]
         alias = tree.this.alias_or_name.lower()
-        own = [step for when in updates for step in increments(_owned(when.args["then"].expressions, alias))]
+        own = [step for when in updates for step in increments(reading_target(when.args["then"].expressions, alias))]
         shape = MergeShape(
             source=name_of(using) or "a query",
             # ON FALSE compares nothing: it is how a slice is replaced in one statement.
@@ -202,13 +201,13 @@ class WriteReader:
         # A plain CREATE fails on the second run instead of doubling rows; only IF NOT EXISTS lets old rows stay.
         if not tree.args.get("exists"):
             guards.add("fresh")
-        key, sequence = _keys_of(tree)
+        key, sequence = keys_of(tree)
         facts: list[Fact] = [
             self._write("create", target, place, engine, "CREATE TABLE", guards=frozenset(guards), key=key,
                         reads=tables_in(tree.expression))
         ]  # fmt: skip
         if sequence and "temporary" not in guards:
-            at = _column_offset(tree, sequence[0])
+            at = column_offset(tree, sequence[0])
             here = self.site.place(at, at + len(sequence[0])) if self.site is not None and at is not None else place
             facts.append(IdFact(here, sequence[1], "sequence", sequence[0], target, natural_key=bool(key)))
         return facts
@@ -219,11 +218,11 @@ class WriteReader:
         alias = tree.this.alias_or_name.lower() if isinstance(tree.this, exp.Table) else ""
         sets = tree.expressions
         guards: set[Guard] = set()
-        if where is not None and _switches(where, sets):
+        if where is not None and leaves_own_filter(where, sets):
             guards.add("looked_first")
         write = self._write(
             "update", target, place, engine, "UPDATE",
-            guards=frozenset(guards), **self._steps(increments(_owned(sets, alias, tree))),
+            guards=frozenset(guards), **self._steps(increments(reading_target(sets, alias, tree))),
             conditions=(_normal(where.this),) if where else (),
         )  # fmt: skip
         return [write, *self._marks(target, tree, place)]
@@ -258,99 +257,8 @@ def _shielded(fact: Fact) -> Fact:
     return replace(fact, guards=fact.guards | {"anti_join"}) if isinstance(fact, WriteFact) else fact
 
 
-def _owned(assignments: list[exp.Expr], alias: str, update: exp.Update | None = None) -> list[exp.Expr]:
-    """Assignments whose right side may read the target's own old value: other tables' columns do not count."""
-    owned: list[exp.Expr] = []
-    for assignment in assignments:
-        if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
-            continue
-        name = assignment.this.name.lower()
-        sources = {c.table.lower() for c in assignment.expression.find_all(exp.Column) if c.name.lower() == name}
-        plain = update is None or update.args.get("from_") is None
-        if sources & {alias, *_aliases(update), "t", "target", "tgt"} or ("" in sources and plain):
-            owned.append(assignment)
-    return owned
-
-
-def _aliases(update: exp.Update | None) -> set[str]:
-    """Other names of the target: ``UPDATE stock SET … FROM stock AS s JOIN …``."""
-    if update is None:
-        return set()
-    target = name_of(update.this)
-    return {table.alias.lower() for table in update.find_all(exp.Table) if table.alias and name_of(table) == target}
-
-
-def _switches(where: exp.Expr, sets: list[exp.Expr]) -> bool:
-    """The update also changes a column its own WHERE asks for: the second run finds no rows."""
-    asked = {column.name.lower() for column in where.find_all(exp.Column)}
-    return any(
-        isinstance(item, exp.EQ)
-        and isinstance(item.this, exp.Column)
-        and item.this.name.lower() in asked
-        and isinstance(item.expression, (exp.Boolean, exp.Literal, exp.Null))
-        for item in sets
-    )
-
-
-def _keys_of(tree: exp.Create) -> tuple[tuple[str, ...], tuple[str, str] | None]:
-    """The business key of a created table, and its sequence column with the words that make it one."""
-    schema = tree.this
-    if not isinstance(schema, exp.Schema):
-        return (), None
-    sequence: tuple[str, str] | None = None
-    keys: list[tuple[str, ...]] = []
-    for part in schema.expressions:
-        if isinstance(part, exp.ColumnDef):
-            words = _sequence_words(part)
-            if words:
-                sequence = sequence or (part.name, words)
-            elif any(
-                isinstance(_kind(rule), (exp.PrimaryKeyColumnConstraint, exp.UniqueColumnConstraint))
-                for rule in part.constraints
-            ):
-                keys.append((part.name.lower(),))
-        else:
-            for rule in (part, *part.find_all(exp.PrimaryKey, exp.UniqueColumnConstraint)):
-                if isinstance(rule, (exp.PrimaryKey, exp.UniqueColumnConstraint)):
-                    names = tuple(item.name.lower() for item in rule.find_all(exp.Identifier))
-                    keys.append(names)
-    owner = sequence[0].lower() if sequence else ""
-    business = [key for key in keys if key and owner not in key]
-    return (business[0] if business else ()), sequence
-
-
-def _column_offset(tree: exp.Create, name: str) -> int | None:
-    for column in tree.find_all(exp.ColumnDef):
-        if column.name == name:
-            return offset_of(column)
-    return None
-
-
-def _sequence_words(column: exp.ColumnDef) -> str:
-    kind = column.args.get("kind")
-    if kind is not None and _SEQUENCES.search(kind.sql()):
-        return str(kind.sql()).upper()
-    for kind in map(_kind, column.constraints):
-        if isinstance(kind, exp.GeneratedAsIdentityColumnConstraint):
-            return "IDENTITY"
-        if isinstance(kind, exp.AutoIncrementColumnConstraint):
-            return "AUTO_INCREMENT"
-        if isinstance(kind, exp.DefaultColumnConstraint) and (
-            kind.find(exp.NextValueFor)
-            or any(function_name(call) == "nextval" for call in kind.find_all(exp.Anonymous))
-        ):
-            return "NEXTVAL"
-    return ""
-
-
 def _never(condition: object) -> bool:
     return isinstance(condition, exp.Expr) and condition.sql().upper().strip("() ") in ("FALSE", "1 = 0", "1 = 2")
-
-
-def _kind(constraint: exp.Expr) -> exp.Expr | None:
-    """A column's constraint; some of the parser's (IN OUT of a procedure) have no kind."""
-    kind = constraint.args.get("kind")
-    return kind if isinstance(kind, exp.Expr) else None
 
 
 def _only_literals(source: exp.Expr | None) -> bool:

@@ -1,0 +1,57 @@
+"""One use of a clock's value, as a fact: what it decides, and where."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from twice.lint.collect.module_context import ModuleContext
+from twice.lint.facts import ClockFact, ClockUse
+from twice.lint.resolve.flow import Flow, Source
+from twice.lint.resolve.module import MODULE, method
+from twice.lint.vocabulary import is_audit_column
+
+Facts = Iterator[tuple[ClockFact, Source]]
+DATE_WORD = re.compile(
+    r"(date|day|dt|ds|time|start|end|since|until|ts|month|year|hour|as_?of|snapshot|today|yesterday|period|partition|window)",
+    re.I,
+)
+
+
+def clock_use(context: ModuleContext, source: Source | None, use: ClockUse, at: ast.AST, name: str) -> Facts:
+    if source is None:
+        return
+    if source.optional:
+        if use in ("filter", "path", "window", "dag") or (name and DATE_WORD.search(name)):
+            use = "default"
+        else:
+            return
+    reaches = context.module.span(at)
+    place = context.place(source.node)
+    at_import = context.module.unit(source.node) == MODULE
+    call = context.module.source(source.node, 40)
+    yield ClockFact(place, call, use, name, at_import, reaches), source
+
+
+def clock_stored(context: ModuleContext, flow: Flow, value: ast.expr, column: str, at: ast.AST) -> Facts:
+    source = flow.source(value)
+    if source is None or source.optional or not column:
+        return
+    audit = is_audit_column(column) and column.lower() not in _ordered_by(context)
+    if not audit and any(
+        isinstance(part, ast.Call) and method(part) in ("datediff", "months_between") for part in ast.walk(value)
+    ):
+        audit = False
+    yield from clock_use(context, source, "audit_column" if audit else "key_column", at, column)
+
+
+def _ordered_by(context: ModuleContext) -> frozenset[str]:
+    """Columns that partition or order something in this file: a clock there is more than a note."""
+    found = set()
+    for call in context.module.calls:
+        if method(call) in ("partitionBy", "orderBy", "sort_values", "dropDuplicates", "drop_duplicates"):
+            for part in ast.walk(call):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    found.add(part.value.lower())
+    return frozenset(found)
