@@ -9,7 +9,7 @@ The shape, from file to report::
     report/      LintResult -> text, json, sarif, github
 
 A front-end is a function ``read(path, text, context) -> FileFacts``. It never raises for bad input: what it
-cannot read it says in ``FileFacts.notices``. The front-ends of dbt and of notebooks translate their file
+cannot read it reports in ``FileFacts.notices``. The front-ends of dbt and of notebooks translate their file
 to plain SQL or Python, call the other front-end, and put the positions back with ``FileFacts.moved``.
 
 Nothing here imports or runs the code it reads, and nothing needs Spark or Java.

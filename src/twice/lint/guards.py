@@ -71,7 +71,7 @@ def _given_by(other: WriteFact, write: WriteFact) -> set[Guard]:
             given.add("delete_atomic")
         return given
     if other.verb in ("drop", "overwrite") or (other.verb == "create" and "fresh" in other.guards):
-        # A module of constants does not say which of them run together, so a DROP there promises nothing.
+        # A module of constants does not show which of them run together, so a DROP there promises nothing.
         if CONSTANTS in (other.place.unit, write.place.unit) or (
             same_unit and not before and not is_staging(write.target)
         ):

@@ -40,7 +40,7 @@ class _Job:
     shown: str
     file: str
     below: str
-    """The path below the folder that was asked for: it decides the file's role."""
+    """The path below the folder that was given: it decides the file's role."""
 
 
 def lint_paths(paths: Iterable[Path | str], settings: LintSettings, baseline: Path | None = None) -> LintResult:

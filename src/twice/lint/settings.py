@@ -33,7 +33,7 @@ class LintSettings:
     upsert_targets: tuple[str, ...] = ()
     """Tables or stores (fnmatch) where a second write of a key replaces the first."""
     effect_calls: tuple[str, ...] = ()
-    """Own functions that tell the outside world something: ``alerts.page``."""
+    """Own functions that send something to the outside: ``alerts.page``."""
     dynamic_overwrite: bool = False
     """The cluster sets spark.sql.sources.partitionOverwriteMode=dynamic, where no code shows it."""
     cache: bool = True

@@ -39,7 +39,7 @@ _TOOLING_IMPORT = re.compile(
 
 
 def role_of(path: str, text: str = "") -> Role:
-    """What kind of file this is, by its path below the folder that was asked for, and by what it imports."""
+    """What kind of file this is, by its path below the folder that was given, and by what it imports."""
     name = PurePosixPath(path).as_posix()
     if _TEST_NAME.search(name) or _TEST_IMPORT.search(text):
         return "test"

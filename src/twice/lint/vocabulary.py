@@ -1,4 +1,4 @@
-"""The words people use for columns, tables and variables, and what those words tell about their purpose."""
+"""The words people use for columns, tables and variables, and what those words show about their purpose."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _DATE_ARGUMENT = re.compile(
 
 
 def is_audit_column(name: str) -> bool:
-    """A column that only says when the row was written; nobody joins, orders or partitions by it."""
+    """A column that only notes when the row was written; nobody joins, orders or partitions by it."""
     return not name or bool(_SURE_AUDIT.search(name)) or not _KEY.search(name)
 
 

@@ -1,4 +1,4 @@
-"""BigQuery jobs: what their disposition says, and what it says when it is not given."""
+"""BigQuery jobs: what their disposition does, and what happens when it is not given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from twice.lint.collect.client_writes import ClientWrite, client_write, target_name
 from twice.lint.collect.module_context import ModuleContext
-from twice.lint.collect.skip_existing import leaves_out
+from twice.lint.collect.skip_existing import skips_existing
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
@@ -25,7 +25,7 @@ _TABLES = (
 
 
 def load_job(context: ModuleContext, call: ast.Call, name: str) -> Iterator[WriteFact]:
-    """A BigQuery load appends unless its configuration says otherwise."""
+    """A BigQuery load appends unless its configuration sets something else."""
     config = keyword(call, "job_config")
     target = target_name(context, argument(call, 1, "destination"))
     if config is not None:
@@ -47,7 +47,7 @@ def load_job(context: ModuleContext, call: ast.Call, name: str) -> Iterator[Writ
         else:
             return
     guards: set[Guard] = {"partition_decorator"} if "$" in target else set()
-    if leaves_out(context, argument(call, 0, "dataframe", "json_rows")):
+    if skips_existing(context, argument(call, 0, "dataframe", "json_rows")):
         guards.add("anti_join")
     yield client_write(
         context, call, ClientWrite("append", "bigquery", target, f"{name}() (appends by default)", guards)
@@ -70,7 +70,7 @@ def dispositions(context: ModuleContext) -> Iterator[WriteFact]:
         if _named_job(context, node):
             guards.add("once_option")
         loads = _loads(context, holder)
-        if loads and leaves_out(context, argument(loads[0], 0, "dataframe", "json_rows")):
+        if loads and skips_existing(context, argument(loads[0], 0, "dataframe", "json_rows")):
             guards.add("anti_join")
         verb: Verb = "append" if word == "WRITE_APPEND" else "overwrite"
         if verb == "overwrite" and not target:
@@ -116,7 +116,7 @@ def _destination(context: ModuleContext, holder: ast.AST) -> str:
 
 
 def _loads(context: ModuleContext, holder: ast.AST) -> list[ast.Call]:
-    """The jobs of the function the disposition stands in; loads before queries, which more often only read."""
+    """The jobs of the function the disposition is in; loads before queries, which more often only read."""
     unit = context.module.unit(holder)
     calls = [call for call in context.module.calls if context.module.unit(call) == unit]
     loads = [call for call in calls if method(call).startswith("load_table_from")]

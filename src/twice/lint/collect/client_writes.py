@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from twice.lint.collect.existence_checks import looks_first
+from twice.lint.collect.existence_checks import checks_existence
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant, label
@@ -34,7 +34,7 @@ def client_write(context: ModuleContext, at: ast.AST, write: ClientWrite) -> Wri
         guards.add("run_path")
     if is_log(write.target):
         guards.add("log")
-    if looks_first(context, at):
+    if checks_existence(context, at):
         guards.add("looked_first")
     place = context.place(at, transaction=write.transaction)
     return WriteFact(place, write.verb, write.engine, write.target, write.call, frozenset(guards))

@@ -13,7 +13,7 @@ from twice.lint.collect.documents import collection_of, document_guards, documen
 from twice.lint.collect.file_writes import FILE_WRITERS, REMOVERS, file_write, opened_to_append, operator_files, removed
 from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.collect.orm_writes import ORM_METHODS, executed_statement, orm_insert
-from twice.lint.collect.skip_existing import leaves_out
+from twice.lint.collect.skip_existing import skips_existing
 from twice.lint.facts import Guard, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method
@@ -116,7 +116,7 @@ def _insert_rows(context: ModuleContext, call: ast.Call, name: str) -> Iterator[
         guards.add("once_option")
     if literal(keyword(call, "replace")) is True:
         guards.add("conflict_clause")
-    if leaves_out(context, argument(call, 1, "rows", "json_rows")):
+    if skips_existing(context, argument(call, 1, "rows", "json_rows")):
         guards.add("anti_join")
     engine = (
         "bigquery" if name == "insert_rows_json" or context.imports_any("google.cloud") else context.database or "sql"

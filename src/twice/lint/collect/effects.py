@@ -1,4 +1,4 @@
-"""What the code says to the outside world."""
+"""What the code sends to the outside."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _http(context: ModuleContext, call: ast.Call, name: str, dotted: str, receiv
 
 
 def _reads_answer(context: ModuleContext, call: ast.Call) -> bool:
-    """A POST whose answer is the data (a search, a report): the code reads its JSON and keeps it."""
+    """A POST that is answered with the data (a search, a report): the code reads its JSON and keeps it."""
     parent = context.module.parent.get(call)
     if isinstance(parent, ast.Attribute) and parent.attr in ("json", "text", "content"):
         return True

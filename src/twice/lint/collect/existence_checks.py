@@ -1,4 +1,4 @@
-"""Code that asks whether rows are already there before it writes them."""
+"""Code that checks whether rows are already there before it writes them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PROBE = re.compile(r"\s*select\s+(count\s*\(|1\b|exists\b)", re.I)
 _WORD = re.compile(r"exist|already|is_?new|duplicate|(^|_)seen|is_processed|already_processed", re.I)
 
 
-def looks_first(context: ModuleContext, node: ast.AST) -> bool:
-    """The write stands where a test found nothing: ``if not row: insert``, ``if row: continue`` before it."""
+def checks_existence(context: ModuleContext, node: ast.AST) -> bool:
+    """The write is where a test found nothing: ``if not row: insert``, ``if row: continue`` before it."""
     child = node
     for parent in context.module.ancestors(node):
         if _left_before(context, parent, child):
@@ -71,7 +71,7 @@ def _asks_rows(context: ModuleContext, test: ast.expr) -> bool:
 
 
 def _probes(context: ModuleContext, call: ast.Call) -> bool:
-    """A query that only counts, or asks for a single 1."""
+    """A query that only counts, or selects a single 1."""
     return method(call) == "query" and bool(call.args) and bool(_PROBE.match(constant(context.module, call.args[0])))
 
 

@@ -14,7 +14,7 @@ from twice.lint.resolve.module import argument, keyword, literal, method
 
 
 def is_delta_merge(context: ModuleContext, call: ast.Call) -> bool:
-    """DeltaTable.merge(source, condition), told from pandas' merge by what follows it."""
+    """DeltaTable.merge(source, condition), known from pandas' merge by what follows it."""
     outer: ast.AST = call
     while isinstance(context.module.parent.get(outer), (ast.Attribute, ast.Call)):
         outer = context.module.parent[outer]

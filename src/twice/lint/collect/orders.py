@@ -1,4 +1,4 @@
-"""Frame operations whose result depends on the order rows arrive in."""
+"""Frame operations with a result that depends on the order of rows."""
 
 from __future__ import annotations
 

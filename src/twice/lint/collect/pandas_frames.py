@@ -6,10 +6,10 @@ import ast
 import re
 
 from twice.lint.collect.client_writes import target_name
-from twice.lint.collect.existence_checks import looks_first
+from twice.lint.collect.existence_checks import checks_existence
 from twice.lint.collect.history import target_guards
 from twice.lint.collect.module_context import ModuleContext
-from twice.lint.collect.skip_existing import is_after_mark, leaves_out
+from twice.lint.collect.skip_existing import is_after_mark, skips_existing
 from twice.lint.collect.transactions import Transactions
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
@@ -33,9 +33,9 @@ def to_sql(context: ModuleContext, transactions: Transactions, call: ast.Call, n
         guards.add("conflict_clause")
     if context.in_memory:
         guards.add("temporary")
-    if _leaves_out(context, call):
+    if _skips_existing(context, call):
         guards.add("anti_join")
-    if looks_first(context, call) or is_after_mark(context, call.func, target):
+    if checks_existence(context, call) or is_after_mark(context, call.func, target):
         guards.add("looked_first")
     if isinstance(given, (ast.Name, ast.Attribute)) and _switched(context, given):
         guards.add("first_chunk_replaces")
@@ -48,14 +48,14 @@ def to_sql(context: ModuleContext, transactions: Transactions, call: ast.Call, n
     context.gathering.add(WriteFact(place, verb, "pandas", target, f'{name}(if_exists="{mode}")', frozenset(guards)))
 
 
-def _leaves_out(context: ModuleContext, call: ast.Call) -> bool:
+def _skips_existing(context: ModuleContext, call: ast.Call) -> bool:
     """The frame was made without the rows that are there: ``df[~df.id.isin(known)]``, or a merge kept to left_only."""
     frame = call.func.value if isinstance(call.func, ast.Attribute) else None
     made = [frame] if frame is not None else []
     if isinstance(frame, ast.Name):
         made += context.module.values.get((context.module.unit(frame), frame.id), [])
     filtered = any(re.search(r"~.{0,80}\.isin\(|left_only", context.module.source(value, 400)) for value in made)
-    return filtered or leaves_out(context, frame)
+    return filtered or skips_existing(context, frame)
 
 
 def _switched(context: ModuleContext, given: ast.Name | ast.Attribute) -> bool:
@@ -97,7 +97,7 @@ def write_file(context: ModuleContext, call: ast.Call, name: str) -> None:
     mode = constant(context.module, keyword(call, "mode", "if_table_exists", "if_exists")).lower()
     wrangler = "wrangler" in context.module.dotted(call.func)
     if mode in ("a", "append"):
-        if looks_first(context, call):
+        if checks_existence(context, call):
             guards.add("looked_first")
         engine = "file" if name in ("to_csv", "to_json") and not wrangler else "pandas"
         context.gathering.add(

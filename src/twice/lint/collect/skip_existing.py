@@ -1,4 +1,4 @@
-"""Rows that are left out because the target has them already, told by Python code rather than by SQL."""
+"""Rows that are left out because the target has them already, as Python code shows it rather than SQL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 60
 """Expressions looked at for one write; a frame made by more is not understood anyway."""
 
 
-def leaves_out(context: ModuleContext, rows: ast.expr | None) -> bool:
+def skips_existing(context: ModuleContext, rows: ast.expr | None) -> bool:
     """The rows were made without those a read of the stored ones gave: ``not in known``, ``new - known``."""
     return any(
         _is_read(context, known)

@@ -1,4 +1,4 @@
-"""Spark's writers: ``df.write…``, ``df.writeTo(…)``, and helpers whose caller chooses the mode."""
+"""Spark's writers: ``df.write…``, ``df.writeTo(…)``, and helpers that get the mode from their caller."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import ast
 import re
 from dataclasses import replace
 
-from twice.lint.collect.existence_checks import looks_first
+from twice.lint.collect.existence_checks import checks_existence
 from twice.lint.collect.history import frame_sources, is_anti_joined, is_sliced, target_guards
 from twice.lint.collect.module_context import ModuleContext
-from twice.lint.collect.skip_existing import is_after_mark, leaves_out
+from twice.lint.collect.skip_existing import is_after_mark, skips_existing
 from twice.lint.facts import Guard, ReadFact, Verb, WriteFact
 from twice.lint.resolve.chains import Chain, unroll
 from twice.lint.resolve.folding import constant
@@ -59,9 +59,9 @@ def _guards(context: ModuleContext, call: ast.Call, chain: Chain, target: str, f
         guards.add("replace_where")
     if options.get("partitionoverwritemode") == "dynamic":
         guards.add("dynamic_overwrite")
-    if looks_first(context, call):
+    if checks_existence(context, call):
         guards.add("looked_first")
-    if is_anti_joined(context, chain) or leaves_out(context, call.func):
+    if is_anti_joined(context, chain) or skips_existing(context, call.func):
         guards.add("anti_join")
     if is_after_mark(context, call.func, target):
         guards.add("looked_first")
@@ -77,7 +77,7 @@ def _partitions(context: ModuleContext, chain: Chain) -> tuple[str, ...]:
 
 
 def _spot(call: ast.Call, chain: Chain) -> ast.expr:
-    """Where a reader looks: the mode, when it stands in this chain, else the chain."""
+    """Where a reader looks: the mode, when it is in this chain, else the chain."""
     mode = next((part for part in chain.calls("mode")), None)
     return mode.args[0] if mode is not None and mode.args and _same_chain(mode, call) else call
 
@@ -117,7 +117,7 @@ def _mode_node(call: ast.Call, chain: Chain, end: str) -> ast.expr | None:
 
 
 def _callers(context: ModuleContext, name: ast.Name) -> list[ast.Call] | None:
-    """The calls in this module of the function whose parameter the name is; None when it is no parameter."""
+    """The calls in this module of the function that has the name as a parameter; None when it is no parameter."""
     function = context.module.owner(name)
     if function is None or name.id not in {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}:
         return None
@@ -127,7 +127,7 @@ def _callers(context: ModuleContext, name: ast.Name) -> list[ast.Call] | None:
 
 
 def given_to(context: ModuleContext, call: ast.Call, name: ast.Name) -> ast.expr | None:
-    """What one call gives to the parameter `name` of the function `name` stands in, or the default."""
+    """What one call gives to the parameter `name` of the function `name` is in, or the default."""
     function = context.module.owner(name)
     if function is None:
         return None

@@ -6,9 +6,9 @@ import ast
 import re
 from dataclasses import replace
 
-from twice.lint.collect.existence_checks import looks_first
+from twice.lint.collect.existence_checks import checks_existence
 from twice.lint.collect.module_context import ModuleContext, is_operator
-from twice.lint.collect.skip_existing import leaves_out
+from twice.lint.collect.skip_existing import skips_existing
 from twice.lint.collect.strings import Found, name_given, sql_strings
 from twice.lint.collect.transactions import Transactions
 from twice.lint.facts import ClockFact, Guard, IdFact, ReadFact, RunFact, Span, WriteFact
@@ -131,9 +131,9 @@ def _guarded(context: ModuleContext, found: Found, write: WriteFact) -> WriteFac
         guards.add("upsert_store")
     if context.in_memory:
         guards.add("temporary")
-    if looks_first(context, found.call or found.node):
+    if checks_existence(context, found.call or found.node):
         guards.add("looked_first")
-    if write.verb == "insert" and found.call is not None and leaves_out(context, rows_of(found.call)):
+    if write.verb == "insert" and found.call is not None and skips_existing(context, rows_of(found.call)):
         guards.add("anti_join")
     return replace(write, guards=frozenset(guards))
 
@@ -145,7 +145,7 @@ def rows_of(call: ast.Call) -> ast.expr | None:
 
 
 def _computed(context: ModuleContext, found: Found, outcome: ReadText, write: WriteFact) -> WriteFact:
-    """An UPDATE whose new value was computed in Python from what a SELECT of this function fetched."""
+    """An UPDATE with a new value that was computed in Python from what a SELECT of this function fetched."""
     if write.merge is not None and write.merge.source_unique is None and _made_unique(context, found):
         return replace(write, merge=replace(write.merge, source_unique=True))
     if write.verb != "update" or write.increments:

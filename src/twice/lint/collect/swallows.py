@@ -22,7 +22,7 @@ _KEEPS = {"append", "add", "put", "send", "retry", "quarantine", "send_to_dlq"}
 
 
 def collect_swallows(context: ModuleContext) -> None:
-    """Runs after the writes are known: a handler matters only when a write stands in its try block."""
+    """Runs after the writes are known: a handler matters only when a write is in its try block."""
     writes = [w for w in context.gathering.all(WriteFact) if w.verb not in ("create", "drop")]
     for node in context.module.nodes:
         if not isinstance(node, ast.Try):

@@ -1,4 +1,4 @@
-"""The cells of a notebook file, and where each of their lines stands in it.
+"""The cells of a notebook file, and where each of their lines is in it.
 
 Two kinds of file: Jupyter's JSON, and the plain-text export of Databricks (``# COMMAND ----------``).
 """

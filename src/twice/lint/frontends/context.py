@@ -14,4 +14,4 @@ class ReadContext:
     settings: LintSettings = field(default_factory=LintSettings)
     role: Role = "pipeline"
     file: Path | None = None
-    """Where the file lies, for front-ends that look at neighbours (dbt_project.yml, compiled SQL)."""
+    """Where the file is, for front-ends that look at neighbours (dbt_project.yml, compiled SQL)."""

@@ -107,7 +107,7 @@ def _reading(path: str, rendered: Rendered, model: ModelFact, context: ReadConte
 
 
 def _compiled(path: str, text: str, around: Surroundings, model: ModelFact, context: ReadContext) -> FileFacts:
-    """What the macros added, from dbt's own output. A line of it stands where the same line stands in the model."""
+    """What the macros added, from dbt's own output. A line of it is placed where the same line is in the model."""
     if around.compiled is None:
         return FileFacts(path, "dbt", context.role)
     body = around.compiled.read_text(encoding="utf-8", errors="replace")
@@ -131,7 +131,7 @@ def _observed(model: ModelFact, readings: list[FileFacts], rendered: Rendered) -
 
 
 def _mark(rendered: Rendered, own: str) -> Span:
-    """Where the comparison stands: the last > before the model's own name."""
+    """Where the comparison is: the last > before the model's own name."""
     text = rendered.text
     at = text.rfind(">", 0, max(text.find(own), 0))
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
@@ -163,7 +163,7 @@ def _macros(path: str, text: str, context: ReadContext) -> FileFacts:
 
 
 def _without_own_table(facts: FileFacts, model: ModelFact) -> FileFacts:
-    """The statement around the query is ours, so what it writes is said by the ModelFact alone."""
+    """The statement around the query is ours, so what it writes is in the ModelFact alone."""
     own = this(model.name)
     writes = tuple(write for write in facts.writes if write.target != own or write.verb in ("delete", "truncate"))
     return replace(facts, writes=writes, reads=tuple(read for read in facts.reads if not read.strict_mark))
@@ -187,7 +187,7 @@ def _ordered(fact: Any) -> Any:
 
 
 def _merged(readings: Iterable[FileFacts]) -> FileFacts:
-    """One set of facts; what both renders say is said once."""
+    """One set of facts; what both renders give is kept once."""
     first, *rest = readings
     for reading in rest:
         first = first.joined(reading)

@@ -1,4 +1,4 @@
-"""What stands in for dbt's names while a template is rendered: macros, relations, variables, the clock."""
+"""Placeholders for dbt's names while a template is rendered: macros, relations, variables, the clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMESPACES = ("adapter", "api", "builtins", "dbt", "dbt_date", "dbt_utils", "ex
 _HARMLESS = ("env_var", "load_result", "print", "return", "run_query", "set", "statement", "tojson", "zip")
 
 
-_Base: Any = Undefined  # Undefined refuses every operation by its types too; a stand-in allows them.
+_Base: Any = Undefined  # Undefined refuses every operation by its types too; a placeholder allows them.
 
 
 class StandIn(_Base):  # type: ignore[misc]
@@ -110,7 +110,7 @@ class Clock(StandIn):
 
 
 class Relation(StandIn):
-    """A table whose name is known."""
+    """A table with a known name."""
 
     def __str__(self) -> str:
         return self.path[0]
@@ -120,7 +120,7 @@ class Relation(StandIn):
 
 
 class Config:
-    """The model's ``config``: called to set values, asked for them with ``get``. It prints nothing."""
+    """The model's ``config``: called to set values, read with ``get``. It prints nothing."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -163,7 +163,7 @@ def stand_ins(model: str, adapter: str, *, incremental: bool, config: Config) ->
         "run_started_at": Clock(),
         "should_full_refresh": lambda *_, **__: not incremental,
         "source": source,
-        # What stands under "if the target is dev" is not what runs at night.
+        # What is under "if the target is dev" is not what runs at night.
         "target": {"name": "prod", "type": adapter or "warehouse", "schema": "prod", "database": "prod"},
         "this": Relation(name=this(model)),
         "var": var,

@@ -1,4 +1,4 @@
-"""What a dbt project says about a model outside the model: dbt_project.yml, property files, compiled SQL."""
+"""What a dbt project declares about a model outside the model: dbt_project.yml, property files, compiled SQL."""
 
 from __future__ import annotations
 

@@ -52,14 +52,14 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
 
 def _translated(cell: Cell) -> tuple[list[Line], str]:
     """The cell as lines of Python, and what about it could not be read."""
-    language, lines = _told_language(cell)
+    language, lines = _language_of(cell)
     if language == "sql":
         return _as_call(lines), ""
     if language in _UNREAD:
         return [], f"a cell in {language} was not read"
     if language not in _SAME:
         return [], ""
-    # A line of an expression or of a string may look like a magic: the cell is taken as it stands if it can be.
+    # A line of an expression or of a string may look like a magic: the cell is taken as it is if it can be.
     if not _syntax_error(lines):
         return lines, ""
     code = [_plain(line) for line in lines]
@@ -67,7 +67,7 @@ def _translated(cell: Cell) -> tuple[list[Line], str]:
     return ([], f"a cell cannot be parsed: {trouble}") if trouble else (code, "")
 
 
-def _told_language(cell: Cell) -> tuple[str, list[Line]]:
+def _language_of(cell: Cell) -> tuple[str, list[Line]]:
     """The language a magic on the first line names, and the lines that are written in it."""
     lines = list(cell.lines)
     while lines and (not lines[0].text.strip() or _is_comment(lines[0], cell.language)):
@@ -90,7 +90,7 @@ def _sql_cell(lines: list[Line], magic: re.Match[str]) -> tuple[str, list[Line]]
     more = any(line.text.strip() for line in rest)
     if first.text.strip() and not magic[1] and more and not _syntax_error(rest):
         return "python", [*_as_call([first]), *rest]
-    # Options of %%bigquery and of %%sql (a connection, a name for the result) stand on the first line.
+    # Options of %%bigquery and of %%sql (a connection, a name for the result) are on the first line.
     return "sql", rest if magic[1] and rest else [first, *rest]
 
 

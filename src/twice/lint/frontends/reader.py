@@ -1,7 +1,7 @@
 """Which front-end reads a file. Each is one function: ``read(path, text, context) -> FileFacts``.
 
 `path` is how the file is called in reports. `text` is already decoded. A front-end does not raise for bad
-input; it returns what it could read and says the rest in `notices`.
+input; it returns what it could read and reports the rest in `notices`.
 """
 
 from __future__ import annotations

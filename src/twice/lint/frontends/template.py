@@ -1,4 +1,4 @@
-"""Renders a dbt template with stand-ins for everything dbt would know, and remembers where each character came from.
+"""Renders a dbt template with placeholders for everything dbt would know, and remembers where each character came from.
 
 Rendering happens in jinja's sandbox: a template can compute and loop, but it reaches no file, module or process.
 """
@@ -17,7 +17,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from twice.lint.facts import Span
 from twice.lint.frontends.dbt_placeholders import Clock, Config, Relation, StandIn, stand_ins
 
-# A mark before each piece of plain text says where it stands in the source; the two letters are private to us.
+# A mark before each piece of plain text gives its place in the source; the two letters are private to us.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{_OPEN}([0-9a-f]+){_CLOSE}")
 _TAGS = {"{{": "}}", "{%": "%}", "{#": "#}"}
@@ -34,7 +34,7 @@ _MOST_PIECES = 100_000
 
 
 class TemplateFailure(Exception):
-    """The template cannot be rendered; the message says why."""
+    """The template cannot be rendered; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _Environment(SandboxedEnvironment):
     intercepted_binops = frozenset({"*", "**", "%"})
 
     def is_safe_callable(self, obj: Any) -> bool:
-        # A stand-in answers every question with yes, also "are you unsafe?".
+        # A placeholder answers every question with yes, also "are you unsafe?".
         return isinstance(obj, (StandIn, Config, Relation, Clock)) or super().is_safe_callable(obj)
 
     def call_binop(self, _: Any, operator: str, left: Any, right: Any) -> Any:

@@ -1,1 +1,1 @@
-"""What names in Python source stand for, as far as one module shows it."""
+"""What names in Python source refer to, as far as one module shows it."""

@@ -132,7 +132,7 @@ class Module:
             current = self.parent.get(current)
 
     def owner(self, node: ast.AST) -> Function | None:
-        """The function whose body the node stands in; a decorator or a default stands outside."""
+        """The function that has the node in its body; a decorator or a default is outside."""
         child = node
         for parent in self.ancestors(node):
             if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and child in parent.body:
@@ -233,7 +233,7 @@ class Module:
         return None
 
     def origin(self, node: ast.AST) -> str:
-        """What made the object a name stands for: ``PostgresHook()`` for hook, ``boto3.client()`` for s3."""
+        """What made the object behind a name: ``PostgresHook()`` for hook, ``boto3.client()`` for s3."""
         current: ast.AST = node
         for _ in range(_DEEP):
             if isinstance(current, ast.Await):

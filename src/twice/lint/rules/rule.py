@@ -13,7 +13,7 @@ from twice.lint.finding import FAMILIES, Finding, Related, Severity
 
 @dataclass(frozen=True)
 class Case:
-    """One example file. It is a test of the rule and stands on the rule's documentation page."""
+    """One example file. It is a test of the rule and part of its documentation page."""
 
     code: str
     path: str = "job.py"

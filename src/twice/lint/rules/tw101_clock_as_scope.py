@@ -10,7 +10,7 @@ from twice.lint.rules.rule import Case, Rule
 _WHAT = {
     "filter": "decides which rows are taken",
     "path": "is part of the path or name that is read or written",
-    "window": "is the period that is asked for",
+    "window": "is the period that is requested",
 }
 
 
@@ -88,7 +88,7 @@ class ClockAsScope(Rule):
 
 
 def _only_removes(file: FileFacts, line: int) -> bool:
-    """The clock stands in a DELETE: retention, not scope."""
+    """The clock is in a DELETE: retention, not scope."""
     before = [write for write in file.writes if write.place.span.line <= line]
     return bool(before) and max(before, key=lambda write: write.place.span.line).verb in ("delete", "update")
 

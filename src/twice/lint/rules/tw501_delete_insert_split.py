@@ -65,7 +65,7 @@ class DeleteInsertSplit(Rule):
     )
 
     def check(self, file: FileFacts, _: ProjectFacts, /) -> Iterator[Finding]:
-        told: set[int] = set()
+        reported: set[int] = set()
         for write in file.writes:
             if write.verb not in ADDING or write.guards & {
                 "temporary",
@@ -78,9 +78,9 @@ class DeleteInsertSplit(Rule):
             for delete in emptied_by(write, file):
                 severity = _severity(delete, write, file)
                 line = delete.place.span.line
-                if severity is None or line in told:
+                if severity is None or line in reported:
                     continue
-                told.add(line)
+                reported.add(line)
                 yield self._of(file, delete, write, severity)
 
     def _of(self, file: FileFacts, delete: WriteFact, write: WriteFact, severity: Severity) -> Finding:
@@ -123,6 +123,6 @@ def _severity(delete: WriteFact, write: WriteFact, file: FileFacts) -> Severity 
     if file.language == "sql":
         if write.engine in ("bigquery", "spark", "hive", "snowflake"):
             return certain
-        # A plain script may be run inside one transaction by whoever calls it; Airflow's hooks do, unless told not to.
+        # A plain script may be run inside one transaction by whoever calls it; Airflow's hooks do, unless set not to.
         return "info" if "airflow_template" in file.traits else "warning"
     return certain

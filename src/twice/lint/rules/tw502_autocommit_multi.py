@@ -18,7 +18,7 @@ class AutocommitMulti(Rule):
         of it.
 
     When it is fine
-        When the statements are independent, or an explicit BEGIN stands in their text.
+        When the statements are independent, or an explicit BEGIN is in their text.
     """
 
     code = "TW502"

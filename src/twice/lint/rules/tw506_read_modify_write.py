@@ -20,7 +20,7 @@ class ReadModifyWrite(Rule):
         Applied twice, it counts twice: stock 10, sold 3, is 7 after the first run and 4 after the second.
 
     When it is fine
-        Counters of retries or views. An update that also flips the flag its own WHERE asks for finds
+        Counters of retries or views. An update that also flips the flag its own WHERE filters by finds
         nothing the second time and is not reported.
     """
 

@@ -8,7 +8,7 @@ from twice.lint.rules.rule import Case, Rule
 
 
 class WholeRowDistinct(Rule):
-    """DISTINCT over whole rows stands where a key belongs.
+    """DISTINCT over whole rows is used where a key belongs.
 
     What it does
         Finds INSERT … SELECT DISTINCT *.

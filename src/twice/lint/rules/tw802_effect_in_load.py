@@ -8,7 +8,7 @@ from twice.lint.rules.rule import Case, Rule
 
 
 class EffectInLoad(Rule):
-    """The same function stores rows and tells the world.
+    """The same function stores rows and sends something to the outside.
 
     What it does
         Finds effects in functions that also write data.
@@ -60,8 +60,7 @@ class EffectInLoad(Rule):
                 yield self.finding(
                     file,
                     effect.place,
-                    f"`{effect.call}` stands in the function that also stores rows: each retry of the load "
-                    "sends it again.",
+                    f"`{effect.call}` is in the function that also stores rows: each retry of the load sends it again.",
                     "Make it a task of its own after the load, or an outbox row in the same transaction.",
                     declaration="effects=[…]  # released after the publish",
                     related=(Related(file.path, span.line, span.column, "the write"),),

@@ -8,7 +8,7 @@ from twice.lint.rules.rule import Case, Rule
 
 
 class EffectInTransform(Rule):
-    """Something is said to the outside world from inside a transformation.
+    """Something is sent to the outside world from inside a transformation.
 
     What it does
         Finds effects in UDFs, map, foreach, foreachPartition and mapPartitions.
@@ -18,7 +18,7 @@ class EffectInTransform(Rule):
         used twice is computed twice. Each time it is sent again.
 
     When it is fine
-        Never; collect what must be said in a table and send it from one place.
+        Never; collect what must be sent in a table and send it from one place.
     """
 
     code = "TW803"
@@ -60,6 +60,6 @@ class EffectInTransform(Rule):
                     effect.place,
                     f"`{effect.call}` runs inside a transformation: every task attempt and every "
                     "recomputation sends it again.",
-                    "Write what must be said to an outbox table, and send it from one place after the commit.",
+                    "Write what must be sent to an outbox table, and send it from one place after the commit.",
                     declaration="effects=[…]  # sent once per published slice",
                 )

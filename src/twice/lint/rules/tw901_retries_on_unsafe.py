@@ -61,11 +61,11 @@ class RetriesOnUnsafe(Rule):
             return
         unsafe = [finding for rule in _UNSAFE for finding in rule().check(file, project) if finding.severity == "error"]
         units = {write.place.span.line: write.place.unit for write in file.writes}
-        told: set[int] = set()
+        reported: set[int] = set()
         for task in retried:
             hit = [f for f in unsafe if not task.units or units.get(f.line, "") in task.units]
-            if hit and task.span.line not in told:
-                told.add(task.span.line)
+            if hit and task.span.line not in reported:
+                reported.add(task.span.line)
                 yield self._of(file, task, hit)
 
     def _of(self, file: FileFacts, task: TaskFact, hit: list[Finding]) -> Finding:

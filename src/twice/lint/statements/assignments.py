@@ -8,7 +8,7 @@ from twice.lint.statements.tree import name_of
 
 
 def increments(assignments: list[exp.Expr]) -> list[tuple[str, exp.Expr]]:
-    """Columns whose new value is computed from the old one, with the assignment: run twice, applied twice."""
+    """Columns with a new value that is computed from the old one, with the assignment: run twice, applied twice."""
     found: dict[str, exp.Expr] = {}
     for assignment in assignments:
         if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):

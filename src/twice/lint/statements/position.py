@@ -1,4 +1,4 @@
-"""Where a statement stands: how its offsets become positions of the file, and in which flow it runs."""
+"""Where a statement is: how its offsets become positions of the file, and in which flow it runs."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ _CONTROL = re.compile(
 
 
 def _procedure(text: str) -> tuple[int, int, str] | None:
-    """Where the body of a procedure stands in its CREATE statement, and the procedure's name."""
+    """Where the body of a procedure is in its CREATE statement, and the procedure's name."""
     head = _PROCEDURE.match(text)
     if head is None:
         return None

@@ -1,4 +1,4 @@
-"""Questions asked of a syntax tree."""
+"""What a syntax tree shows: names, tables, offsets."""
 
 from __future__ import annotations
 

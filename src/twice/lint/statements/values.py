@@ -48,14 +48,14 @@ _CLOCK_WORD = re.compile(
 
 
 def clock_variable(text: str) -> tuple[str, str, int] | None:
-    """``DECLARE @today = GETDATE()``: the variable, the clock's word and where it stands."""
+    """``DECLARE @today = GETDATE()``: the variable, the clock's word and where it is."""
     match = _VARIABLE.match(text) if len(text) < 600 else None
     clock = _CLOCK_WORD.search(text, match.start(2)) if match else None
     return (match[1].lower(), clock[0], clock.start()) if match and clock else None
 
 
 def variables_in(tree: exp.Expr, variables: dict[str, tuple[str, Place]]) -> Iterator[Fact]:
-    """Uses of variables that hold a clock's value; the fact stands where the clock was read."""
+    """Uses of variables that hold a clock's value; the fact is placed where the clock was read."""
     for node in tree.walk():
         name = node.name.lower() if isinstance(node, (exp.Parameter, exp.SessionParameter)) else ""
         if isinstance(node, exp.Column) and not node.table:
