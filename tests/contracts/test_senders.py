@@ -338,10 +338,10 @@ class TestSlack:
     @pytest.mark.parametrize(
         ("answer", "expected"),
         [
-            ('{"ok": false, "error": "channel_not_found"}', Refused("Slack says channel_not_found", True)),
-            ('{"ok": false, "error": "fatal_error"}', Doubtful("Slack says fatal_error")),
-            ('{"ok": false, "error": "ratelimited"}', Refused("Slack says ratelimited")),
-            ("<html>", Doubtful("Slack answered what is not its form: <html>")),
+            ('{"ok": false, "error": "channel_not_found"}', Refused("Slack answered channel_not_found", True)),
+            ('{"ok": false, "error": "fatal_error"}', Doubtful("Slack answered fatal_error")),
+            ('{"ok": false, "error": "ratelimited"}', Refused("Slack answered ratelimited")),
+            ("<html>", Doubtful("Slack's answer is not in its usual form: <html>")),
         ],
     )
     def test_an_ok_status_is_not_yet_a_posted_message(

@@ -15,7 +15,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 """IPv4 addresses behind a translator, written as IPv6."""
 _HANDED_OUT = ipaddress.ip_network("2000::/3")
-"""All of IPv6 that was ever given to be reached by everybody. What lies outside of it is some network's own."""
+"""All of IPv6 that was ever given to be reached by everybody. What is outside of it is some network's own."""
 _FOR_DOCUMENTS = ipaddress.ip_network("3fff::/20")
 _ISATAP = (0x00005EFE, 0x02005EFE)
 

@@ -1,4 +1,4 @@
-"""The user's own function. Only it knows what it did; how it ends is all that can be told."""
+"""The user's own function. Only it knows what it did; how it ends is all that is known here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CallSender:
             receipt = outgoing.function(result, outgoing.key)
         except EffectRefused as error:
             wait = None if error.retry_after is None else timedelta(seconds=error.retry_after)
-            return Refused(redaction.over(error.what), error.for_good, wait)
+            return Refused(redaction.redact(error.what), error.for_good, wait)
         except Exception as error:  # noqa: BLE001 - user code
-            return Doubtful(redaction.over(f"{type(error).__name__}: {error}"))
-        return Delivered(redaction.over("returned" if receipt is None else str(receipt)))
+            return Doubtful(redaction.redact(f"{type(error).__name__}: {error}"))
+        return Delivered(redaction.redact("returned" if receipt is None else str(receipt)))

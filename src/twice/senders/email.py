@@ -1,4 +1,4 @@
-"""An e-mail by SMTP. Mail knows no key: what counts is the dot at the end of the data, and the answer to it."""
+"""An e-mail by SMTP. Mail has no key: what counts is the dot at the end of the data, and the answer to it."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ class EmailSender:
         except NotLeaving:
             raise
         except smtplib.SMTPResponseException as error:
-            told = redaction.over(f"SMTP {error.smtp_code} {_text(error.smtp_error)}")
-            return Refused(told, for_good=error.smtp_code >= 500)
+            answer = redaction.redact(f"SMTP {error.smtp_code} {_text(error.smtp_error)}")
+            return Refused(answer, for_good=error.smtp_code >= 500)
         except (OSError, smtplib.SMTPException) as error:
-            told = redaction.over(f"{type(error).__name__}: {error}")
-            return Doubtful(told) if progress.left else Refused(told, for_good=isinstance(error, ssl.SSLError))
+            reason = redaction.redact(f"{type(error).__name__}: {error}")
+            return Doubtful(reason) if progress.left else Refused(reason, for_good=isinstance(error, ssl.SSLError))
 
     def _deliver(self, server: str, outgoing: OutgoingMessage, progress: _Progress) -> Answer:
         smtp = self._connected(server)
-        # Hung up without a QUIT: after DATA the server would take it for a line of the mail.
+        # Hung up without a QUIT: after DATA the server would read it as a line of the mail.
         with closing(smtp):
             _accepted(*smtp.mail(outgoing.message.headers["From"]))
             for address in outgoing.message.to:
@@ -132,7 +132,7 @@ def _accepted(code: int, answer: bytes) -> None:
 
 
 def _refuse(code: int, answer: bytes) -> NoReturn:
-    if code == -1:  # smtplib's word for a line that broke
+    if code == -1:  # smtplib's code for a broken connection
         raise smtplib.SMTPServerDisconnected("the mail server hung up")
     raise smtplib.SMTPResponseException(code, answer)
 

@@ -1,7 +1,7 @@
 """One HTTP request, sent once: no retries, no redirects, no proxies, no waiting without end.
 
-On httpcore rather than on httpx above it: the line below sees the moment before the first byte leaves, which parts
-what surely did not happen from what may have, and connects to the very address that was checked.
+On httpcore rather than on httpx above it: its network backend sees the moment before the first byte leaves, which
+separates what surely did not happen from what may have, and connects to the very address that was checked.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Reply:
 
     @property
     def retry_after(self) -> timedelta | None:
-        """How long the receiver asks to be left alone, in seconds or until a date."""
-        asked = self.headers.get("retry-after", "").strip()
-        if asked.isdecimal():
-            return min(timedelta(seconds=int(asked[:9])), LONGEST_WAIT)
+        """How long the receiver wants no further request, in seconds or until a date."""
+        text = self.headers.get("retry-after", "").strip()
+        if text.isdecimal():
+            return min(timedelta(seconds=int(text[:9])), LONGEST_WAIT)
         try:
-            until = parsedate_to_datetime(asked)
+            until = parsedate_to_datetime(text)
         except ValueError:
             return None
         until = until if until.tzinfo else until.replace(tzinfo=timezone.utc)
@@ -68,10 +68,10 @@ class Http:
             parts = urlsplit(url)
             refused, host = self._refused(parts), _host(parts)
         except ValueError as error:  # a name or an address that is none
-            return Refused(redaction.over(f"it cannot be sent: {error}"), for_good=True)
+            return Refused(redaction.redact(f"it cannot be sent: {error}"), for_good=True)
         if refused is not None:
             return refused
-        line = _Line(self.allowed, time.monotonic() + self.seconds, leaving)
+        backend = _CheckedBackend(self.allowed, time.monotonic() + self.seconds, leaving)
         sent = {
             "Host": host,
             "User-Agent": "twice",
@@ -83,19 +83,19 @@ class Http:
         }
         try:
             context = self._context if parts.scheme == "https" else None
-            with httpcore.ConnectionPool(ssl_context=context, retries=0, network_backend=line) as pool:
-                return self._ask(pool, parts, list(sent.items()), body)
+            with httpcore.ConnectionPool(ssl_context=context, retries=0, network_backend=backend) as pool:
+                return self._request(pool, parts, list(sent.items()), body)
         except NotLeaving:
             raise
         except Blocked as error:
-            return Refused(redaction.over(str(error)), for_good=True)
+            return Refused(redaction.redact(str(error)), for_good=True)
         except (OSError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-            told = redaction.over(f"{type(error).__name__}: {error}".rstrip(": "))
-            return Doubtful(told) if line.left else Refused(told, for_good=_is_untrusted(error))
+            reason = redaction.redact(f"{type(error).__name__}: {error}".rstrip(": "))
+            return Doubtful(reason) if backend.left else Refused(reason, for_good=_is_untrusted(error))
         except ValueError as error:  # a port, a name or a header that cannot be sent; h11 checks before it writes
-            return Refused(redaction.over(f"it cannot be sent: {error}"), for_good=True)
+            return Refused(redaction.redact(f"it cannot be sent: {error}"), for_good=True)
 
-    def _ask(
+    def _request(
         self,
         pool: httpcore.ConnectionPool,
         parts: SplitResult,
@@ -103,14 +103,14 @@ class Http:
         body: bytes,
     ) -> Reply:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        place = httpcore.URL(
+        address = httpcore.URL(
             scheme=parts.scheme.encode(),
             host=ascii_host(parts.hostname or "").encode("ascii"),
             port=parts.port,
             target=target.encode("utf-8"),
         )
         timeouts = {"connect": CONNECT_SECONDS, "read": self.seconds, "write": self.seconds, "pool": CONNECT_SECONDS}
-        with pool.stream("POST", place, headers=headers, content=body, extensions={"timeout": timeouts}) as answer:
+        with pool.stream("POST", address, headers=headers, content=body, extensions={"timeout": timeouts}) as answer:
             found = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
             # The status is known from here on: a body that breaks off changes nothing.
             return Reply(answer.status, found, _beginning(answer.iter_stream()))
@@ -128,23 +128,23 @@ class Http:
 
 
 def meaning(reply: Reply, keyed: bool, redaction: Redaction) -> Answer:
-    """What a status says: done, surely not done, or not known. A server that fails may have acted before."""
-    told = redaction.over(f"HTTP {reply.status} {reply.text}")
+    """What a status means: done, surely not done, or not known. A server that fails may have acted before."""
+    answer = redaction.redact(f"HTTP {reply.status} {reply.text}")
     if 200 <= reply.status < 300:
-        return Delivered(told)
+        return Delivered(answer)
     wait = reply.retry_after
     if reply.status == 409 and keyed:
-        return Doubtful(f"{told} (the first request with this key is still at work)", wait)
+        return Doubtful(f"{answer} (the first request with this key is still at work)", wait)
     if reply.status == 429 or reply.status == 425 or (reply.status == 503 and wait is not None):
-        return Refused(told, wait=wait)
+        return Refused(answer, wait=wait)
     if of_status(reply.status) is Nature.TRANSIENT or reply.status >= 500:
-        return Doubtful(told, wait)
+        return Doubtful(answer, wait)
     if 300 <= reply.status < 400:
-        return Refused(f"{told} (redirects are not followed)", for_good=True)
-    return Refused(told, for_good=True)
+        return Refused(f"{answer} (redirects are not followed)", for_good=True)
+    return Refused(answer, for_good=True)
 
 
-class _Line(httpcore.NetworkBackend):
+class _CheckedBackend(httpcore.NetworkBackend):
     """Connects to checked addresses, keeps the deadline, and calls `leaving` before the request's first byte."""
 
     def __init__(self, allowed: Allowed, deadline: float, leaving: Leaving) -> None:
@@ -163,12 +163,12 @@ class _Line(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         addresses = addresses_of(host, port, self._allowed)
-        for place, address in enumerate(addresses, 1):
+        for number, address in enumerate(addresses, 1):
             try:
                 stream = self._backend.connect_tcp(address, port, self.bound(timeout), local_address, socket_options)
                 return _Stream(stream, self)
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
-                if place == len(addresses):
+                if number == len(addresses):
                     raise
         raise httpcore.ConnectError(f"{host} has no address")
 
@@ -185,16 +185,16 @@ class _Line(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    def __init__(self, stream: httpcore.NetworkStream, line: _Line) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, backend: _CheckedBackend) -> None:
         self._stream = stream
-        self._line = line
+        self._backend = backend
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._line.bound(timeout))
+        return self._stream.read(max_bytes, self._backend.bound(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._line.leave()
-        self._stream.write(buffer, self._line.bound(timeout))
+        self._backend.leave()
+        self._stream.write(buffer, self._backend.bound(timeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -203,7 +203,9 @@ class _Stream(httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         # The handshake's bytes are not the request's: they go through the stream below.
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._line.bound(timeout)), self._line)
+        return _Stream(
+            self._stream.start_tls(ssl_context, server_hostname, self._backend.bound(timeout)), self._backend
+        )
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -237,4 +239,4 @@ def _credentials(parts: SplitResult) -> dict[str, str]:
 
 def _is_untrusted(error: BaseException) -> bool:
     """A certificate that does not hold will not hold the next time."""
-    return "CERTIFICATE_VERIFY_FAILED" in str(error)  # OpenSSL's word; httpcore cuts the chain of causes
+    return "CERTIFICATE_VERIFY_FAILED" in str(error)  # OpenSSL's code; httpcore cuts the chain of causes

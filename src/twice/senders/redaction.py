@@ -1,4 +1,4 @@
-"""Secrets of one try: revealed where they are sent, hidden in whatever is told about it."""
+"""Secrets of one delivery: revealed where they are sent, hidden in whatever is reported about it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from urllib.parse import quote, unquote
 from twice.config.secret import Secret
 from twice.core.reference import HIDDEN, REFERENCE, hide_passwords
 
-TOLD = 300
+LONGEST = 300
 """How much of an answer is kept."""
 
 
 class Redaction:
-    """Remembers what it revealed, so that an answer that quotes it can be told without it."""
+    """Remembers what it revealed, so that an answer that quotes it can be reported without it."""
 
     def __init__(self) -> None:
         self._revealed: set[str] = set()
@@ -29,10 +29,10 @@ class Redaction:
     def reveal_all(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
         return {name: self.reveal(text, f"{where} {name}") for name, text in texts.items()}
 
-    def over(self, text: str) -> str:
-        """One line that may be told and stored: no secret in it, and no more than a few words."""
+    def redact(self, text: str) -> str:
+        """One line that may be shown and stored: no secret in it, and no longer than LONGEST."""
         for secret in sorted(self._revealed, key=len, reverse=True):
             for form in (secret, quote(secret, safe=""), unquote(secret), base64.b64encode(secret.encode()).decode()):
                 text = text.replace(form, HIDDEN) if form else text
         line = " ".join(hide_passwords(text).split())
-        return line if len(line) <= TOLD else f"{line[:TOLD]}…"
+        return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

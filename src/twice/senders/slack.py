@@ -1,4 +1,4 @@
-"""A message to a Slack channel, by chat.postMessage. Slack knows no key and says in the body whether it was posted."""
+"""A message to a Slack channel, by chat.postMessage. Slack has no key and tells in its body whether it was posted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twice.senders.redaction import Redaction
 URL = "https://slack.com/api/chat.postMessage"
 
 _MAY_HAVE_POSTED = ("internal_error", "fatal_error", "request_timeout", "service_unavailable")
-"""Slack's own words for an error after which a part of the operation may have succeeded."""
+"""Slack's own names for an error after which a part of the operation may have succeeded."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,18 @@ class SlackSender:
         reply = self.http.post(self.url, outgoing.message.body.encode(), headers, leaving, redaction)
         if not isinstance(reply, Reply):
             return reply
-        return _said(reply, redaction) if reply.status == 200 else meaning(reply, False, redaction)
+        return _answer_of(reply, redaction) if reply.status == 200 else meaning(reply, False, redaction)
 
 
-def _said(reply: Reply, redaction: Redaction) -> Answer:
+def _answer_of(reply: Reply, redaction: Redaction) -> Answer:
     try:
         body = json.loads(reply.text)
         posted, error = body["ok"] is True, str(body.get("error"))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Doubtful(redaction.over(f"Slack answered what is not its form: {reply.text}"))
+        return Doubtful(redaction.redact(f"Slack's answer is not in its usual form: {reply.text}"))
     if posted:
-        return Delivered(redaction.over(f"Slack message {body.get('ts')}"))
-    told = redaction.over(f"Slack says {error}")
+        return Delivered(redaction.redact(f"Slack message {body.get('ts')}"))
+    answer = redaction.redact(f"Slack answered {error}")
     if error == "ratelimited":
-        return Refused(told, wait=reply.retry_after)
-    return Doubtful(told) if error in _MAY_HAVE_POSTED else Refused(told, for_good=True)
+        return Refused(answer, wait=reply.retry_after)
+    return Doubtful(answer) if error in _MAY_HAVE_POSTED else Refused(answer, for_good=True)
