@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import Any, Protocol, cast
 
 from twice.core.audit import Measure
+from twice.core.closed import assert_never
 from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Portion, Shape, Suspicion
 from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 from twice.engine.frames.columns import as_plain, declared, find, is_numeric, not_a_frame, refuse_twins
 from twice.engine.frames.slices import check_given, check_source, cursor_of, cut_of, value_of
+from twice.errors import DeclarationError
 
 
 class Table(Protocol):
@@ -126,13 +128,19 @@ def _sum(frame: Frame, name: str) -> str | None:
 def _breaks(frame: Frame, row: tuple[Any, ...], measure: Measure) -> bool:
     audit = measure.audit
     if audit.kind == "expression":
-        return False  # Spark SQL; nobody here can read it
+        return False  # Spark SQL, which cannot be read here
     value = row[_index(frame, measure.column or audit.columns[0])]
-    if audit.kind == "not_null":
-        return value is None
-    if value is None:
-        return False
-    return value not in audit.values if audit.kind == "accepted" else not audit.low <= value <= audit.high
+    match audit.kind:
+        case "not_null":
+            return value is None
+        case "accepted":
+            return value is not None and value not in audit.values
+        case "between":
+            return value is not None and not audit.low <= value <= audit.high
+        case "unique" | "rows" | "not_shrunk" | "custom":
+            raise DeclarationError(f"the audit {audit.name} cannot be counted while writing")
+        case _:
+            assert_never(audit.kind)
 
 
 def _inside(frame: Frame, slice_: Slice) -> Frame:

@@ -16,6 +16,7 @@ from xml.etree import ElementTree as Xml
 
 from jinja2 import Environment, StrictUndefined
 
+from twice.core.closed import assert_never
 from twice.core.proof import Difference, Pair, Proof, Trial, Verdict, document
 
 NAMES = ("proof.json", "proof.html", "junit.xml")
@@ -65,7 +66,9 @@ def html(proofs: Sequence[Proof]) -> str:
         headline=headline,
         counts=_counts(proofs),
         changed=[(proof, trial) for proof in proofs for trial in proof.changed],
-        skipped=[(proof, trial) for proof in proofs for trial in proof.trials if trial.verdict is _SKIPPED],
+        skipped=[
+            (proof, trial) for proof in proofs for trial in proof.trials if trial.verdict is Verdict.NOT_APPLICABLE
+        ],
     )
 
 
@@ -81,12 +84,16 @@ def junit(proofs: Sequence[Proof]) -> str:
             case = Xml.SubElement(
                 suite, "testcase", {"classname": name, "name": trial.scenario, "time": f"{trial.seconds:.3f}"}
             )
-            if trial.verdict is _SKIPPED:
-                Xml.SubElement(case, "skipped", {"message": _printable(trial.reason)})
-            elif trial.verdict is Verdict.CHANGED:
-                Xml.SubElement(case, "failure", {"message": _printable(headline(trial))}).text = _printable(
-                    describe_difference(trial)
-                )
+            match trial.verdict:
+                case Verdict.SAME:
+                    pass
+                case Verdict.NOT_APPLICABLE:
+                    Xml.SubElement(case, "skipped", {"message": _printable(trial.reason)})
+                case Verdict.CHANGED:
+                    failure = Xml.SubElement(case, "failure", {"message": _printable(headline(trial))})
+                    failure.text = _printable(describe_difference(trial))
+                case _:
+                    assert_never(trial.verdict)
     return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
@@ -135,9 +142,6 @@ def side_by_side(found: Difference, sides: tuple[str, str]) -> list[str]:
     return lines
 
 
-_SKIPPED = Verdict.NOT_APPLICABLE
-
-
 def _trial_of(proof: Proof, scenario: str) -> Trial | None:
     return next((trial for trial in proof.trials if trial.scenario == scenario), None)
 
@@ -151,7 +155,7 @@ def _totals(trials: Sequence[Trial]) -> dict[str, str]:
     return {
         "tests": str(len(trials)),
         "failures": str(sum(trial.verdict is Verdict.CHANGED for trial in trials)),
-        "skipped": str(sum(trial.verdict is _SKIPPED for trial in trials)),
+        "skipped": str(sum(trial.verdict is Verdict.NOT_APPLICABLE for trial in trials)),
         "errors": "0",
         "time": f"{sum(trial.seconds for trial in trials):.3f}",
     }

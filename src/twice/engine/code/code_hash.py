@@ -26,7 +26,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from twice.core.scope import Scope, Whole
+from twice.core.closed import assert_never
+from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole
 from twice.core.since import Since
 from twice.core.task import Task
 from twice.engine.code import modules
@@ -57,12 +58,16 @@ def _options(task: Task) -> Iterator[str]:
 
 
 def _scope(scope: Scope) -> str:
-    if isinstance(scope, Whole):
-        return "whole"
-    if isinstance(scope, Since):
-        return json.dumps(["since", scope.cursor, scope.type])
-    held = scope.held_in
-    return json.dumps([held.grain, held.source, held.name, held.type, held.zone, held.minutes])
+    match scope:
+        case Whole():
+            return "whole"
+        case Since():
+            return json.dumps(["since", scope.cursor, scope.type])
+        case Daily() | Monthly() | Hourly() | Every():
+            held = scope.held_in
+            return json.dumps([held.grain, held.source, held.name, held.type, held.zone, held.minutes])
+        case _:
+            assert_never(scope)
 
 
 def _is_ours(function: Callable[..., Any]) -> bool:

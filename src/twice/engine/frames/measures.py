@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from twice.core.audit import Measure
+from twice.core.closed import assert_never
 from twice.core.ports import Column
 from twice.engine.frames.columns import declared, quoted
 from twice.engine.frames.frames import columns_of, moment
@@ -23,16 +24,19 @@ def broken(frame: DataFrame, measure: Measure) -> SparkColumn:
     """The condition, checked against the frame's columns before anything runs."""
     audit = measure.audit
     columns = columns_of(frame)
-    if audit.kind == "not_null":
-        return _column(columns, measure.column or audit.columns[0], audit.name).isNull()
-    if audit.kind == "accepted":
-        holds = _accepted(columns, audit.columns[0], audit.values, audit.name)
-    elif audit.kind == "between":
-        holds = _between(columns, audit.columns[0], audit.low, audit.high, audit.name)
-    elif audit.kind == "expression":
-        holds = _expression(frame, audit.sql, audit.name)
-    else:
-        raise DeclarationError(f"the audit {audit.name} cannot be counted while writing")
+    match audit.kind:
+        case "not_null":
+            return _column(columns, measure.column or audit.columns[0], audit.name).isNull()
+        case "accepted":
+            holds = _accepted(columns, audit.columns[0], audit.values, audit.name)
+        case "between":
+            holds = _between(columns, audit.columns[0], audit.low, audit.high, audit.name)
+        case "expression":
+            holds = _expression(frame, audit.sql, audit.name)
+        case "unique" | "rows" | "not_shrunk" | "custom":
+            raise DeclarationError(f"the audit {audit.name} cannot be counted while writing")
+        case _:
+            assert_never(audit.kind)
     condition = sf.coalesce(~holds, sf.lit(False))
     _check(frame, condition, audit.name)
     return condition

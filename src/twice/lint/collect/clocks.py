@@ -77,15 +77,7 @@ def _call(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
         yield from _dag(context, flow, call)
         return
     if name in _FILTERS and attribute and call.args:
-        for value in call.args:
-            yield from clock_use(context, flow.source(value), "filter", call, "")
-            text = fold(context.module, value) if not isinstance(value, ast.Call) else None
-            word = CLOCK_IN_TEXT.search(text.value) if text is not None and not STATEMENT.match(text.value) else None
-            if word is not None:
-                yield (
-                    ClockFact(context.place(value), word[0], "filter", reaches=context.module.span(call)),
-                    Source(value),
-                )
+        yield from _conditions(context, flow, call)
         return
     if name == "option" and attribute and len(call.args) > 1 and literal(call.args[0]) == "replaceWhere":
         word = CLOCK_IN_TEXT.search(constant(context.module, call.args[1]))
@@ -108,6 +100,20 @@ def _call(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
         return
     yield from _paths(context, flow, call, name)
     yield from _window(context, flow, call, name)
+    yield from _fallbacks(context, flow, call, name)
+
+
+def _conditions(context: ModuleContext, flow: Flow, call: ast.Call) -> Facts:
+    for value in call.args:
+        yield from clock_use(context, flow.source(value), "filter", call, "")
+        text = fold(context.module, value) if not isinstance(value, ast.Call) else None
+        word = CLOCK_IN_TEXT.search(text.value) if text is not None and not STATEMENT.match(text.value) else None
+        if word is not None:
+            yield ClockFact(context.place(value), word[0], "filter", reaches=context.module.span(call)), Source(value)
+
+
+def _fallbacks(context: ModuleContext, flow: Flow, call: ast.Call, name: str) -> Facts:
+    """``getenv("DAY", today)`` and its like: a setting that becomes now when nobody gives one."""
     fallback = next((item.value for item in call.keywords if item.arg in ("default_var", "default")), None)
     given = flow.source(fallback) if name in ("get", "getenv") else None
     if given is not None:

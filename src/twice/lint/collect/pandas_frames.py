@@ -86,62 +86,31 @@ def _transaction(context: ModuleContext, transactions: Transactions, call: ast.C
 
 
 def write_file(context: ModuleContext, call: ast.Call, name: str) -> None:
-    target = (
-        constant(
-            context.module, argument(call, 0, "path", "path_or_buf", "table_name", "table", "table_or_uri", "target")
-        )
-        .strip()
-        .lower()
-    )
+    path = argument(call, 0, "path", "path_or_buf", "table_name", "table", "table_or_uri", "target")
+    target = constant(context.module, path).strip().lower()
     guards: set[Guard] = set(target_guards(target))
     mode = constant(context.module, keyword(call, "mode", "if_table_exists", "if_exists")).lower()
     wrangler = "wrangler" in context.module.dotted(call.func)
+    verb: Verb = "append"
+    engine = "pandas"
     if mode in ("a", "append"):
         if checks_existence(context, call):
             guards.add("looked_first")
         engine = "file" if name in ("to_csv", "to_json") and not wrangler else "pandas"
-        context.gathering.add(
-            WriteFact(
-                context.place(call, transaction=""),
-                "append",
-                engine,
-                target,
-                f'{name}(mode="{mode}")',
-                frozenset(guards),
-            )
-        )
+        words = f'{name}(mode="{mode}")'
     elif mode in ("overwrite", "overwrite_partitions", "replace"):
         guards |= {"dynamic_overwrite"} if mode == "overwrite_partitions" else set()
-        context.gathering.add(
-            WriteFact(
-                context.place(call, transaction=""),
-                "overwrite",
-                "pandas",
-                target,
-                f'{name}(mode="{mode}")',
-                frozenset(guards),
-            )
-        )
+        verb, words = "overwrite", f'{name}(mode="{mode}")'
     elif name == "to_parquet" and keyword(call, "partition_cols") is not None and not wrangler:
-        if literal(keyword(call, "existing_data_behavior")) is None and keyword(call, "basename_template") is None:
-            context.gathering.add(
-                WriteFact(
-                    context.place(call, transaction=""),
-                    "append",
-                    "pandas",
-                    target,
-                    "to_parquet(partition_cols=…)",
-                    frozenset(guards),
-                )
-            )
+        if (
+            keyword(call, "basename_template") is not None
+            or literal(keyword(call, "existing_data_behavior")) is not None
+        ):
+            return
+        words = "to_parquet(partition_cols=…)"
     elif wrangler and name == "to_parquet" and literal(keyword(call, "dataset")) is True and not mode:
-        context.gathering.add(
-            WriteFact(
-                context.place(call, transaction=""),
-                "append",
-                "pandas",
-                target,
-                "to_parquet(dataset=True)",
-                frozenset(guards),
-            )
-        )
+        words = "to_parquet(dataset=True)"
+    else:
+        return
+    place = context.place(call, transaction="")
+    context.gathering.add(WriteFact(place, verb, engine, target, words, frozenset(guards)))

@@ -23,7 +23,7 @@ def spark_write(context: ModuleContext, call: ast.Call, chain: Chain, end: str) 
     mode = _mode(context, call, chain, end)
     given = _mode_node(call, chain, end)
     if isinstance(given, ast.Name) and (calls := _callers(context, given)) is not None:
-        _written_by_callers(context, call, chain, end, given, calls)
+        _written_by_callers(context, call, given, calls)
         return
     verb: Verb
     if mode == "append" or (end == "insertInto" and mode != "overwrite"):
@@ -139,10 +139,9 @@ def given_to(context: ModuleContext, call: ast.Call, name: ast.Name) -> ast.expr
     return given if given is not None else context.module.value(name)
 
 
-def _written_by_callers(
-    context: ModuleContext, write: ast.Call, chain: Chain, end: str, mode: ast.Name, calls: list[ast.Call]
-) -> None:
+def _written_by_callers(context: ModuleContext, write: ast.Call, mode: ast.Name, calls: list[ast.Call]) -> None:
     """A helper with a mode parameter: what it does is decided where it is called."""
+    end = method(write)
     target_node = argument(write, 1 if end == "jdbc" else 0, "path", "name", "tableName", "table")
     for call in calls:
         if constant(context.module, given_to(context, call, mode)).lower() != "append":
@@ -164,7 +163,13 @@ def _written_by_callers(
         place = context.place(write, transaction="")
         place = replace(place, within=place.within | {"parameter"})
         context.gathering.add(
-            WriteFact(place, "append", "spark", _target(context, write, chain, end), '.write.mode("append" by default)')
+            WriteFact(
+                place,
+                "append",
+                "spark",
+                _target(context, write, unroll(context.module, write), end),
+                '.write.mode("append" by default)',
+            )
         )
 
 

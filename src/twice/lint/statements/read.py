@@ -44,44 +44,89 @@ class ReadText:
     """Some SELECT has a WHERE."""
 
 
-def read_text(
-    text: str, site: Site, gathering: Gathering, *, dialect: str = "", templated: bool = True, depth: int = 0
-) -> ReadText:
+def read_text(text: str, site: Site, gathering: Gathering, *, dialect: str = "", templated: bool = True) -> ReadText:
     """Adds the facts of every statement; a transaction in the text (BEGIN … COMMIT) is carried to its writes."""
     masked = mask(text, templated=templated)
-    dialect = dialect or guess(masked)
-    outcome = ReadText()
-    reader = WriteReader()
-    variables: dict[str, tuple[str, Place]] = {}
-    transaction = site.transaction
-    for number, statement in enumerate(split(masked)):
-        outcome.statements += 1
-        boundary = _BOUNDARY.match(statement.text) if len(statement.text) < 60 else None
-        here = replace(site.at(statement.offset), transaction=transaction, order=site.order and site.order + number)
-        place = here.place(0, min(len(statement.text), 60))
-        if boundary:
-            opens = statement.text[:1].lower() in "bs"
-            transaction = f"text:{place.span.line}:{number}" if opens else site.transaction
-            gathering.add(TxnFact(place, "begin" if opens else "commit"))
-            continue
+    return _TextReader(gathering, dialect or guess(masked)).read(masked, site)
+
+
+@dataclass
+class _TextReader:
+    """One text, statement by statement. `in_procedure`: it is the body of a procedure, and control words come first.
+    `variables`: those that hold a clock's value."""
+
+    gathering: Gathering
+    dialect: str
+    in_procedure: bool = False
+    outcome: ReadText = field(default_factory=ReadText)
+    writes: WriteReader = field(default_factory=WriteReader)
+    variables: dict[str, tuple[str, Place]] = field(default_factory=dict)
+
+    def read(self, masked: str, site: Site) -> ReadText:
+        transaction = site.transaction
+        for number, statement in enumerate(split(masked)):
+            self.outcome.statements += 1
+            here = replace(site.at(statement.offset), transaction=transaction, order=site.order and site.order + number)
+            if len(statement.text) < 60 and _BOUNDARY.match(statement.text):
+                opens = statement.text[:1].lower() in "bs"
+                place = _start(statement, here)
+                transaction = f"text:{place.span.line}:{number}" if opens else site.transaction
+                self.gathering.add(TxnFact(place, "begin" if opens else "commit"))
+            elif not self._declared(statement, here) and not self._procedure(statement, here):
+                if self.in_procedure:
+                    statement = _bare(statement)
+                    here = replace(site.at(statement.offset), transaction=transaction, order=here.order)
+                self._statement(statement, here)
+        return self.outcome
+
+    def _declared(self, statement: Statement, site: Site) -> bool:
         declared = clock_variable(statement.text)
         if declared is not None:
             name, word, at = declared
-            variables[name] = (word.upper(), here.place(at, at + len(word)))
-            continue
-        body = _procedure(statement.text)
-        if body is not None and depth == 0:
+            self.variables[name] = (word.upper(), site.place(at, at + len(word)))
+        return declared is not None
+
+    def _procedure(self, statement: Statement, site: Site) -> bool:
+        body = None if self.in_procedure else _procedure_body(statement.text)
+        if body is not None:
             start, end, unit = body
-            inner = replace(here.at(start), unit=unit, transaction=unit if dialect in ("postgres", "") else "")
-            inside = read_text(statement.text[start:end], inner, gathering, dialect=dialect, templated=False, depth=1)
-            outcome.writes.extend(inside.writes)
-            continue
-        if depth:
-            statement = _bare(statement)
-            here = replace(site.at(statement.offset), transaction=transaction, order=here.order)
-            place = here.place(0, min(len(statement.text), 60))
-        _one(statement, here, place, gathering, dialect, reader, outcome, variables)
-    return outcome
+            transaction = unit if self.dialect in ("postgres", "") else ""
+            inner = replace(site.at(start), unit=unit, transaction=transaction)
+            masked = mask(statement.text[start:end], templated=False)
+            inside = _TextReader(self.gathering, self.dialect or guess(masked), in_procedure=True)
+            self.outcome.writes.extend(inside.read(masked, inner).writes)
+        return body is not None
+
+    def _statement(self, statement: Statement, site: Site) -> None:
+        place = _start(statement, site)
+        tree = parse(statement.text, self.dialect)
+        if tree is None:
+            facts = scan(statement.text, place, site.engine)
+            if not facts and _is_query(statement.text):
+                self.outcome.unread.append(statement.offset)
+        else:
+            self.writes.site = site
+            facts = self.writes.read(tree, place, site.engine, statement.text)
+            self._values(tree, statement, site)
+        self.gathering.add(*facts)
+        self.outcome.writes.extend(fact for fact in facts if isinstance(fact, WriteFact))
+
+    def _values(self, tree: exp.Expr, statement: Statement, site: Site) -> None:
+        nodes = tuple(tree.walk())
+        self.gathering.add(*clocks_in(tree, nodes, site, statement.text))
+        if self.variables:
+            self.gathering.add(*variables_in(tree, self.variables))
+        self.gathering.add(*ids_in(tree, nodes, site, statement.text))
+        self.gathering.add(*orders_in(tree, nodes, site, statement.text))
+        for use in hole_uses(tree) if HOLE in statement.text else ():
+            self.outcome.holes.append(replace(use, offset=use.offset + statement.offset))
+        _latest(nodes, site, self.gathering)
+        self.outcome.reads.extend(name_of(node) for node in nodes if isinstance(node, exp.Table))
+        self.outcome.filtered = self.outcome.filtered or any(isinstance(node, exp.Where) for node in nodes)
+
+
+def _start(statement: Statement, site: Site) -> Place:
+    return site.place(0, min(len(statement.text), 60))
 
 
 _PROCEDURE = re.compile(r"create\s+(?:or\s+(?:replace|alter)\s+)?(?:procedure|proc|function)\s+([\w.\[\]\"`]+)", re.I)
@@ -94,7 +139,7 @@ _CONTROL = re.compile(
 )
 
 
-def _procedure(text: str) -> tuple[int, int, str] | None:
+def _procedure_body(text: str) -> tuple[int, int, str] | None:
     """Where the body of a procedure is in its CREATE statement, and the procedure's name."""
     head = _PROCEDURE.match(text)
     if head is None:
@@ -111,33 +156,6 @@ def _bare(statement: Statement) -> Statement:
     control = _CONTROL.match(statement.text)
     skip = control.end() if control else 0
     return Statement(statement.text[skip:], statement.offset + skip)
-
-
-def _one(
-    statement: Statement, site: Site, place: Place, gathering: Gathering, dialect: str, reader: WriteReader,
-    outcome: ReadText, variables: dict[str, tuple[str, Place]],
-) -> None:  # fmt: skip
-    tree = parse(statement.text, dialect)
-    if tree is None:
-        facts = scan(statement.text, place, site.engine)
-        if not facts and _is_query(statement.text):
-            outcome.unread.append(statement.offset)
-    else:
-        nodes = tuple(tree.walk())
-        reader.site = site
-        facts = reader.read(tree, place, site.engine, statement.text)
-        gathering.add(*clocks_in(tree, nodes, site, statement.text))
-        if variables:
-            gathering.add(*variables_in(tree, variables))
-        gathering.add(*ids_in(tree, nodes, site, statement.text))
-        gathering.add(*orders_in(tree, nodes, site, statement.text))
-        for use in hole_uses(tree) if HOLE in statement.text else ():
-            outcome.holes.append(replace(use, offset=use.offset + statement.offset))
-        _latest(nodes, site, gathering)
-        outcome.reads.extend(name_of(node) for node in nodes if isinstance(node, exp.Table))
-        outcome.filtered = outcome.filtered or any(isinstance(node, exp.Where) for node in nodes)
-    gathering.add(*facts)
-    outcome.writes.extend(fact for fact in facts if isinstance(fact, WriteFact))
 
 
 def _latest(nodes: Sequence[exp.Expr], site: Site, gathering: Gathering) -> None:

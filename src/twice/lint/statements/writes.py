@@ -96,10 +96,8 @@ class WriteReader:
         call = "INSERT INTO"
         if tree.args.get("overwrite"):
             verb, call = "overwrite", "INSERT OVERWRITE"
-            table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-            partition = table.args.get("partition") if isinstance(table, exp.Table) else None
-            partition = partition or tree.args.get("partition")
-            if isinstance(partition, exp.Partition):
+            partition = _partition(tree)
+            if partition is not None:
                 more["partition_by"] = tuple(shown(column.name) for column in partition.find_all(exp.Column))
                 if partition.find(exp.EQ):
                     guards.add("replace_where")
@@ -251,6 +249,14 @@ class WriteReader:
         if is_mark(target) or (isinstance(tree, exp.Update) and any(is_mark(column) for column in columns)):
             return [MarkFact(place, target, "mark")]
         return []
+
+
+def _partition(tree: exp.Insert) -> exp.Partition | None:
+    """The PARTITION clause of an INSERT OVERWRITE, wherever the dialect's tree keeps it."""
+    table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    partition = table.args.get("partition") if isinstance(table, exp.Table) else None
+    partition = partition or tree.args.get("partition")
+    return partition if isinstance(partition, exp.Partition) else None
 
 
 def _shielded(fact: Fact) -> Fact:

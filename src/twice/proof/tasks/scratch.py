@@ -127,6 +127,9 @@ class Template:
     def table(self) -> Path:
         return self.folder / "table"
 
+    def copy_to(self, folder: Path) -> None:
+        shutil.copytree(self.folder, folder)
+
 
 @dataclass(frozen=True)
 class ScratchCopy:
@@ -202,19 +205,6 @@ def _cloned(session: SparkSession, to: Path, source: str, version: int) -> bool:
     return True
 
 
-def make_copy(
-    setup: ProofSetup,
-    task: Task,
-    template: Template,
-    folder: Path,
-    pins: dict[TableName, int],
-    disturbance: Disturbance = UNDISTURBED,
-) -> ScratchCopy:
-    """A scratch copy as the template was. `pins` grows by the inputs that are met first."""
-    shutil.copytree(template.folder, folder)
-    return enter_copy(setup, task, folder, pins, disturbance)
-
-
 def enter_copy(
     setup: ProofSetup,
     task: Task,
@@ -222,7 +212,7 @@ def enter_copy(
     pins: dict[TableName, int],
     disturbance: Disturbance = UNDISTURBED,
 ) -> ScratchCopy:
-    """The scratch copy in that folder."""
+    """The scratch copy in that folder. `pins` grows by the inputs that are met first."""
     clock, sent = AdjustableClock(), list[OutgoingMessage]()
     played = _played(task, disturbance.inputs)
     base = setup.context.engine

@@ -27,7 +27,7 @@ from twice.proof.tasks.scratch import (
     ProofSetup,
     ScratchCopy,
     Template,
-    make_copy,
+    enter_copy,
     make_template,
 )
 from twice.runtime.result.compute import Pins, result_frame
@@ -64,7 +64,8 @@ class ProofSession:
     def copy(self, disturbance: Disturbance = UNDISTURBED) -> Iterator[ScratchCopy]:
         self.made += 1
         folder = self.folder / f"copy{self.made}"
-        copy = make_copy(self.setup, self.task, self.template, folder, self.pins, disturbance)
+        self.template.copy_to(folder)
+        copy = enter_copy(self.setup, self.task, folder, self.pins, disturbance)
         try:
             yield copy
         finally:
