@@ -79,7 +79,7 @@ def test_a_sampled_table_gets_no_second_alias() -> None:
     )
 
 
-def test_an_undeclared_table_is_told_with_its_line() -> None:
+def test_an_undeclared_table_is_reported_with_its_line() -> None:
     assert message("SELECT *\nFROM shop.orders\nJOIN shop.rates") == "line 3: the table shop.rates is not declared"
 
 
@@ -87,11 +87,11 @@ def test_a_path_is_a_table_that_must_be_declared() -> None:
     assert "parquet./data/x is not declared" in message("SELECT * FROM parquet.`/data/x`")
 
 
-def test_a_declared_input_that_is_not_read_is_told() -> None:
+def test_a_declared_input_that_is_not_read_is_reported() -> None:
     assert message("SELECT 1") == "the input shop.orders is declared, but the SQL does not read it"
 
 
-def test_an_unknown_parameter_is_told_with_its_line() -> None:
+def test_an_unknown_parameter_is_reported_with_its_line() -> None:
     assert message("SELECT *\nFROM shop.orders\nWHERE d = :today") == "line 3: there is no parameter :today"
 
 
@@ -121,7 +121,7 @@ def test_two_statements_are_refused_and_a_last_semicolon_is_not() -> None:
     assert tables_in("SELECT * FROM shop.orders;\n") == ("shop.orders",)
 
 
-def test_sql_that_cannot_be_read_is_told_with_its_line() -> None:
+def test_sql_that_cannot_be_read_is_reported_with_its_line() -> None:
     assert message("SELECT a\nFROM shop.orders\nWHERE ((a = 1)").startswith("the SQL cannot be read: line 3")
     assert "cannot be read" in message("SELECT 'open")
 

@@ -71,7 +71,7 @@ def test_our_own_statement_around_the_model_is_no_write() -> None:
     assert facts_of(INCREMENTAL).writes == ()
 
 
-def test_both_branches_are_read_and_what_they_share_is_said_once() -> None:
+def test_both_branches_are_read_and_what_they_share_is_reported_once() -> None:
     text = (
         "{{ config(materialized='incremental') }}\n"
         "select now() as snapshot_date, uuid_string() as id from {{ ref('e') }}\n"
@@ -181,7 +181,7 @@ def test_a_hook_that_writes_is_read_and_stands_at_the_configuration() -> None:
     assert [(write.target, write.place.span.line) for write in writes] == [("audit.t", 2)]
 
 
-def test_a_template_that_cannot_be_rendered_is_read_as_plain_sql_and_said() -> None:
+def test_a_template_that_cannot_be_rendered_is_read_as_plain_sql_and_reported() -> None:
     facts = facts_of("{% include 'x' %}\ninsert into {{ ref('t') }} select 1")
     assert "could not be rendered" in facts.notices[0].message
     assert len(facts.writes) == 1

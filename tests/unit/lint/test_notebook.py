@@ -109,7 +109,7 @@ def test_a_file_that_is_no_notebook_is_a_notice() -> None:
         assert len(facts.notices) == 1, text[:20]
 
 
-def test_a_cell_in_a_language_we_do_not_read_is_said() -> None:
+def test_a_cell_in_a_language_we_do_not_read_is_reported() -> None:
     facts = facts_of(jupyter("%%scala\nval x = 1", "%%bash\nls", "%%html\n<p>"))
     assert [notice.message for notice in facts.notices] == ["a cell in scala was not read"]
 

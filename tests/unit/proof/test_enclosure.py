@@ -34,7 +34,7 @@ OPEN = {"network": False, "files": False, "sockets": False, "processes": False}
 SHUT = dict.fromkeys(OPEN, True)
 
 
-class Yard:
+class Folders:
     """A user's folder with a file, and a scratch folder that a proof may write."""
 
     def __init__(self, folder: Path) -> None:
@@ -44,15 +44,15 @@ class Yard:
         (self.home / "mine.txt").write_text("mine")
 
     def run(self, text: str, *, enclosed: bool = False, ends: int = 0) -> str:
-        """What a program says that is a proof's process: enclosed as the system lets it, or only watched. `ends`: how
+        """What a program prints that is a proof's process: enclosed as the system lets it, or only watched. `ends`: how
         it ends."""
         program = self.home / "program.py"
         program.write_text(textwrap.dedent(text))
-        told = {hook.VARIABLE: json.dumps({"scratch": str(self.scratch), "root": str(self.home), **OPEN})}
+        reported = {hook.VARIABLE: json.dumps({"scratch": str(self.scratch), "root": str(self.home), **OPEN})}
         words = [sys.executable, str(program), str(self.home), str(self.scratch)]
         done = subprocess.run(
             command(self.scratch, self.home, words) if enclosed else words,
-            env={**environment(self.scratch, os.environ), **({} if enclosed else told)},
+            env={**environment(self.scratch, os.environ), **({} if enclosed else reported)},
             capture_output=True,
             text=True,
             timeout=60,
@@ -71,8 +71,8 @@ class Yard:
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Yard:
-    return Yard(tmp_path)
+def folders(tmp_path: Path) -> Folders:
+    return Folders(tmp_path)
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ def signal():
 works(lambda: open(scratch + "/mine", "w").close()) or sys.exit("the scratch folder must be writable")
 with socket.create_server(("127.0.0.1", 0)) as own:
     pass
-told = json.loads(os.environ["TWICE_PROOF"])
+reported = json.loads(os.environ["TWICE_PROOF"])
 true = {"files": not works(write), "network": not works(dial), "sockets": not works(pair)}
-print(json.dumps([told, {**true, "processes": not works(signal)}]))
+print(json.dumps([reported, {**true, "processes": not works(signal)}]))
 """
 
 
@@ -126,29 +126,29 @@ def tries(port: int) -> str:
     return TRIES.replace("{port}", str(port)).replace("{pid}", str(os.getpid()))
 
 
-def test_what_the_enclosure_says_it_blocks_is_blocked_for_code_that_python_does_not_hear(
-    yard: Yard, receiver: socket.socket
+def test_what_the_enclosure_says_it_blocks_is_blocked_for_code_that_python_does_not_see(
+    folders: Folders, receiver: socket.socket
 ) -> None:
     port = receiver.getsockname()[1]
-    told, true = json.loads(yard.run(tries(port), enclosed=True))
-    assert {name: told[name] for name in OPEN} == true
+    reported, true = json.loads(folders.run(tries(port), enclosed=True))
+    assert {name: reported[name] for name in OPEN} == true
     if true["files"]:
-        assert "theirs" not in yard.left()
+        assert "theirs" not in folders.left()
     if true["network"]:
         with pytest.raises(BlockingIOError):
             receiver.accept()
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may surely do it")
-def test_root_on_linux_gets_the_whole_enclosure_and_nothing_is_left_unblocked(yard: Yard) -> None:
-    told, _ = json.loads(yard.run(tries(9), enclosed=True))
-    assert {name: told[name] for name in SHUT} == SHUT
+def test_root_on_linux_gets_the_whole_enclosure_and_nothing_is_left_unblocked(folders: Folders) -> None:
+    reported, _ = json.loads(folders.run(tries(9), enclosed=True))
+    assert {name: reported[name] for name in SHUT} == SHUT
     assert unblocked(hook.Guard("/x", "/y", **SHUT)) == ()
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may surely do it")
-def test_a_unix_domain_socket_is_refused_with_its_line_and_an_event_loop_is_not(yard: Yard) -> None:
-    yard.run(
+def test_a_unix_domain_socket_is_refused_with_its_line_and_an_event_loop_is_not(folders: Folders) -> None:
+    folders.run(
         """
         import asyncio, socket
         asyncio.run(asyncio.sleep(0))
@@ -159,14 +159,14 @@ def test_a_unix_domain_socket_is_refused_with_its_line_and_an_event_loop_is_not(
         """,
         enclosed=True,
     )
-    assert yard.found() == [("call", "a unix-domain socket", "program.py:5")]
+    assert folders.found() == [("call", "a unix-domain socket", "program.py:5")]
 
 
 def test_without_an_enclosure_calls_are_refused_in_every_thread_and_named_with_their_line(
-    yard: Yard, receiver: socket.socket
+    folders: Folders, receiver: socket.socket
 ) -> None:
     port = receiver.getsockname()[1]
-    yard.run(
+    folders.run(
         f"""
         import socket, threading, urllib.request
         from contextlib import suppress
@@ -187,7 +187,7 @@ def test_without_an_enclosure_calls_are_refused_in_every_thread_and_named_with_t
             socket.socket(socket.AF_UNIX).connect("/nowhere/.s.PGSQL.5432")
         """
     )
-    assert yard.found() == [
+    assert folders.found() == [
         ("call", f"127.0.0.1:{port}", "program.py:6"),
         ("call", "name.example:80", "program.py:13"),
         ("call", f"127.0.0.1:{port}", "program.py:16"),
@@ -197,8 +197,10 @@ def test_without_an_enclosure_calls_are_refused_in_every_thread_and_named_with_t
         receiver.accept()
 
 
-def test_without_an_enclosure_every_way_to_change_a_file_is_refused_and_the_scratch_folder_is_free(yard: Yard) -> None:
-    yard.run(
+def test_without_an_enclosure_every_way_to_change_a_file_is_refused_and_the_scratch_folder_is_free(
+    folders: Folders,
+) -> None:
+    folders.run(
         """
         import os, shutil, sys
         from contextlib import suppress
@@ -231,14 +233,14 @@ def test_without_an_enclosure_every_way_to_change_a_file_is_refused_and_the_scra
             nowhere.write("x")
         """
     )
-    assert yard.left() == {"mine.txt": "mine"}
-    assert {what for _, what, _ in yard.found()} == {
-        *(str(yard.home / name) for name in ("mine.txt", "new", "folder", "other")),
+    assert folders.left() == {"mine.txt": "mine"}
+    assert {what for _, what, _ in folders.found()} == {
+        *(str(folders.home / name) for name in ("mine.txt", "new", "folder", "other")),
     }
 
 
-def test_without_an_enclosure_another_program_is_not_started_since_nobody_would_hear_it(yard: Yard) -> None:
-    yard.run(
+def test_without_an_enclosure_another_program_is_not_started_since_nobody_would_see_it(folders: Folders) -> None:
+    folders.run(
         """
         import os, subprocess, sys
         from contextlib import suppress
@@ -248,9 +250,9 @@ def test_without_an_enclosure_another_program_is_not_started_since_nobody_would_
                 step()
         """
     )
-    tried = [("process", f"touch {yard.home}/{name}") for name in ("new", "newer")]
-    assert [(kind, what) for kind, what, _ in yard.found()] == tried
-    assert yard.left() == {"mine.txt": "mine"}
+    tried = [("process", f"touch {folders.home}/{name}") for name in ("new", "newer")]
+    assert [(kind, what) for kind, what, _ in folders.found()] == tried
+    assert folders.left() == {"mine.txt": "mine"}
 
 
 SIGNALS = """
@@ -275,15 +277,15 @@ SIGNALS = """
 
 @pytest.mark.parametrize("enclosed", [False, True])
 def test_a_signal_to_a_process_of_the_users_is_refused_and_named_and_one_of_its_own_is_not(
-    yard: Yard, enclosed: bool, monkeypatch: pytest.MonkeyPatch
+    folders: Folders, enclosed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # what is only watched starts no other program, unless it is twice or Spark that does: here it must
     monkeypatch.setattr(sys.modules[__name__], "OPEN", {**SHUT, "processes": False})
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as theirs:
-        yard.run(SIGNALS.replace("{pid}", str(theirs.pid)).replace("{seen}", str(not enclosed)), enclosed=enclosed)
+        folders.run(SIGNALS.replace("{pid}", str(theirs.pid)).replace("{seen}", str(not enclosed)), enclosed=enclosed)
         assert theirs.poll() is None
         theirs.kill()
-    assert yard.found() == [
+    assert folders.found() == [
         ("signal", f"SIGTERM to process {theirs.pid}", "program.py:9"),
         ("signal", f"SIGTERM to the processes of group {theirs.pid}", "program.py:10"),
     ]
@@ -305,16 +307,16 @@ def test_a_signal_to_every_process_is_refused_whatever_the_system_keeps_in(tmp_p
         ("import os; os.abort()", -6),
     ],
 )
-def test_an_enclosed_process_ends_for_whoever_waits_as_it_ended_inside(yard: Yard, text: str, ends: int) -> None:
-    yard.run(text, enclosed=True, ends=ends)
+def test_an_enclosed_process_ends_for_whoever_waits_as_it_ended_inside(folders: Folders, text: str, ends: int) -> None:
+    folders.run(text, enclosed=True, ends=ends)
 
 
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, 3), (signal.SIGTERM, -15), (signal.SIGKILL, -9)])
 def test_a_signal_to_an_enclosed_process_reaches_it_and_nothing_of_it_is_left(
-    yard: Yard, number: signal.Signals, ends: int
+    folders: Folders, number: signal.Signals, ends: int
 ) -> None:
     """Not even a child that went off into a session of its own; where the system gives processes a namespace."""
-    program = yard.home / "program.py"
+    program = folders.home / "program.py"
     program.write_text(
         textwrap.dedent(
             """
@@ -332,8 +334,8 @@ def test_a_signal_to_an_enclosed_process_reaches_it_and_nothing_of_it_is_left(
             """
         )
     )
-    words = command(yard.scratch, yard.home, [sys.executable, str(program), str(yard.scratch)])
-    env = environment(yard.scratch, os.environ)
+    words = command(folders.scratch, folders.home, [sys.executable, str(program), str(folders.scratch)])
+    env = environment(folders.scratch, os.environ)
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
@@ -342,7 +344,7 @@ def test_a_signal_to_an_enclosed_process_reaches_it_and_nothing_of_it_is_left(
             assert process.wait(20) == ends
         finally:
             process.kill()
-    with (yard.scratch / "held").open() as held:
+    with (folders.scratch / "held").open() as held:
         deadline = time.monotonic() + 30
         while not locks(held):
             assert time.monotonic() < deadline, "somebody is left"
@@ -357,12 +359,14 @@ def locks(file: IO[str]) -> bool:
     return True
 
 
-def test_code_in_a_folder_that_is_called_pyspark_is_the_users_all_the_same(yard: Yard, receiver: socket.socket) -> None:
-    (yard.home / "pyspark").mkdir()
-    (yard.home / "pyspark" / "mine.py").write_text(
+def test_code_in_a_folder_that_is_called_pyspark_is_the_users_all_the_same(
+    folders: Folders, receiver: socket.socket
+) -> None:
+    (folders.home / "pyspark").mkdir()
+    (folders.home / "pyspark" / "mine.py").write_text(
         "import socket\ndef call(port):\n    socket.create_connection(('127.0.0.1', port))\n"
     )
-    yard.run(
+    folders.run(
         f"""
         import runpy, sys
         from contextlib import suppress
@@ -370,18 +374,18 @@ def test_code_in_a_folder_that_is_called_pyspark_is_the_users_all_the_same(yard:
             runpy.run_path(sys.argv[1] + "/pyspark/mine.py")["call"]({receiver.getsockname()[1]})
         """
     )
-    assert [(kind, where) for kind, _, where in yard.found()] == [("call", "pyspark/mine.py:3")]
+    assert [(kind, where) for kind, _, where in folders.found()] == [("call", "pyspark/mine.py:3")]
 
 
-def test_a_sitecustomize_of_the_users_own_is_run_as_well(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    (yard.home / "sitecustomize.py").write_text("import sys\nsys.twice_test = 'mine'\n")
-    monkeypatch.setenv("PYTHONPATH", str(yard.home))
-    assert yard.run("import sys\nprint(sys.twice_test)") == "mine\n"
+def test_a_sitecustomize_of_the_users_own_is_run_as_well(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folders.home / "sitecustomize.py").write_text("import sys\nsys.twice_test = 'mine'\n")
+    monkeypatch.setenv("PYTHONPATH", str(folders.home))
+    assert folders.run("import sys\nprint(sys.twice_test)") == "mine\n"
 
 
-def test_what_could_not_be_blocked_is_said_each_in_a_line() -> None:
-    told = unblocked(hook.Guard("/x", "/y", **OPEN))
-    assert [line.split()[0] for line in told] == ["connections", "files", "unix-domain", "signals"]
+def test_what_could_not_be_blocked_is_reported_each_in_a_line() -> None:
+    reported = unblocked(hook.Guard("/x", "/y", **OPEN))
+    assert [line.split()[0] for line in reported] == ["connections", "files", "unix-domain", "signals"]
     assert unblocked(hook.Guard("/x", "/y", **{**SHUT, "network": False}))[0].startswith("connections of the JVM")
 
 

@@ -38,7 +38,7 @@ def project(root: Path, text: str) -> ProveTask:
     return ProveTask(root, None, "orders", "2026-06-09", ("twice",))
 
 
-def test_errors_over_there_are_raised_here_as_themselves_and_a_dead_process_is_told_with_its_code(
+def test_errors_over_there_are_raised_here_as_themselves_and_a_dead_process_is_reported_with_its_code(
     tmp_path: Path,
 ) -> None:
     writing, dying = tmp_path / "writing", tmp_path / "dying"

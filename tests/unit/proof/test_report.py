@@ -85,7 +85,7 @@ def test_the_matrix_has_a_row_for_each_task_and_a_column_for_each_scenario() -> 
     ]
 
 
-def test_each_verdict_is_told_by_a_sign_of_its_own_beside_its_word() -> None:
+def test_each_verdict_is_shown_by_a_sign_of_its_own_beside_its_word() -> None:
     page = Page(html([SOUND, BROKEN]))
     for sign, word in (("✓", "same"), ("–", "not applicable")):
         at = [number for number, cell in enumerate(page.cells) if cell == ("span", sign)]
@@ -126,7 +126,7 @@ def test_the_page_follows_the_readers_colours_and_a_phones_width() -> None:
     assert "width=device-width, initial-scale=1" in text
 
 
-def test_a_row_that_is_not_there_is_told_as_such() -> None:
+def test_a_row_that_is_not_there_is_shown_as_such() -> None:
     added = Difference((), 0, 3, doubled=2, pairs=(Pair(None, {"id": 1}),))
     trial = Trial("twice", Verdict.CHANGED, "run again", added)
     text = Page(html([Proof("t", "x", "h", AT, (trial,), 1.0)])).text

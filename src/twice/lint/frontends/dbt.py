@@ -11,7 +11,7 @@ from typing import Any
 from twice.lint.facts import ModelFact, Place, Span
 from twice.lint.file_facts import FileFacts, Notice
 from twice.lint.frontends.context import ReadContext
-from twice.lint.frontends.dbt_placeholders import StandIn, this
+from twice.lint.frontends.dbt_placeholders import Placeholder, this
 from twice.lint.frontends.dbt_project import Surroundings, surroundings
 from twice.lint.frontends.sql import read as read_sql
 from twice.lint.frontends.template import Rendered, TemplateFailure, render
@@ -63,7 +63,7 @@ def _model(name: str, text: str, config: dict[str, Any], around: Surroundings, r
         name=name,
         materialized="snapshot" if snapshot else str(config.get("materialized") or "view"),
         unique_key=key,
-        strategy="" if isinstance(strategy, StandIn) else str(strategy),
+        strategy="" if isinstance(strategy, Placeholder) else str(strategy),
         adapter=around.adapter,
         incremental_filter="is_incremental" in text,
         filter_in_macro="is_incremental" not in text and bool(rendered.macros),

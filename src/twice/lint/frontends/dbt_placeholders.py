@@ -18,7 +18,7 @@ _HARMLESS = ("env_var", "load_result", "print", "return", "run_query", "set", "s
 _Base: Any = Undefined  # Undefined refuses every operation by its types too; a placeholder allows them.
 
 
-class StandIn(_Base):  # type: ignore[misc]
+class Placeholder(_Base):  # type: ignore[misc]
     """Can be called, iterated, compared and printed; it is true, and prints as a hole in the SQL."""
 
     def __init__(self, hint: Any = None, obj: Any = None, name: Any = None, **_: Any) -> None:
@@ -46,15 +46,15 @@ class StandIn(_Base):  # type: ignore[misc]
             return f"{name}({', '.join(str(argument) for argument in arguments)})"
         if name in ("generate_surrogate_key", "surrogate_key"):
             return f"md5({hole(name)})"
-        return StandIn(name=name)
+        return Placeholder(name=name)
 
     def _part(self, name: str) -> Any:
-        part = StandIn(name=name)
+        part = Placeholder(name=name)
         part.path = (*self.path, name)
         return part
 
     def __iter__(self) -> Iterator[Any]:
-        yield StandIn(name=self.path[-1])
+        yield Placeholder(name=self.path[-1])
 
     def __bool__(self) -> bool:
         return True
@@ -82,7 +82,7 @@ class StandIn(_Base):  # type: ignore[misc]
     def __float__(self) -> float:
         return 1.0
 
-    def _same(self, *_: Any) -> StandIn:
+    def _same(self, *_: Any) -> Placeholder:
         return self
 
     def _never(self, _: Any) -> bool:
@@ -94,7 +94,7 @@ class StandIn(_Base):  # type: ignore[misc]
     __lt__ = __le__ = __gt__ = __ge__ = _never
 
 
-class Clock(StandIn):
+class Clock(Placeholder):
     """A moment of the run, in whatever shape: it stays a clock when it is formatted or shifted."""
 
     TEXT = "current_timestamp"
@@ -109,7 +109,7 @@ class Clock(StandIn):
         return self
 
 
-class Relation(StandIn):
+class Relation(Placeholder):
     """A table with a known name."""
 
     def __str__(self) -> str:
@@ -133,13 +133,13 @@ class Config:
         return ""
 
     def get(self, name: str, default: Any = None, **_: Any) -> Any:
-        return self.values.get(name, StandIn(name=name) if default is None else default)
+        return self.values.get(name, Placeholder(name=name) if default is None else default)
 
     def require(self, name: str, **_: Any) -> Any:
         return self.get(name)
 
 
-def stand_ins(model: str, adapter: str, *, incremental: bool, config: Config) -> dict[str, Any]:
+def placeholders(model: str, adapter: str, *, incremental: bool, config: Config) -> dict[str, Any]:
     """Everything dbt puts into a template's scope, as far as it decides what the SQL looks like."""
 
     def ref(*names: Any, **_: Any) -> Relation:
@@ -149,12 +149,12 @@ def stand_ins(model: str, adapter: str, *, incremental: bool, config: Config) ->
         return Relation(name=".".join(str(name) for name in names) or "source")
 
     def var(name: Any = "var", default: Any = None, *_: Any) -> Any:
-        return StandIn(name=str(name)) if default is None else default
+        return Placeholder(name=str(name)) if default is None else default
 
-    known: dict[str, Any] = {name: StandIn(name=name) for name in (*_NAMESPACES, *_HARMLESS)}
+    known: dict[str, Any] = {name: Placeholder(name=name) for name in (*_NAMESPACES, *_HARMLESS)}
     return known | {
         "config": config,
-        "current_timestamp": StandIn(name="current_timestamp"),
+        "current_timestamp": Placeholder(name="current_timestamp"),
         "env_var": var,
         "execute": True,
         "flags": {"FULL_REFRESH": not incremental, "WHICH": "run"},

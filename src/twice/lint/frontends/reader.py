@@ -19,12 +19,12 @@ SUFFIXES = (".py", ".sql", ".hql", ".ipynb", ".ddl", ".q")
 
 
 def read(path: str, text: str, context: ReadContext) -> FileFacts:
-    """The facts of one file by the front-end its name and its first lines ask for."""
+    """The facts of one file by the front-end that its name and its first lines call for."""
     return reader_for(path, text, context)(path, text, context)
 
 
 def reader_for(path: str, text: str, context: ReadContext) -> Reader:
-    # The four front-ends load their parsers when first needed: a project without SQL never pays for sqlglot.
+    # Loaded when first needed: a run with all its files in the cache pays neither for sqlglot nor for jinja2.
     if path.endswith(".ipynb") or text.lstrip().startswith(_DATABRICKS):
         from twice.lint.frontends.notebook import read as read_notebook
 

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2.sandbox import SandboxedEnvironment
 
 from twice.lint.facts import Span
-from twice.lint.frontends.dbt_placeholders import Clock, Config, Relation, StandIn, stand_ins
+from twice.lint.frontends.dbt_placeholders import Clock, Config, Placeholder, Relation, placeholders
 
 # A mark before each piece of plain text gives its place in the source; the two letters are private to us.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -85,7 +85,7 @@ def render(source: str, *, model: str, incremental: bool, adapter: str = "") -> 
     """The text dbt would send, as far as it can be known. Raises TemplateFailure."""
     marked, ends = _marked(_BLOCK.sub(r"{#\1#}", source))
     config, called = Config(), set[str]()
-    known = stand_ins(model, adapter, incremental=incremental, config=config)
+    known = placeholders(model, adapter, incremental=incremental, config=config)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -104,7 +104,7 @@ class _Environment(SandboxedEnvironment):
 
     def is_safe_callable(self, obj: Any) -> bool:
         # A placeholder answers every question with yes, also "are you unsafe?".
-        return isinstance(obj, (StandIn, Config, Relation, Clock)) or super().is_safe_callable(obj)
+        return isinstance(obj, (Placeholder, Config, Relation, Clock)) or super().is_safe_callable(obj)
 
     def call_binop(self, _: Any, operator: str, left: Any, right: Any) -> Any:
         plain = isinstance(left, (int, float)) and isinstance(right, (int, float))
@@ -112,7 +112,7 @@ class _Environment(SandboxedEnvironment):
             return left * right
         if operator == "%" and not _PADDED.search(str(left)):
             return left % right
-        return StandIn(name="value")
+        return Placeholder(name="value")
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return attr not in _PADDING and super().is_safe_attribute(obj, attr, value)
@@ -148,8 +148,8 @@ def _environment(called: set[str]) -> _Environment:
     return environment
 
 
-def _noting(called: set[str]) -> type[StandIn]:
-    class Noting(StandIn):
+def _noting(called: set[str]) -> type[Placeholder]:
+    class Noting(Placeholder):
         """A name nobody gave: a macro, if it is called."""
 
         def __call__(self, *arguments: Any, **options: Any) -> Any:
