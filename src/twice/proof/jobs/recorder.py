@@ -1,7 +1,8 @@
 """What a plain PySpark job does to tables, seen from inside this process: its reads can be disturbed, its writes are
 recorded in order, and it can be made to die before any of them.
 
-PySpark's own methods are exchanged while the job runs, and put back afterwards.
+PySpark's own methods are exchanged while the job runs, and put back afterwards. Files and requests are seen by Python's
+audit events, of all threads: the job may start its own. What leaves the process is not stopped here but by `hook`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +23,6 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from twice.core.failpoints import Crash
 from twice.core.ports import Suspicion
 from twice.engine.guard.guard import likely
-from twice.proof.jobs.audit_events import listening
 from twice.proof.jobs.receiver import placeholder_receiver
 from twice.proof.jobs.write import Write
 
@@ -33,6 +34,10 @@ _SETTINGS = ("mode", "partitionBy", "option", "options")
 _KEY = re.compile(rb"^idempotency-key:\s*(\S+)", re.IGNORECASE | re.MULTILINE)
 _WRITES = re.compile(r"[wax+]")
 _O_WRITES = 0o3  # O_WRONLY | O_RDWR
+
+Listener = Callable[[str, tuple[Any, ...]], None]
+"""Gets every audit event. What it raises is raised there."""
+_LISTENERS: list[Listener] = []
 
 
 @dataclass
@@ -54,7 +59,7 @@ class Recorder:
         for owner, name, made in exchanged:
             setattr(owner, name, functools.wraps(getattr(owner, name))(made))
         try:
-            with listening(self._event), placeholder_receiver():
+            with _listening(self._event), placeholder_receiver():
                 yield
         finally:
             for owner, name, original in before:
@@ -163,6 +168,27 @@ class Recorder:
                 return
         self.met(Write("call", call))
         self.calls.append(call)
+
+
+@contextmanager
+def _listening(listener: Listener) -> Iterator[None]:
+    _install_hook()
+    _LISTENERS.append(listener)
+    try:
+        yield
+    finally:
+        _LISTENERS.remove(listener)
+
+
+@functools.cache
+def _install_hook() -> None:
+    """Set at the first proof, for good: there is no way to remove an audit hook."""
+
+    def notify(event: str, args: tuple[Any, ...]) -> None:
+        for listener in _LISTENERS:
+            listener(event, args)
+
+    sys.addaudithook(notify)
 
 
 def _naming(original: Callable[..., Any]) -> Callable[..., Any]:
