@@ -18,17 +18,21 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
-from pyspark.sql.utils import is_remote
 
 from twice.engine.session import archive as archives
 from twice.engine.session import interrupts, jars
 from twice.engine.session.java import Java, find_java
+from twice.engine.session.supported import (
+    DELTA_CATALOG,
+    DELTA_EXTENSION,
+    check_pieces,
+    refuse_remote,
+    refuse_remote_files,
+)
 from twice.errors import EnvironmentProblem
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOG_LIMIT = 20_000_000
-_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-_DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 TESTED_SPARK, TESTED_DELTA = "4.1", "4.4.0"
 _ARCHIVE = "spark.twice.archive"
 _RUN = "spark.twice.run"
@@ -82,7 +86,7 @@ class SessionSettings:
 
 def base(settings: SessionSettings) -> SparkSession:
     """The caller's own session if there is one, else the embedded one."""
-    _refuse_remote()
+    refuse_remote()
     found = existing()
     return found if found is not None else embedded(settings)
 
@@ -93,13 +97,13 @@ def existing() -> SparkSession | None:
         return None
     session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if session is not None:
-        _check_pieces(session)
+        check_pieces(session)
     return session
 
 
 def embedded(settings: SessionSettings) -> SparkSession:
     """Start Spark in this process's own JVM. The JVM ends with `close`, or at the latest with the process."""
-    _refuse_remote()
+    refuse_remote()
     java = find_java()
     delta = jars.ready(settings.cache)
     archive = archive_for(java, delta, settings.cache) if settings.archive != "off" else None
@@ -115,7 +119,7 @@ def embedded(settings: SessionSettings) -> SparkSession:
     for name in _PYSPARK_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     atexit.register(close, spark)
-    _refuse_remote_files(spark)
+    refuse_remote_files(spark)
     return spark
 
 
@@ -209,8 +213,8 @@ def _conf(settings: SessionSettings, delta: tuple[Path, ...], archive: archives.
         "spark.local.dir": str(settings.folder.absolute() / "scratch" / settings.scratch),
         "spark.sql.warehouse.dir": str(settings.warehouse.absolute()),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.extensions": _DELTA_EXTENSION,
-        "spark.sql.catalog.spark_catalog": _DELTA_CATALOG,
+        "spark.sql.extensions": DELTA_EXTENSION,
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
         "spark.sql.shuffle.partitions": str(max(2, cores)),
         "spark.databricks.delta.snapshotPartitions": "1",
         **({_ARCHIVE: str(archive.path)} if archive and settings.archive == "make" else {}),
@@ -288,56 +292,3 @@ def _start_jvm(conf: SparkConf, log: Path) -> None:
 def _last_line(log: Path, begun: int) -> str:
     lines = log.read_bytes()[begun:].decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "it printed nothing"
-
-
-def _refuse_remote() -> None:
-    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
-        raise EnvironmentProblem("this is Databricks, which this version of twice does not support yet")
-    remote = "SPARK_REMOTE" in os.environ or os.environ.get("SPARK_API_MODE", "").lower() == "connect"
-    if remote or is_remote() or _connected():
-        raise EnvironmentProblem(
-            "this is Spark Connect, which this version of twice does not support yet",
-            fix="Use a classic session: unset SPARK_REMOTE, or let twice start Spark itself.",
-        )
-
-
-def _connected() -> bool:
-    module = sys.modules.get("pyspark.sql.connect.session")
-    return module is not None and module.SparkSession.getActiveSession() is not None
-
-
-def _check_pieces(session: SparkSession) -> None:
-    if int(session.version.split(".")[0]) < 4:
-        raise EnvironmentProblem(f"this session runs Spark {session.version}; twice needs Spark 4")
-    extensions = session.conf.get("spark.sql.extensions", "") or ""
-    catalog = session.conf.get("spark.sql.catalog.spark_catalog", "") or ""
-    missing = [] if _DELTA_EXTENSION in extensions else [f"spark.sql.extensions={_DELTA_EXTENSION}"]
-    missing += [] if catalog == _DELTA_CATALOG else [f"spark.sql.catalog.spark_catalog={_DELTA_CATALOG}"]
-    missing += [] if _has_delta(session) else [f"spark.jars.packages={','.join(jars.locked().packages)}"]
-    if missing:
-        raise EnvironmentProblem(
-            "your Spark session was started without Delta, and a running session cannot be given it",
-            fix=f"Start it with {' and '.join(missing)}, or let twice start Spark itself.",
-        )
-    _refuse_remote_files(session)
-
-
-def _refuse_remote_files(session: SparkSession) -> None:
-    """A path without a scheme is one of the session's default file system: tables would be where nobody named them."""
-    jvm: Any = session.sparkContext._jvm
-    hadoop = session.sparkContext._jsc.hadoopConfiguration()
-    scheme = str(jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(hadoop).getScheme())
-    if scheme != "file":
-        raise EnvironmentProblem(
-            f"this session's default file system is {scheme}:, and twice writes to folders that this machine sees only",
-            fix="Set spark.hadoop.fs.defaultFS=file:///.",
-        )
-
-
-def _has_delta(session: SparkSession) -> bool:
-    jvm: Any = session.sparkContext._jvm
-    try:
-        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass("org.apache.spark.sql.delta.DeltaLog")
-    except Exception:  # noqa: BLE001 - py4j wraps ClassNotFoundException in its own errors
-        return False
-    return True

@@ -68,7 +68,7 @@ def batch(proof_session: ProofSession, clean: Clean) -> Observation:  # noqa: AR
     before, this = _two(proof_session)
     scope = proof_session.task.scope
     if not isinstance(scope, TimeScope) or not scope.batch:
-        raise NotApplicable("the scope does not have batch=True: its slices are always computed one by one")
+        raise NotApplicable("the scope does not say batch=True: its slices are always computed one by one")
     return _against(
         proof_session,
         lambda copy: _one_by_one(copy, (before, this)),
