@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
+from twice.core.closed import assert_never
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 
@@ -47,6 +48,21 @@ class AppendRows:
 
 
 WriteVerb = ReplaceRows | UpsertRows | AppendRows
+WriteKind = Literal["replace", "upsert", "append"]
+"""Which of the verbs a strategy compiles to, known before there are slices."""
+
+
+def may_delete(verb: WriteVerb) -> bool:
+    """Whether it takes rows away that are not staged: then a result without rows is no write without rows."""
+    match verb:
+        case ReplaceRows():
+            return True
+        case UpsertRows():
+            return verb.delete_missing
+        case AppendRows():
+            return False
+        case _:
+            assert_never(verb)
 
 
 @dataclass(frozen=True)
@@ -76,9 +92,13 @@ class Plan:
     def reach(self) -> tuple[Slice, ...]:
         """The slices that may hold files of this write. A row found by its key, and a row without a slice, may lie
         anywhere in the table."""
-        if isinstance(self.write, ReplaceRows):
-            return self.slices
-        return tuple(replace(slice_, bounds=None) for slice_ in self.slices)
+        match self.write:
+            case ReplaceRows():
+                return self.slices
+            case UpsertRows() | AppendRows():
+                return tuple(replace(slice_, bounds=None) for slice_ in self.slices)
+            case _:
+                assert_never(self.write)
 
 
 @dataclass(frozen=True)

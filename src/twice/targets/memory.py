@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
+from twice.core.closed import assert_never
 from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.owner import Ownership, ownership
@@ -188,9 +189,14 @@ class MemoryTarget:
         names = [column.name for column in shape.columns]
         rows = given = frame.select(names)
         ties = 0
-        if isinstance(plan.write, UpsertRows):
-            best, ties = survivors(given.rows, names, plan.write)
-            rows = replace(given, rows=best)
+        match plan.write:
+            case UpsertRows():
+                best, ties = survivors(given.rows, names, plan.write)
+                rows = replace(given, rows=best)
+            case ReplaceRows() | AppendRows():
+                pass
+            case _:
+                assert_never(plan.write)
         files = _files(rows, shape.partitioned_by, attempt)
         counts = _count(files, plan.slices)
         with self._lock:
@@ -297,12 +303,16 @@ def _written(shape: Shape, there: tuple[_File, ...], staged: Staged) -> tuple[tu
     """The files of the next version."""
     files: tuple[_File, ...] = staged.handle.files
     verb = staged.plan.write
-    if isinstance(verb, ReplaceRows):
-        return tuple(file for file in there if not _inside(file.value, verb.slices)) + files, None
-    if isinstance(verb, AppendRows):
-        return there + files, None
-    upserted, changes = _upserted(shape, there, files, verb, staged.attempt)
-    return upserted, replace(changes, deduplicated=staged.deduplicated, ties=changes.ties + staged.ties)
+    match verb:
+        case ReplaceRows():
+            return tuple(file for file in there if not _inside(file.value, verb.slices)) + files, None
+        case UpsertRows():
+            upserted, changes = _upserted(shape, there, files, verb, staged.attempt)
+            return upserted, replace(changes, deduplicated=staged.deduplicated, ties=changes.ties + staged.ties)
+        case AppendRows():
+            return there + files, None
+        case _:
+            assert_never(verb)
 
 
 def _upserted(
