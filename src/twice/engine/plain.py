@@ -18,7 +18,7 @@ from twice.engine.frames.slices import check_given, check_source, cursor_of, cut
 
 
 class Table(Protocol):
-    """What a frame must have: `targets.memory.Rows` does."""
+    """What a frame must have: `targets.memory.rows.Rows` does."""
 
     @property
     def columns(self) -> tuple[Column, ...]: ...

@@ -14,7 +14,8 @@ from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, may_delete
 from twice.targets.delta.target import DeltaTarget
-from twice.targets.memory import MemoryTarget, Rows
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
 from twice.targets.postgres.write.verbs import carry_out
 
 CLICKS = TableName("shop.clicks")
