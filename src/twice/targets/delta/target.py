@@ -19,7 +19,7 @@ from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import acting
 from twice.targets.delta import create, leftovers
 from twice.targets.delta.free_place import check_free
-from twice.targets.delta.handle import Instruments, TableHandle
+from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import append, replace, upsert
 from twice.targets.delta.lock import Waiting, locked
 from twice.targets.delta.log.foreign_commits import changes
@@ -30,6 +30,7 @@ from twice.targets.delta.log.touched import touched
 from twice.targets.delta.public import copy, merge
 from twice.targets.delta.public import replace as public
 from twice.targets.delta.write.publish import Stage
+from twice.targets.instruments import Instruments
 from twice.targets.schema import check_names
 
 # What a run's own session must not do behind its back, and what the manifest and the look need.

@@ -14,8 +14,8 @@ from pyspark.sql import functions as sf
 
 from twice.core.ports import Staged
 from twice.core.write import Changes, UpsertRows
-from twice.targets.delta.handle import Hashes, Instruments
 from twice.targets.delta.log.condition import quoted, spelled, unused
+from twice.targets.instruments import Hashes, Instruments
 from twice.targets.keyed import several_of_a_key
 
 UPDATED, DELETED, UNCHANGED, OLDER, DIFFERING = "updated", "deleted", "unchanged", "older", "differing"

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from twice.core.write import UpsertRows
-from twice.targets.delta.handle import Instruments
 from twice.targets.delta.log.condition import quoted, spelled, unused
+from twice.targets.instruments import Instruments
 
 
 def survivors(
