@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 from twice.core.audit import Measure
 from twice.core.ports import Column, Measured, Observed
 from twice.core.slice import Bounds, Slice, SliceValue
-from twice.engine.frames.columns import quoted
+from twice.core.spark_names import quoted
 from twice.engine.frames.fingerprint import HALVES, digest, halves, row_hashes
 from twice.engine.frames.frames import columns_of, moment
 from twice.engine.frames.measures import broken

@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from twice.core.slice import Slice
-from twice.engine.frames.columns import is_numeric, quoted
+from twice.core.spark_names import quoted
+from twice.engine.frames.columns import is_numeric
 from twice.engine.frames.frames import columns_of
 from twice.engine.frames.observe import slice_number
 

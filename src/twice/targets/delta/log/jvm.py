@@ -20,7 +20,8 @@ from pyspark.sql.functions import lit
 from twice.core.owner import OURS, Ownership, ownership
 from twice.core.ports import Published
 from twice.core.slice import Owners, Slice
-from twice.targets.delta.log.condition import condition, quoted
+from twice.core.spark_names import quoted
+from twice.targets.delta.log.condition import condition
 from twice.targets.delta.log.history import History
 from twice.targets.delta.log.key_range import Reach
 from twice.targets.delta.log.table import Table, table_of

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from twice.targets.delta.log.condition import literal, quoted
+from twice.core.spark_names import quoted
+from twice.targets.delta.log.condition import literal
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 

@@ -16,11 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from twice.core.ports import Landed, Lost, Staged
+from twice.core.spark_names import quoted
 from twice.core.token import Note
 from twice.core.write import Changes, Plan, UpsertRows
 from twice.errors import RunError
 from twice.targets.delta.handle import TableHandle
-from twice.targets.delta.log.condition import owned, quoted, spelled, unused
+from twice.targets.delta.log.condition import owned, spelled, unused
 from twice.targets.delta.log.jvm import Transaction
 from twice.targets.delta.log.table import Intent, Table, why_untouchable
 from twice.targets.delta.public import copy

@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from twice.core.ports import Staged
+from twice.core.spark_names import quoted
 from twice.core.write import Changes, UpsertRows
-from twice.targets.delta.log.condition import quoted, spelled, unused
+from twice.targets.delta.log.condition import spelled, unused
 from twice.targets.instruments import Hashes, Instruments
 from twice.targets.keyed import several_of_a_key
 
