@@ -126,7 +126,7 @@ def of_sqlite(message: str) -> Complaint:
 def of_postgres(message: str, state: str | None, line_broke: bool) -> Complaint:
     """By the server's own code where there is one. `line_broke`: the driver itself says that the connection is gone."""
     for known in POSTGRES:
-        is_state = known.words[:2].isdigit()
+        is_state = known.words[:1].isdigit()
         if state is not None and is_state and state.startswith(known.words):
             return known
         if state is None and not is_state and known.words in message:
