@@ -17,7 +17,7 @@ from twice.core.spark_names import quoted
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
 from twice.errors import DeclarationError
-from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import FORGETS_TOKENS, Intent, Table, wider
 from twice.targets.grain import MARK, check_grain, check_partitioning, check_values, grain_mark, slice_value
 from twice.targets.schema import check_named, intended

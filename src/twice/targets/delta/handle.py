@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from twice.core.task import TableName
 from twice.targets.delta.lock import Waiting, locked
-from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.log import Log
 from twice.targets.instruments import Instruments
 
 

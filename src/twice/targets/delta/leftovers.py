@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from twice.core.slice import Slice
 from twice.targets.delta.internal.in_place import prefix
 from twice.targets.delta.log.history import History
-from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Table
 from twice.targets.delta.public import copy
 from twice.targets.grain import slice_value

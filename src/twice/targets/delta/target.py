@@ -24,7 +24,7 @@ from twice.targets.delta.internal import append, replace, upsert
 from twice.targets.delta.lock import Waiting, locked
 from twice.targets.delta.log.foreign_commits import changes
 from twice.targets.delta.log.history import History
-from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Intent, Table, why_public
 from twice.targets.delta.log.touched import touched
 from twice.targets.delta.public import copy, merge

@@ -14,8 +14,9 @@ from twice.core.write import Plan, UpsertRows
 from twice.errors import RowsOutsideSlice
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.condition import owned, spelled
-from twice.targets.delta.log.jvm import Transaction, broken_check, named
+from twice.targets.delta.log.jvm import broken_check, named
 from twice.targets.delta.log.table import Table
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.publish import Stage, begun
 from twice.targets.keyed import null_key
 from twice.targets.shown import readable

@@ -21,9 +21,10 @@ from twice.errors import StageMismatch
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
 from twice.targets.delta.log.condition import owned
-from twice.targets.delta.log.jvm import Transaction, named
+from twice.targets.delta.log.jvm import named
 from twice.targets.delta.log.key_range import Reach, reach_of
 from twice.targets.delta.log.table import Intent
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted, gathered
 from twice.targets.delta.write.manifest import SliceType, at_paths, count, file_of, in_all
 from twice.targets.delta.write.publish import Stage, Work, begun, check_present, swap

@@ -22,8 +22,8 @@ from twice.core.write import Changes, Plan, UpsertRows
 from twice.errors import RunError
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.condition import owned, spelled, unused
-from twice.targets.delta.log.jvm import Transaction
 from twice.targets.delta.log.table import Intent, Table, why_untouchable
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.public import copy
 from twice.targets.delta.public import replace as public
 from twice.targets.delta.write.fit import fitted

@@ -20,8 +20,10 @@ from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.active_session import jobs_stopped
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.history import History
-from twice.targets.delta.log.jvm import Log, Transaction, is_conflict
+from twice.targets.delta.log.jvm import is_conflict
+from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Intent, Table
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.manifest import File, check_whole
 
 TRIES = 5
