@@ -28,7 +28,7 @@ class UpsertRows:
     order of the target's own. The same order holds between a staged row and the table's, so that batches give one table
     whatever order they come in; unless `wins_ties`: a correction lands also where it is only equally new.
     `delete_missing`: rows inside the slices (all rows, where a slice has no bounds) whose key is not staged go; and a
-    staged row wins its tie with a row outside them, which the slice that it lies in may be about to delete.
+    staged row wins its tie with a row outside them, which its own slice may be about to delete.
     """
 
     slices: tuple[Slice, ...]
@@ -89,8 +89,8 @@ class Plan:
         return self.token_names[self.slices.index(slice_)]
 
     @property
-    def reach(self) -> tuple[Slice, ...]:
-        """The slices that may hold files of this write. A row found by its key, and a row without a slice, may lie
+    def file_slices(self) -> tuple[Slice, ...]:
+        """The slices that may hold files of this write. A row found by its key, and a row without a slice, may be
         anywhere in the table."""
         match self.write:
             case ReplaceRows():

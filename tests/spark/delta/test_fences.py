@@ -81,7 +81,7 @@ def test_staged_files_that_are_gone_or_cut_short_are_never_published(
             commit(target, staged, generations(target, staged.plan))
         assert "Run the task again" in lost.value.fix
         assert target.published(REVENUE, ()).version == version
-        target.discard(REVENUE, attempt, staged.plan.reach)
+        target.discard(REVENUE, attempt, staged.plan.file_slices)
         assert not house.leftovers(REVENUE, attempt)
     assert table(house, target) == [OLD]
     assert isinstance(publish(house, target, rows, DAY, attempt="again"), Landed)

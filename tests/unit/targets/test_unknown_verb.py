@@ -74,4 +74,4 @@ def test_nobody_says_whether_it_deletes_or_where_its_files_are() -> None:
     with pytest.raises(AssertionError, match="TruncateRows"):
         may_delete(UNKNOWN)
     with pytest.raises(AssertionError, match="TruncateRows"):
-        PLAN.reach  # noqa: B018 - asked, not used
+        PLAN.file_slices  # noqa: B018 - asked, not used

@@ -30,9 +30,9 @@ def discard(session: SparkSession, path: str, table: Table | None, attempt: str,
     folders = _everywhere(files, root) if table is None else _folders(files, root, table, slices)
     found = [at for folder in folders for at in _named(files, folder, attempt)]
     if found:
-        told = "" if table is None else _referred(session, path, attempt)
+        referred = "" if table is None else _referred(session, path, attempt)
         for at in found:
-            gone += str(at.getName()) not in told and bool(files.delete(at, False))
+            gone += str(at.getName()) not in referred and bool(files.delete(at, False))
     return gone
 
 

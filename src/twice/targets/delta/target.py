@@ -18,15 +18,14 @@ from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows, 
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import acting
 from twice.targets.delta import create, leftovers
-from twice.targets.delta.free_place import check_free
+from twice.targets.delta.free_folder import check_free
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import append, replace, upsert
 from twice.targets.delta.lock import Waiting, locked
-from twice.targets.delta.log.foreign_commits import changes
+from twice.targets.delta.log.changes import foreign_changes, touched_rows
 from twice.targets.delta.log.history import History
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Intent, Table, why_public
-from twice.targets.delta.log.touched import touched
 from twice.targets.delta.public import copy, merge
 from twice.targets.delta.public import replace as public
 from twice.targets.delta.write.publish import Stage
@@ -82,9 +81,9 @@ class DeltaTarget:
         with acting(self._session):
             log = Log(self._session, path)
             held = log.table()
-            place = self._table_handle(table).local
-            if held is None and place is not None:
-                check_free(table.name, place, table.name.count("."))
+            folder = self._table_handle(table).local
+            if held is None and folder is not None:
+                check_free(table.name, folder, table.name.count("."))
             into = create.intend(self._session, log, held, shape, layout, evolve)
             create.check(self._session, table.name, path, into, layout)
             return Prepared(into.table.shape, held is not None, into)
@@ -112,14 +111,14 @@ class DeltaTarget:
         path = self._locate(table)
         with acting(self._session):
             held = Log(self._session, path).table()
-            return () if held is None else changes(History(self._session, path), held, since, slices)
+            return () if held is None else foreign_changes(History(self._session, path), held, since, slices)
 
     def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
         path = self._locate(table)
         with acting(self._session):
             log = Log(self._session, path)
             held = log.table()
-            return None if held is None else touched(History(self._session, path), log.name, held, since, column)
+            return None if held is None else touched_rows(History(self._session, path), log.name, held, since, column)
 
     def one_slice_only(self, table: TableName) -> str | None:
         if not self._internal:

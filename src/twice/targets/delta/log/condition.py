@@ -11,7 +11,7 @@ from twice.targets.ranges import ranges
 
 
 def condition(slices: Sequence[Slice], column: str | None) -> str | None:
-    """Which rows the slices own, told with the table's own spelling of the slice column; None for all of them."""
+    """Which rows the slices own, with the table's own spelling of the slice column; None for all of them."""
     if column is None:
         return None
     name = quoted(column)

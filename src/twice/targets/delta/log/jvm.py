@@ -21,7 +21,7 @@ _PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 
 @contextmanager
 def named(session: SparkSession, prefix: str) -> Iterator[None]:
-    """Data files written meanwhile begin with `prefix`, so that a killed attempt's can still be told from others'.
+    """Data files written meanwhile begin with `prefix`, so that those of a killed attempt can still be found.
 
     Spark calls the setting static and refuses it in `conf.set`, but it is read from the session at every file.
     """

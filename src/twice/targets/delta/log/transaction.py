@@ -13,7 +13,7 @@ from twice.core.spark_names import quoted
 from twice.targets.delta.log.condition import condition
 from twice.targets.delta.log.history import History
 from twice.targets.delta.log.jvm import PACKAGE, as_list, text_literal
-from twice.targets.delta.log.key_range import Reach
+from twice.targets.delta.log.key_range import KeyRange
 from twice.targets.delta.log.snapshot import table_at, tokens_in
 from twice.targets.delta.log.table import Table, table_of
 from twice.targets.grain import slice_value
@@ -79,8 +79,8 @@ class Transaction:
         wanted = [check(name, parser.parseExpression(text)) for name, text in checks.items()]
         return as_list(self._jvm, self._transaction.writeFiles(frame._jdf, self._seq(wanted)))
 
-    def rows(self, table: Table, reach: Reach | None = None) -> DataFrame:
-        """The rows at the very version this transaction began on, or as many of them as a reach of keys meets, with the
+    def rows(self, table: Table, keys: KeyRange | None = None) -> DataFrame:
+        """The rows at the very version this transaction began on, or those in a range of keys, with the
         columns of `table`: those that it does not have yet are NULL."""
         held = self._held()
         if self.version < 0:
@@ -90,10 +90,10 @@ class Transaction:
             rows = _widened(reader.load(str(self._log.dataPath())), table)
         else:  # without Delta's job over the log
             files = held[1]
-            if reach is not None:
-                files = [held[1].apply(at) for at, file in enumerate(held[0]) if not reach.misses(file)]
+            if keys is not None:
+                files = [held[1].apply(at) for at, file in enumerate(held[0]) if not keys.misses(file)]
             rows = _widened(self.frame(files), table)
-        return rows if reach is None else rows.where(reach.condition)
+        return rows if keys is None else rows.where(keys.condition)
 
     def files_at(self, paths: Iterable[str]) -> list[Any]:
         """The files of this version with these names (the last part of their paths). The caller verifies them."""

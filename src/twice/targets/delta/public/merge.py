@@ -28,7 +28,7 @@ from twice.targets.delta.public import copy
 from twice.targets.delta.public import replace as public
 from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.publish import Stage, Work, check_present, must_change
-from twice.targets.delta.write.row_diff import Before, in_all_changes, judged, less, newer, same
+from twice.targets.delta.write.row_diff import Before, compared, in_all_changes, less, newer, same
 from twice.targets.delta.write.survivors import survivors
 from twice.targets.keyed import null_key
 
@@ -74,7 +74,7 @@ def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -
     rows = copy.rows(table_handle.session, handle)
     inside = owned(staged.plan.slices, rows.columns)
     there = transaction.rows(handle.table)
-    with judged(Before(there, lambda _: there, inside), rows, staged.rows, verb, table_handle.instruments) as found:
+    with compared(Before(there, lambda _: there, inside), rows, staged.rows, verb, table_handle.instruments) as found:
         changes = in_all_changes(found.changes, staged)
     if found.written or found.gone:
         merge = partial(_merge, table_handle, staged, rows, inside)

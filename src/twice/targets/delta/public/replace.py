@@ -58,7 +58,7 @@ def public_swap(
 
     def ready(transaction: Transaction) -> Work:
         todo = work(transaction)
-        return replace(todo, staged=handle.copied, public=lambda told: _called(table_handle, staged, todo, told))
+        return replace(todo, staged=handle.copied, public=lambda note: _called(table_handle, staged, todo, note))
 
     end = swap(table_handle, staged, expected, note, ready, table_handle.locked)
     if isinstance(end, Landed):

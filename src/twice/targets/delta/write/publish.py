@@ -57,7 +57,8 @@ class Stage:
 @dataclass(frozen=True)
 class Work:
     """What one commit is about to do: `added` and `removed` by the transaction it was prepared on, or (`public`) one
-    call of Delta's own, told the note that its commit must carry. `told` describes it to people.
+    call of Delta's own, which takes the note that its commit must carry. `predicate` describes it in the table's
+    history.
 
     `staged` are the staged files it takes, `made` those that were written for this very commit: all of them must still
     be there. `spare` are the paths of staged ones that it does not take. `at`: the version that `changes` was counted
@@ -66,7 +67,7 @@ class Work:
 
     added: Sequence[Any] = ()
     removed: Sequence[Any] = ()
-    told: str | None = None
+    predicate: str | None = None
     changes: Changes | None = None
     staged: Sequence[File] = ()
     made: Sequence[File] = ()
@@ -171,7 +172,7 @@ def _commit(
             if todo.public is not None:
                 todo.public(note)
             else:
-                transaction.commit(todo.added, todo.removed, note.generations, todo.told, note.to_json())
+                transaction.commit(todo.added, todo.removed, note.generations, todo.predicate, note.to_json())
             failure = None
         except Exception as error:  # noqa: BLE001 - whatever was raised, the table says what is true
             failure = error

@@ -1,7 +1,7 @@
 """Spark's frames in and out of PostgreSQL: Arrow batches between a task and its Python, never row by row.
 
-Each task speaks to the server itself. Rows go out by a function over a partition's batches: a data source of Python's
-would begin two more processes for each write. Rows come in by a data source: only it is told what is filtered. How to
+Each task connects to the server itself. Rows go out by a function over a partition's batches: a data source of Python's
+would begin two more processes for each write. Rows come in by a data source: only it learns what is filtered. How to
 connect travels inside the pickled code, not among Spark's options: options are shown in plans and logs.
 """
 

@@ -64,7 +64,7 @@ def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note:
                 connection.commit()
             except psycopg.Error as error:
                 if not is_connection_lost(error):
-                    raise  # a constraint that is checked at the very end: the server has said no
+                    raise  # a constraint that is checked at the very end: the server refused it
                 return _settle(server, staged, expected, note, end)
             hit(Point.AFTER_COMMIT)
     return end
@@ -127,7 +127,7 @@ def _settle(
 
 
 def _read_back(server: Server, staged: Staged, note: Note, end: Landed | Lost) -> Landed | Lost:
-    """Success is said only of what another connection can see."""
+    """Success is reported only for what another connection can see."""
     if isinstance(end, Lost):
         return end
     try:
