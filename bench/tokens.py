@@ -23,7 +23,7 @@ from twice.core.token import Note, token_name
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
 from twice.engine.session.session import SessionSettings, close, embedded, run_session
 from twice.targets.active_session import acting
-from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.log import Log
 from twice.targets.delta.target import DeltaTarget
 from twice.wiring.delta import delta_target
 

@@ -17,7 +17,7 @@ from twice.core.clock import SYSTEM_CLOCK
 from twice.engine.plain import PlainEngine
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
-from twice.targets.memory import MemoryTarget
+from twice.targets.memory.target import MemoryTarget
 from twice.wiring import open_project
 
 from .conftest import REVENUE, Shop
@@ -26,7 +26,7 @@ PIPELINE = """
 from datetime import date
 from twice import Daily, email, replace, slack, task, webhook
 from twice.core.ports import Column
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 @task("shop.revenue", scope=Daily("day", start="2026-01-01"), write=replace(), name="revenue", effects=[
     webhook("{hook}/keyed", body=lambda result: {{"slice": result.slice}}, idempotency_key=True, name="keyed"),

@@ -139,7 +139,7 @@ class AppendSuite:
         landed = point is Point.AFTER_COMMIT
         assert mark(again) == (5 if landed else 0)
         if not landed:
-            assert again.discard(EVENTS, "a", PLAN.reach) >= 2
+            assert again.discard(EVENTS, "a", PLAN.file_slices) >= 2
             append(log, again, [ONE, TWO], 5, "b")
         assert table(log, again) == [ONE, TWO]
         assert not log.leftovers(EVENTS, "a")
@@ -157,7 +157,7 @@ class AppendSuite:
         prepare(target)
         slow = target.stage(EVENTS, log.frame(target, COLUMNS, [ONE]), PLAN, "slow")
         append(log, log.target(), [ONE], 5, "a")
-        target.discard(EVENTS, "slow", PLAN.reach)
+        target.discard(EVENTS, "slow", PLAN.file_slices)
         reset(log.target(), 0, "reset")
         with pytest.raises(StageMismatch, match="are gone"):
             move(target, slow, 0, 5)

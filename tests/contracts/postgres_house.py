@@ -10,7 +10,7 @@ from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, Row, ordered, pl
 
 from twice.core.ports import Column, Staged, Target
 from twice.core.task import TableName
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 from twice.targets.postgres.frames.plain import PlainFrames
 from twice.targets.postgres.server.names import stage_of
 from twice.targets.postgres.server.server import Limits, Server

@@ -213,15 +213,15 @@ class TargetSuite:
         wrong = (Column("order_date", "date"), Column("region", "string"), Column("revenue", "string"))
         row = (date(2026, 6, 9), "eu", "one")
         stage_new(house, target, [row], DAY, attempt="dead", columns=wrong)
-        assert target.discard(REVENUE, "dead", plan_of(DAY).reach) > 0
-        assert target.discard(REVENUE, "dead", plan_of(DAY).reach) == 0
+        assert target.discard(REVENUE, "dead", plan_of(DAY).file_slices) > 0
+        assert target.discard(REVENUE, "dead", plan_of(DAY).file_slices) == 0
         assert target.published(REVENUE, ()).version is None
         # Another one died without tidying up: what it left does not bind either.
         stage_new(house, target, [row], DAY, attempt="killed", columns=wrong)
         right = [sale("2026-06-09", "eu", "1.00")]
         assert isinstance(commit(target, stage_new(house, target, right, DAY, attempt="b"), zeros(DAY)), Landed)
         assert table(house, target) == right
-        assert target.discard(REVENUE, "killed", plan_of(DAY).reach) > 0
+        assert target.discard(REVENUE, "killed", plan_of(DAY).file_slices) > 0
         assert table(house, target) == right
 
     def test_two_first_publishes_of_two_slices_both_land(self, house: House) -> None:
@@ -255,7 +255,7 @@ class TargetSuite:
         wider, row = (*COLUMNS, Column("tax", "int")), (*sale("2026-06-10", "eu", "2.00"), 7)
         staged = stage_new(house, target, [row], NEXT, attempt="failed", columns=wider, evolve=True)
         assert house.rows(target.read(REVENUE, at=staged)) == [row]
-        target.discard(REVENUE, "failed", staged.plan.reach)
+        target.discard(REVENUE, "failed", staged.plan.file_slices)
         # As if it had never been: for readers, and for the code before it.
         assert target.published(REVENUE, ()).version == version
         assert target.prepare(REVENUE, Shape(COLUMNS), layout_of(), False).shape == Shape(COLUMNS, "order_date")

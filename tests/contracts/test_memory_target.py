@@ -11,7 +11,8 @@ from tests.contracts.upsert_suite import UpsertSuite
 
 from twice.core.ports import Column, Target
 from twice.core.task import TableName
-from twice.targets.memory import MemoryTarget, Rows
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
 
 
 class MemoryHouse:

@@ -16,7 +16,7 @@ from twice.core.ports import Column, Landed, Lost, Shape, Staged
 from twice.core.task import TableName
 from twice.core.write import Changes, Layout, UpsertRows
 from twice.errors import DeclarationError, ResultRefused
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 from twice.targets.postgres.write.verbs import _differs
 
 DOCUMENTS = (Column("order_date", "date"), Column("id", "string"), Column("body", "string"), Column("mood", "string"))

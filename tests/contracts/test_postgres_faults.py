@@ -46,7 +46,7 @@ from twice.errors import (
     StageLost,
     StageMismatch,
 )
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.write import publish as publishing
 

@@ -24,7 +24,7 @@ from twice.core.write import Layout, Plan
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 EVERYTHING = ("missing", "failed", "stale", "published")
 

@@ -452,7 +452,7 @@ class UpsertSuite:
         lost = commit(target, staged, dict.fromkeys(staged.plan.token_names, 0))
         assert isinstance(lost, Lost)
         assert table(house, target) == [(1, "new", 1)]
-        target.discard(ORDERS, "b", staged.plan.reach)
+        target.discard(ORDERS, "b", staged.plan.file_slices)
         assert not house.leftovers(ORDERS, "b")
 
     @pytest.mark.parametrize("point", [Point.IN_STAGE, Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
@@ -467,7 +467,7 @@ class UpsertSuite:
         landed = point is Point.AFTER_COMMIT
         again = house.target()
         assert list(generations(again, plan_of(NEWEST)).values()) == [1 + landed]
-        again.discard(ORDERS, "b", plan_of(NEWEST).reach)
+        again.discard(ORDERS, "b", plan_of(NEWEST).file_slices)
         assert not house.leftovers(ORDERS, "b")
         changes = upsert(house, again, batch, NEWEST, "c", columns=BY_DAY)
         assert changes == (Changes(unchanged=3) if landed else Changes(inserted=1, updated=1, unchanged=1))
@@ -504,7 +504,7 @@ class UpsertSuite:
         target = house.target()
         prepare(target)
         staged = stage(house, target, [(1, "new", 1)], NEWEST, "slow")
-        assert target.discard(ORDERS, "slow", staged.plan.reach) >= 1
+        assert target.discard(ORDERS, "slow", staged.plan.file_slices) >= 1
         with pytest.raises(StageMismatch, match="are gone"):
             commit(target, staged)
         assert table(house, target) == []
@@ -525,4 +525,4 @@ class UpsertSuite:
             assert {row[0]: row[2] for row in held} == {
                 key: max(r[2] for r in given if r[0] == key) for key, *_ in given
             }
-            target.discard(ORDERS, f"all-{attempt}", plan_of(NEWEST).reach)
+            target.discard(ORDERS, f"all-{attempt}", plan_of(NEWEST).file_slices)

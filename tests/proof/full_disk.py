@@ -23,7 +23,8 @@ from twice.errors import TwiceError
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
-from twice.targets.memory import MemoryTarget, Rows
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
 
 SCOPE = Daily("day", start="2026-01-01")
 SLICE = SCOPE.slice_of("2026-06-09")

@@ -17,7 +17,8 @@ from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.holder import this_process
-from twice.targets.memory import MemoryTarget, Rows
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
 from twice.wiring.backfills import ProjectBackfills
 
 

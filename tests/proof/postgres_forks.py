@@ -24,7 +24,7 @@ from twice.core.ports import Landed, Shape
 from twice.core.task import TableName
 from twice.core.token import Note, token_name
 from twice.core.write import Layout, Plan, ReplaceRows
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 RACED = TableName("shop.raced")
 

@@ -23,7 +23,8 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.holder import this_process
 from twice.runtime.run.run_task import run_task
-from twice.targets.memory import MemoryTarget, Rows
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
 from twice.targets.postgres.frames.plain import PlainFrames
 from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget

@@ -24,7 +24,7 @@ from talking import pausing, say
 from twice.config import load
 from twice.errors import TwiceError
 from twice.runtime.run.lease import Heartbeat
-from twice.targets.delta.log.jvm import Transaction
+from twice.targets.delta.log.transaction import Transaction
 from twice.wiring import OpenProject
 
 

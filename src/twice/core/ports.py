@@ -19,7 +19,7 @@ from twice.core.token import Note
 from twice.core.write import Changes, Layout, Plan
 
 Frame = Any
-"""A Spark DataFrame, or `targets.memory.Rows` where there is no JVM."""
+"""A Spark DataFrame, or `targets.memory.rows.Rows` where there is no JVM."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from twice.core.spark_names import quoted
+
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -22,4 +24,4 @@ def type_text(type_: Any) -> str:
 
 
 def _name(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    return name if _PLAIN.fullmatch(name) else quoted(name)

@@ -17,7 +17,7 @@ from twice.core.scope import Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.time_scope import TimeScope
-from twice.core.write import AppendRows, Layout, WriteVerb
+from twice.core.write import Layout, WriteKind, WriteVerb
 from twice.errors import DeclarationError
 
 Rerun = Literal["when_changed", "never", "always"]
@@ -105,6 +105,18 @@ class Strategy(Protocol):
     @property
     def restatable(self) -> bool:
         """Whether a published slice can be computed again. What is not must stay as it was published."""
+
+    @property
+    def kind(self) -> WriteKind:
+        """Of the verb that it compiles to."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that rows are matched by; empty where they are not matched."""
+
+    @property
+    def newest_by(self) -> str | None:
+        """The column that decides which of two rows of a key is kept."""
 
     def check(self, scope: Scope, policy: Policy) -> None:
         """Raise DeclarationError where this strategy cannot keep its promise on such a scope."""
@@ -199,7 +211,7 @@ def check_task(task: Task) -> None:
     except DeclarationError as error:
         error.at(task.name)
         raise
-    if isinstance(task.write.compile(()), AppendRows):
+    if task.write.kind == "append":
         _check_appended(task)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from twice.core.sqlstate import passes
+
 Mark = type[BaseException] | str | int
 """How a person names errors: a class, a class's name (also a Java one), an SQLSTATE or its first two characters, a
 Spark condition, an HTTP status."""
@@ -32,15 +34,6 @@ STATUSES: Mapping[int, Nature] = {
     500: T, 502: T, 503: T, 504: T,
     507: P,                            # out of space
     520: T, 521: T, 522: T, 523: T, 524: T, 529: T,  # what proxies and overloaded services say beside the standard
-}
-
-SQLSTATES: Mapping[str, Nature] = {    # the longest prefix counts
-    "08": T, "08P01": P,               # connection lost; protocol violated
-    "40": T,                           # rolled back: serialization failure, deadlock
-    "53": T, "53100": P, "53400": P,   # too many connections, out of memory; disk full, limit configured
-    "55006": T, "55P03": T,            # in use, lock not available
-    "25P03": T,                        # the server ended a transaction that was silent for too long
-    "57P": T, "57P04": P,              # the server stops, crashed, starts, ends an idle session; database dropped
 }
 
 CONDITIONS: Mapping[str, Nature] = {   # Spark's and Delta's names
@@ -155,8 +148,9 @@ def of_status(status: int) -> Nature:
 
 
 def of_sqlstate(sqlstate: str) -> Nature | None:
-    """None where the table has no word for it."""
-    return SQLSTATES.get(sqlstate) or SQLSTATES.get(sqlstate[:3]) or SQLSTATES.get(sqlstate[:2])
+    """None where `core.sqlstate` says nothing about it."""
+    passing = passes(sqlstate)
+    return None if passing is None else T if passing else P
 
 
 def signs_of(error: BaseException) -> tuple[Signs, ...]:

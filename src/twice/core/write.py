@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
+from twice.core.closed import assert_never
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 
@@ -27,7 +28,7 @@ class UpsertRows:
     order of the target's own. The same order holds between a staged row and the table's, so that batches give one table
     whatever order they come in; unless `wins_ties`: a correction lands also where it is only equally new.
     `delete_missing`: rows inside the slices (all rows, where a slice has no bounds) whose key is not staged go; and a
-    staged row wins its tie with a row outside them, which the slice that it lies in may be about to delete.
+    staged row wins its tie with a row outside them, which its own slice may be about to delete.
     """
 
     slices: tuple[Slice, ...]
@@ -47,6 +48,21 @@ class AppendRows:
 
 
 WriteVerb = ReplaceRows | UpsertRows | AppendRows
+WriteKind = Literal["replace", "upsert", "append"]
+"""Which of the verbs a strategy compiles to, known before there are slices."""
+
+
+def may_delete(verb: WriteVerb) -> bool:
+    """Whether it takes rows away that are not staged: then a result without rows is no write without rows."""
+    match verb:
+        case ReplaceRows():
+            return True
+        case UpsertRows():
+            return verb.delete_missing
+        case AppendRows():
+            return False
+        case _:
+            assert_never(verb)
 
 
 @dataclass(frozen=True)
@@ -73,12 +89,16 @@ class Plan:
         return self.token_names[self.slices.index(slice_)]
 
     @property
-    def reach(self) -> tuple[Slice, ...]:
-        """The slices that may hold files of this write. A row found by its key, and a row without a slice, may lie
+    def file_slices(self) -> tuple[Slice, ...]:
+        """The slices that may hold files of this write. A row found by its key, and a row without a slice, may be
         anywhere in the table."""
-        if isinstance(self.write, ReplaceRows):
-            return self.slices
-        return tuple(replace(slice_, bounds=None) for slice_ in self.slices)
+        match self.write:
+            case ReplaceRows():
+                return self.slices
+            case UpsertRows() | AppendRows():
+                return tuple(replace(slice_, bounds=None) for slice_ in self.slices)
+            case _:
+                assert_never(self.write)
 
 
 @dataclass(frozen=True)

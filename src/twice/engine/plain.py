@@ -20,7 +20,7 @@ from twice.errors import DeclarationError
 
 
 class Table(Protocol):
-    """What a frame must have: `targets.memory.Rows` does."""
+    """What a frame must have: `targets.memory.rows.Rows` does."""
 
     @property
     def columns(self) -> tuple[Column, ...]: ...

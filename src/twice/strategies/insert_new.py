@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from twice.core.scope import Scope
 from twice.core.slice import Slice
 from twice.core.task import Policy
-from twice.core.write import Layout, UpsertRows
+from twice.core.write import Layout, UpsertRows, WriteKind
 from twice.strategies.keyed import checked_key
 
 
@@ -17,6 +18,8 @@ from twice.strategies.keyed import checked_key
 class InsertNew:
     name = "insert_new"
     restatable = True
+    kind: ClassVar[WriteKind] = "upsert"
+    newest_by: ClassVar[str | None] = None
 
     key: tuple[str, ...]
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
+from twice.core.closed import assert_never
 from twice.core.scope import Scope, Whole, slice_column_of
 from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.task import Policy
-from twice.core.write import Layout, NullKeys, UpsertRows
+from twice.core.time_scope import TimeScope
+from twice.core.write import Layout, NullKeys, UpsertRows, WriteKind
 from twice.errors import DeclarationError
 from twice.strategies.keyed import checked_key
 
@@ -22,6 +24,7 @@ Order = Literal["newest", "any"]
 class Merge:
     name = "merge"
     restatable = True
+    kind: ClassVar[WriteKind] = "upsert"
 
     key: tuple[str, ...]
     newest_by: str | None = None
@@ -30,13 +33,27 @@ class Merge:
     null_keys: NullKeys = "refuse"
 
     def check(self, scope: Scope, policy: Policy) -> None:  # noqa: ARG002 - every policy suits it
-        if self.newest_by is None and self.order != "any" and not isinstance(scope, Whole):
+        match scope:
+            case Whole():
+                pass
+            case TimeScope():
+                self._check_ordered()
+            case Since():
+                self._check_ordered()
+                self._check_keeps_missing()
+            case _:
+                assert_never(scope)
+
+    def _check_ordered(self) -> None:
+        if self.newest_by is None and self.order != "any":
             raise DeclarationError(
                 "merge on a time scope needs newest_by: an old slice run again would undo what a newer one wrote",
                 fix='Name the column that tells which row is newer, newest_by="updated_at", or say that the order '
                 'does not matter: order="any".',
             )
-        if self.delete_missing and isinstance(scope, Since):
+
+    def _check_keeps_missing(self) -> None:
+        if self.delete_missing:
             raise DeclarationError(
                 "delete_missing has no meaning on Since(…): a row that did not change is not missing",
                 fix="Leave it out, or merge a slice (Daily, …) or the whole table (Whole).",

@@ -114,5 +114,5 @@ def _minutes(grain: str) -> int | None:
 
 def _told(mark: str) -> str:
     grain, _, zone = mark.partition("@")
-    told = f"window of {grain.removeprefix('window/')} minutes" if grain.startswith("window/") else grain
-    return f"{told} in {zone}" if zone else told
+    text = f"window of {grain.removeprefix('window/')} minutes" if grain.startswith("window/") else grain
+    return f"{text} in {zone}" if zone else text

@@ -98,13 +98,13 @@ def check_fit(result: Shape, table: Shape) -> None:
     found = drift(result, table)
     if not found:
         return
-    told = [f"{column.name} ({column.type}) is new" for column in found.new]
-    told += [f"{column.name} ({column.type}) is missing" for column in found.missing]
-    told += [f"{ours.name} is {ours.type}, the table has {theirs.type}" for ours, theirs in found.retyped]
+    differences = [f"{column.name} ({column.type}) is new" for column in found.new]
+    differences += [f"{column.name} ({column.type}) is missing" for column in found.missing]
+    differences += [f"{ours.name} is {ours.type}, the table has {theirs.type}" for ours, theirs in found.retyped]
     fix = "Change the task to give the table's columns, or restate into a new table."
     if found.only_new:
         fix = "Set evolve=True in the task's policy to add new columns, or drop them from the result."
-    raise SchemaDrift(f"the result's columns are not the table's: {'; '.join(told)}", fix=fix)
+    raise SchemaDrift(f"the result's columns are not the table's: {'; '.join(differences)}", fix=fix)
 
 
 def check_named(table: str, shape: Shape, layout: Layout) -> None:

@@ -113,7 +113,7 @@ class OpenProject:
             ledger=self.ledger,
             engine=SparkEngine(self.spark),
             target_of=targets.of,
-            let_go=targets.let_go,
+            let_go=targets.release,
             code_hash=code_hash,
             clock=SYSTEM_CLOCK,
             holder=this_process(),

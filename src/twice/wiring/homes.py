@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from urllib.parse import parse_qs, urlsplit
-
 from twice.config import Settings
 from twice.core.home import Home, Place
 from twice.core.project import Project
 from twice.core.task import TableName
-
-DELTA = "delta"
+from twice.wiring.targets import Targets
 
 
 def home_of(settings: Settings, project: Project) -> Home:
     """With a name of the user's, one environment for all tables; without one, each table belongs to the place where
     its table system lies (`Settings.warehouse_name`)."""
-    places = {name: _place(settings, project, task.target) for name, task in project.tasks.items()}
-    return Home(settings.project, settings.environment or _warehouse(settings)[0], places)
+    targets = Targets(settings)
+    places = {name: _place(settings, project, targets, task.target) for name, task in project.tasks.items()}
+    return Home(settings.project, settings.environment or settings.warehouse_name, places)
 
 
-def _place(settings: Settings, project: Project, target: TableName) -> Place:
+def _place(settings: Settings, project: Project, targets: Targets, target: TableName) -> Place:
     system = target.format or project.format
     table = f"{system}:{target.name}"
-    here, known_as = _warehouse(settings) if system == DELTA else _server(settings, system)
+    found = targets.location(system)
     if settings.environment is None:
-        return Place(here, table, known_as)
-    return Place(settings.environment, table, formerly=tuple(dict.fromkeys((here, known_as))))
-
-
-def _warehouse(settings: Settings) -> tuple[str, str]:
-    """As this ledger calls it, and as anybody would."""
-    return settings.warehouse_name, os.path.realpath(settings.warehouse)
-
-
-def _server(settings: Settings, name: str) -> tuple[str, str]:
-    """A server by its host, port and database: no user, no password."""
-    if name not in settings.connections:
-        return name, name  # whoever opens its tables is told that there is no such connection
-    url = urlsplit(settings.connections[name].url.reveal())
-    asked = parse_qs(url.query)
-    hosts = ",".join(asked.get("host", [])) or url.netloc.rpartition("@")[2]
-    port = next(iter(asked.get("port", [])), "")
-    place = f"postgresql://{hosts}{f':{port}' if port else ''}/{url.path.lstrip('/')}"
-    return place, place
+        return Place(found.here, table, found.known_as)
+    return Place(settings.environment, table, formerly=tuple(dict.fromkeys((found.here, found.known_as))))

@@ -13,7 +13,8 @@ from twice.core.token import Note, token_name
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.session.doctor import Check
 from twice.targets.active_session import acting
-from twice.targets.delta.log.jvm import Log, is_conflict
+from twice.targets.delta.log.jvm import is_conflict
+from twice.targets.delta.log.log import Log
 from twice.wiring.delta import delta_target
 
 

@@ -1,85 +1,104 @@
-"""Which table system a table lives in, and what is kept open for it: a server per connection, snapshots per run."""
+"""Which target has a table. A new target is one line in `TARGETS`; docs/adding-a-target.md says what else it takes."""
 
 from __future__ import annotations
 
-import weakref
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from twice.config import Settings
 from twice.core.task import TableName
 from twice.errors import DeclarationError
+from twice.targets.delta.registration import DELTA
+from twice.targets.memory.registration import MEMORY
+from twice.targets.postgres.registration import POSTGRES
+from twice.targets.registration import FrameKind, Location, Opening, Registration, TableSystem
 
 if TYPE_CHECKING:
     from twice.core.ports import Target
-    from twice.targets.postgres.read.snapshot import Snapshots
-    from twice.targets.postgres.server.server import Server
+    from twice.targets.instruments import Instruments
 
-DELTA = "delta"
+TARGETS = (DELTA, POSTGRES, MEMORY)
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 class Targets:
-    """What stands before the colon of a table's name is `delta` or one of the connections of twice.toml."""
+    """The table systems of a project, each opened when one of its tables is first asked for, then kept.
 
-    def __init__(self, settings: Settings) -> None:
+    What is before the colon of a table's name is the format of a target that needs no connection (`delta:`), or one of
+    the connections of twice.toml, whose URL's scheme says which target it belongs to.
+    """
+
+    def __init__(
+        self, settings: Settings, registered: Iterable[Registration] = TARGETS, frames: FrameKind = "spark"
+    ) -> None:
         self._settings = settings
-        self._servers: dict[str, Server] = {}
-        self._snapshots: weakref.WeakKeyDictionary[Any, dict[str, Snapshots]] = weakref.WeakKeyDictionary()
+        self._registered = tuple(each for each in registered if each.frames == frames)
+        self._opened: dict[str, TableSystem] = {}
 
     def of(self, table: TableName, session: Any) -> Target:
-        system = table.format or self._settings.format
-        if system == DELTA:
-            from twice.wiring.delta import delta_target
-
-            return delta_target(session, self._locate, internal=self._settings.internal)
-        if system not in self._settings.connections:
-            known = ", ".join(f"{name}:" for name in (DELTA, *sorted(self._settings.connections)))
-            raise DeclarationError(
-                f"{table}: there is no table system or connection {system!r}",
-                fix=f"Known: {known} (or none). A PostgreSQL server is named in twice.toml: "
-                f'[connections.{system}] url = "${{env:{system.upper()}_URL}}".',
-            )
-        return self._postgres(system, session)
+        name = table.format or self._settings.format
+        registration = self._registration(table, name)
+        if name not in self._opened:
+            self._opened[name] = registration.open(Opening(name, self._settings, _instruments))
+        registration.check_name(table)
+        return self._opened[name].target(session)
 
     def folder(self, table: TableName) -> str | None:
-        """Where a Delta table lies; None for a table of another system."""
-        return self._locate(table) if (table.format or self._settings.format) == DELTA else None
+        """Where a table's files are, if a proof can copy them; None for a table of another system. No connection's
+        URL is read for it: a proof's own process has no secrets."""
+        registration = self._formats.get(table.format or self._settings.format)
+        if registration is None or registration.folder is None:
+            return None
+        return registration.folder(self._settings, table)
 
-    def let_go(self, session: Any) -> None:
-        """Close what was held open for a run's session. A second call finds nothing."""
-        for held in self._snapshots.pop(session, {}).values():
-            held.close()
+    def location(self, name: str) -> Location:
+        """Of the tables of this format or connection. One that nobody knows is named by itself: whoever opens its
+        tables gets the error."""
+        registration = self._formats.get(name)
+        if registration is None and name in self._settings.connections:
+            registration = self._schemes.get(self._scheme(name))
+        return Location(name, name) if registration is None else registration.location(self._settings, name)
 
-    def _postgres(self, name: str, session: Any) -> Target:
-        try:
-            from twice.targets.postgres.frames.spark import SparkFrames
-            from twice.targets.postgres.read.snapshot import Snapshots
-            from twice.targets.postgres.target import PostgresTarget
-        except ModuleNotFoundError as missing:
+    def release(self, session: Any) -> None:
+        """Close what is open for a run's session. A second call finds nothing."""
+        for system in self._opened.values():
+            system.release(session)
+
+    def _registration(self, table: TableName, name: str) -> Registration:
+        if name in self._formats:
+            return self._formats[name]
+        if name not in self._settings.connections:
+            known = ", ".join(f"{each}:" for each in (*sorted(self._formats), *sorted(self._settings.connections)))
             raise DeclarationError(
-                f"{name}: PostgreSQL needs the package {missing.name}", fix="Install it: pip install 'twice[postgres]'."
-            ) from missing
-        server = self._server(name)
-        held = self._snapshots.setdefault(session, {})
-        if name not in held:
-            held[name] = Snapshots(server)
-            # A session that nobody lets go by name (a preview in a notebook) lets its snapshots go when it is gone.
-            weakref.finalize(session, held[name].close)
-        return PostgresTarget(server, SparkFrames(session, server.limits.tasks), held[name])
-
-    def _server(self, name: str) -> Server:
-        from twice.targets.postgres.server.server import Limits, Server
-
-        if name not in self._servers:
-            written = self._settings.connections[name]
-            limits = Limits(
-                written.lock_seconds,
-                written.statement_seconds,
-                written.idle_seconds,
-                written.driver_connections,
-                written.task_connections,
+                f"{table}: there is no table system or connection {name!r}",
+                fix=f"Known: {known} (or none). A PostgreSQL server is named in twice.toml: "
+                f'[connections.{name}] url = "${{env:{name.upper()}_URL}}".',
             )
-            self._servers[name] = Server(name, written.url.reveal(), limits)
-        return self._servers[name]
+        scheme = self._scheme(name)
+        if scheme not in self._schemes:
+            known = ", ".join(f"{each}://" for each in self._schemes if each)
+            raise DeclarationError(
+                f"{table}: the connection {name} has a URL with {scheme}://, which belongs to no target",
+                fix=f"Known: {known}. Correct url in [connections.{name}] of twice.toml.",
+            )
+        return self._schemes[scheme]
 
-    def _locate(self, table: TableName) -> str:
-        return str(self._settings.warehouse.joinpath(*table.name.split(".")))
+    @property
+    def _formats(self) -> Mapping[str, Registration]:
+        return {each.format: each for each in self._registered if not each.schemes}
+
+    @property
+    def _schemes(self) -> Mapping[str, Registration]:
+        return {scheme: each for each in self._registered for scheme in each.schemes}
+
+    def _scheme(self, name: str) -> str:
+        found = _SCHEME.match(self._settings.connections[name].url.reveal().strip())
+        return found[1].lower() if found else ""
+
+
+def _instruments() -> Instruments:
+    from twice.wiring.delta import INSTRUMENTS
+
+    return INSTRUMENTS

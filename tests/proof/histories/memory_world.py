@@ -14,7 +14,8 @@ from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan
 from twice.engine.plain import PlainEngine
-from twice.targets.memory import MemoryTarget, Rows
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
 
 from .project import COLUMNS
 from .steps import Row

@@ -12,7 +12,7 @@ from twice.core.ports import Column
 from twice.core.project import Project, assemble
 from twice.core.since import told
 from twice.core.task import Task
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 from .steps import START
 

@@ -25,7 +25,7 @@ from twice.errors import LeaseLost, RunError, SliceBusy, StageMismatch, TwiceErr
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.recover import recover
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 NOON = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)

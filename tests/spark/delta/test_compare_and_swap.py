@@ -65,7 +65,7 @@ def staged_day(house: DeltaHouse, target: Any, attempt: str = "mine") -> Staged:
 def move_token(house: DeltaHouse, app: str, generation: int, name: TableName = REVENUE) -> None:
     """A commit that moves a token and touches no file: only the registered token can make it a conflict."""
     from twice.targets.active_session import acting
-    from twice.targets.delta.log.jvm import Log
+    from twice.targets.delta.log.log import Log
 
     target: Any = house.target()
     with acting(target._session):
@@ -110,7 +110,8 @@ def test_a_token_that_moved_is_seen_under_the_lock_though_delta_is_not_asked(
 ) -> None:
     """That Delta refuses the swap rests on private calls: here they have stopped to count."""
     from twice.targets.delta.handle import TableHandle
-    from twice.targets.delta.log.jvm import Log, Transaction
+    from twice.targets.delta.log.log import Log
+    from twice.targets.delta.log.transaction import Transaction
 
     target = house.target()
     upserts.prepare(target)
@@ -220,7 +221,7 @@ def test_rows_another_writer_adds_to_the_slice_meanwhile_are_replaced_too(house:
 
 
 def test_a_lost_reply_to_a_commit_that_landed_is_a_landing(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    from twice.targets.delta.log.jvm import Transaction
+    from twice.targets.delta.log.transaction import Transaction
 
     target = house.target()
     prepare(target)
@@ -240,7 +241,7 @@ def test_a_lost_reply_to_a_commit_that_landed_is_a_landing(house: DeltaHouse, mo
 def test_a_commit_that_failed_before_it_landed_says_the_table_is_unchanged(
     house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from twice.targets.delta.log.jvm import Transaction
+    from twice.targets.delta.log.transaction import Transaction
 
     target = house.target()
     prepare(target)
@@ -256,7 +257,8 @@ def test_a_commit_that_failed_before_it_landed_says_the_table_is_unchanged(
 
 
 def test_a_commit_whose_outcome_cannot_be_read_is_unknown(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    from twice.targets.delta.log.jvm import Log, Transaction
+    from twice.targets.delta.log.log import Log
+    from twice.targets.delta.log.transaction import Transaction
 
     target = house.target()
     prepare(target)

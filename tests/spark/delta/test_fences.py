@@ -38,7 +38,7 @@ from twice.core.write import Layout, UpsertRows
 from twice.engine.frames.observe import observe
 from twice.errors import DeclarationError, RunError, SchemaDrift, StageLost, StageMismatch
 from twice.targets.active_session import acting
-from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.log import Log
 
 OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
 
@@ -81,7 +81,7 @@ def test_staged_files_that_are_gone_or_cut_short_are_never_published(
             commit(target, staged, generations(target, staged.plan))
         assert "Run the task again" in lost.value.fix
         assert target.published(REVENUE, ()).version == version
-        target.discard(REVENUE, attempt, staged.plan.reach)
+        target.discard(REVENUE, attempt, staged.plan.file_slices)
         assert not house.leftovers(REVENUE, attempt)
     assert table(house, target) == [OLD]
     assert isinstance(publish(house, target, rows, DAY, attempt="again"), Landed)
@@ -270,7 +270,7 @@ def properties(house: DeltaHouse) -> dict[str, str]:
 def test_files_of_other_slices_handed_back_by_delta_stop_the_commit(
     house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from twice.targets.delta.log.jvm import Transaction
+    from twice.targets.delta.log.transaction import Transaction
 
     target = house.target()
     prepare(target)
@@ -389,7 +389,7 @@ def test_the_commit_tells_people_what_it_did(house: DeltaHouse) -> None:
 
 @pytest.mark.parametrize("count", [4, 7, 9])
 def test_the_operation_is_built_from_what_its_class_declares(count: int) -> None:
-    from twice.targets.delta.log.jvm import operation_arguments
+    from twice.targets.delta.log.transaction import operation_arguments
 
     assert operation_arguments(["mode", "by", "where", "note"], count, "none") == [
         *["mode", "by", "where", "note"],
@@ -398,7 +398,7 @@ def test_the_operation_is_built_from_what_its_class_declares(count: int) -> None
 
 
 def test_an_unknown_shape_of_the_operation_is_refused() -> None:
-    from twice.targets.delta.log.jvm import operation_arguments
+    from twice.targets.delta.log.transaction import operation_arguments
 
     with pytest.raises(NotImplementedError, match="5 parameters"):
         operation_arguments(["mode", "by", "where", "note"], 5, "none")

@@ -157,14 +157,14 @@ def test_the_public_path_judges_a_merge_before_it_takes_the_lock(spark: Any, tmp
     upserts.prepare(target)
     staged = upserts.stage(house, target, [(1, "new", 10)], upserts.NEWEST, "a")
     judging: list[bool] = []
-    real = merge.judged
+    real = merge.compared
 
     def seen(*given: Any) -> Any:
         judging.append(_can_take(Path(house.locate(upserts.ORDERS)) / "_twice" / "lock"))
         return real(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merge, "judged", seen)
+        patch.setattr(merge, "compared", seen)
         assert isinstance(upserts.commit(target, staged), Landed)
     assert judging == [True]
 

@@ -116,7 +116,7 @@ def test_writers_that_never_stop_are_told_and_leave_nothing_behind(house: DeltaH
     with meanwhile(house, "UPDATE {} SET updated_at = updated_at - 1", 9), pytest.raises(RunError, match="5 times"):
         commit(target, staged)
     assert table(house, target) == [(1, "new", -4)]
-    target.discard(ORDERS, "b", staged.plan.reach)
+    target.discard(ORDERS, "b", staged.plan.file_slices)
     assert not house.leftovers(ORDERS, "b")
 
 
@@ -182,7 +182,7 @@ def test_files_written_for_the_commit_itself_that_are_gone_or_cut_short_are_neve
         commit(target, staged)
     assert table(house, target) == [(1, "new", 1), (2, "new", 1)]
     monkeypatch.undo()
-    target.discard(ORDERS, "b", staged.plan.reach)
+    target.discard(ORDERS, "b", staged.plan.file_slices)
     assert upsert(house, target, [(1, "paid", 2)], NEWEST, "c") == Changes(updated=1)
 
 
@@ -210,7 +210,7 @@ def test_a_table_of_several_partition_columns_is_upserted_in_place(house: DeltaH
     prepare(target)
     staged = stage(house, target, [(1, "moved", 7), (9, "new", 9)], NEWEST, "a")
     assert staged.handle.folder is None
-    assert target.discard(ORDERS, "a", staged.plan.reach) == 2
+    assert target.discard(ORDERS, "a", staged.plan.file_slices) == 2
     assert upsert(house, target, [(1, "moved", 7), (9, "new", 9)], NEWEST, "b") == Changes(inserted=1, updated=1)
     assert table(house, target) == [(0, "s0", 0), (1, "moved", 7), (2, "s0", 2), (3, "s1", 3), (9, "new", 9)]
 

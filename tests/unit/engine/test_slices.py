@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from twice.core.ports import Column
 from twice.core.scope import Daily, Every, Hourly, Monthly
-from twice.engine.frames.columns import not_a_frame, quoted, refuse_twins
+from twice.core.spark_names import quoted
+from twice.engine.frames.columns import not_a_frame, refuse_twins
 from twice.engine.frames.slices import check_given, check_source, cut_of, value_of
 from twice.errors import DeclarationError, ResultRefused
 

@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from twice.core.record import Busy, Claim
 from twice.errors import EnvironmentProblem
+from twice.ledgers.database.complaints import of_postgres
 from twice.ledgers.database.errors import plain_errors
 from twice.ledgers.database.schema import HEAD
 from twice.ledgers.ledger import Ledger
@@ -125,3 +126,7 @@ def test_a_broken_rule_of_our_own_is_not_blamed_on_the_machine(ledger: Ledger) -
     with pytest.raises(Exception, match="CHECK constraint") as caught:
         ledger.adopt("t", "a", generation=-1, attempt=None, intention=None, version=None)
     assert not isinstance(caught.value, EnvironmentProblem)
+
+
+def test_a_database_that_does_not_exist_is_known_by_its_code_too() -> None:
+    assert of_postgres("FATAL: nothing here", "3D000", False).means == "the {it}'s database does not exist"

@@ -26,7 +26,8 @@ from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
-from twice.targets.memory import MemoryTarget, Rows
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
 
 COLUMNS = (Column("order_id", "bigint"), Column("order_date", "date"), Column("amount", "bigint"))
 ORDERS = TableName("shop.orders")

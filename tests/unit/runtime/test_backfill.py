@@ -25,7 +25,7 @@ from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.senders.call import CallSender
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 from .conftest import Bench, summed
 

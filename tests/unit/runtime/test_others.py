@@ -21,7 +21,8 @@ from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.recover import recover
-from twice.targets.memory import MemoryTarget, Rows
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
 
 from .conftest import DAY, REVENUE, Bench, revenue_task
 

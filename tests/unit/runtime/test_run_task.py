@@ -29,7 +29,7 @@ from twice.errors import (
     UserCodeError,
 )
 from twice.runtime.holder import this_process
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 from .conftest import DAY, NEXT, Bench, ShiftedClock, revenue_task, summed
 

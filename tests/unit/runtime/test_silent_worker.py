@@ -25,7 +25,7 @@ from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.decide import SliceState
 from twice.runtime.staleness.made_since import made_since
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 from .conftest import Bench, summed
 

@@ -28,7 +28,7 @@ from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.runtime.upkeep.recover import recover
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 from .conftest import Bench
 

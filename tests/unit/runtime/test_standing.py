@@ -22,7 +22,7 @@ from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import standings
 from twice.runtime.staleness.touched import _instants
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 from .conftest import Bench, revenue_task, summed
 

@@ -29,7 +29,7 @@ from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import standings
 from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 from .conftest import DAY, Bench
 

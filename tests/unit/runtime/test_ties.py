@@ -18,7 +18,7 @@ from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.mark import Reset, reset_mark
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 
 from .conftest import Bench
 

@@ -26,7 +26,7 @@ from twice import (
 from twice.core.ports import Column, Shape
 from twice.core.scope import slice_column_of
 from twice.core.task import Task
-from twice.core.write import AppendRows, UpsertRows
+from twice.core.write import AppendRows, ReplaceRows, UpsertRows
 from twice.errors import DeclarationError
 from twice.runtime.result.check_columns import check_named
 
@@ -136,6 +136,15 @@ def test_strategies_compile_to_write_verbs_and_know_no_table() -> None:
         *(True, True, True),
         False,
     ]
+
+
+def test_a_strategy_says_without_slices_what_its_verb_will_be() -> None:
+    kinds = {"replace": ReplaceRows, "upsert": UpsertRows, "append": AppendRows}
+    for strategy in (replace(), merge(["id", "line"], newest_by="at"), merge("id"), insert_new("id"), append_once()):
+        verb = strategy.compile(())
+        assert isinstance(verb, kinds[strategy.kind])
+        assert strategy.key == getattr(verb, "key", ())
+        assert strategy.newest_by == getattr(verb, "newest_by", None)
 
 
 @pytest.mark.parametrize("write", [replace, "append", None, merge])

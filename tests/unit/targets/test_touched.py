@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from twice.core.ports import Span
-from twice.targets.delta.log.touched import _Column
+from twice.targets.delta.log.changes import _Column
 
 
 def stats(low: str, high: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
 
+from twice.core.spark_names import quoted
 from twice.errors import DeclarationError
 
 PARAMETERS = ("start", "end", "ds")
@@ -225,8 +226,8 @@ def _check_tables(references: Collection[_Reference], views: Mapping[str, str]) 
 
 def _mention(reference: _Reference, view: str) -> str:
     own = reference.name.rpartition(".")[2]
-    quoted = f"`{view.replace('`', '``')}`"
-    return f"{quoted} AS `{own}`" if reference.aliasable and own.lower() != view.lower() else quoted
+    name = quoted(view)
+    return f"{name} AS `{own}`" if reference.aliasable and own.lower() != view.lower() else name
 
 
 def _qualifiers(query: exp.Query, views: Mapping[str, str]) -> list[tuple[int, int, str]]:

@@ -60,8 +60,3 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     return value if isinstance(value, (type(None), bool, int, str)) else str(value)
-
-
-def quoted(name: str) -> str:
-    """The name as Spark SQL reads it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"

@@ -15,9 +15,10 @@ from pyspark.sql import functions as sf
 from twice.core.ports import Column, Shape
 from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice, SliceValue
+from twice.core.spark_names import quoted
 from twice.core.spark_types import type_text
 from twice.core.time_scope import SliceColumn
-from twice.engine.frames.columns import as_plain, declared, find, not_a_frame, quoted, refuse_twins
+from twice.engine.frames.columns import as_plain, declared, find, not_a_frame, refuse_twins
 from twice.engine.frames.fingerprint import key_hash
 from twice.engine.frames.slices import check_given, check_source, cursor_of, cut_of, type_of_cursor
 from twice.engine.session.session import run_of

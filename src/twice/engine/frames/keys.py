@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from twice.core.keys import DIGITS, KEY_HEADER, NULL, ROW_HEADER, encoded, row_order
+from twice.core.spark_names import quoted
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def stable_row_hash(rows: DataFrame | str, *columns: str) -> Column:
     """
     if isinstance(rows, str):
         return _column(_row([rows, *columns])).alias("row_hash")
-    chosen = list(columns) or [_quoted(name) for name in rows.columns]
+    chosen = list(columns) or [quoted(name) for name in rows.columns]
     _check_types(rows.select(*chosen))
     return _column(_row(chosen)).alias("row_hash")
 
@@ -181,7 +182,7 @@ def _sql(expression: _Expression) -> str:
         case _Text(value):
             return f"try_cast({_sql(value)} AS STRING)"
         case _Name(name):
-            return ".".join(_quoted(part) for part in _parts(name))
+            return ".".join(quoted(part) for part in _parts(name))
         case _Given():
             raise UsageError("a Column has no SQL text", fix="Give the column's name.")
         case str():
@@ -221,13 +222,9 @@ def _literal(text: str) -> str:
     return f"'{text}'" if plain else f"string(X'{text.encode().hex()}')"
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _parts(name: str) -> list[str]:
     """`a.b` is b of a, and `` `a.b` `` is one name, as Spark reads a column's name."""
     found = re.findall(r"`((?:[^`]|``)*)`(?:\.|$)|([^.`]+)(?:\.|$)", name)
     if not found:
         raise UsageError(f"{name!r} is no name of a column")
-    return [quoted.replace("``", "`") or plain for quoted, plain in found]
+    return [inside.replace("``", "`") or plain for inside, plain in found]

@@ -15,7 +15,8 @@ from pyspark.sql import functions as sf
 from twice.core.audit import Measure
 from twice.core.closed import assert_never
 from twice.core.ports import Column
-from twice.engine.frames.columns import declared, quoted
+from twice.core.spark_names import quoted
+from twice.engine.frames.columns import declared
 from twice.engine.frames.frames import columns_of, moment
 from twice.errors import DeclarationError
 

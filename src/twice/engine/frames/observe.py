@@ -19,7 +19,8 @@ from pyspark.sql import functions as sf
 from twice.core.audit import Measure
 from twice.core.ports import Column, Measured, Observed
 from twice.core.slice import Bounds, Slice, SliceValue
-from twice.engine.frames.columns import is_numeric, quoted
+from twice.core.spark_names import quoted
+from twice.engine.frames.columns import is_numeric
 from twice.engine.frames.fingerprint import HALVES, digest, halves, row_hashes
 from twice.engine.frames.frames import columns_of, moment
 from twice.engine.frames.measures import broken

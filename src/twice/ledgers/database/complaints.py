@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from twice.core import sqlstate
+
 
 @dataclass(frozen=True)
 class Complaint:
@@ -62,30 +64,38 @@ POSTGRES = (
         "the {it}'s server refused this user and password",
         "Correct the password where the URL takes it from; it is not shown here.",
     ),
-    Complaint("28", "the {it}'s server refused this login", "Check the URL's user and password, and pg_hba.conf."),
-    Complaint("no pg_hba.conf entry", "the {it}'s server does not let this user in from here", "See its pg_hba.conf."),
-    Complaint("3D000", "the {it}'s database does not exist", "Create it: createdb NAME; its tables are made by twice."),
-    Complaint("does not exist", "the {it}'s database or user does not exist", "Create it: createdb NAME."),
-    Complaint("42501", "this user may not use the ledger as it must", _GRANT),
     Complaint(
-        "25006",
+        sqlstate.LOGIN_REFUSED,
+        "the {it}'s server refused this login",
+        "Check the URL's user and password, and pg_hba.conf.",
+    ),
+    Complaint("no pg_hba.conf entry", "the {it}'s server does not let this user in from here", "See its pg_hba.conf."),
+    Complaint(
+        sqlstate.NO_DATABASE,
+        "the {it}'s database does not exist",
+        "Create it: createdb NAME; its tables are made by twice.",
+    ),
+    Complaint("does not exist", "the {it}'s database or user does not exist", "Create it: createdb NAME."),
+    Complaint(sqlstate.NOT_PERMITTED, "this user may not use the ledger as it must", _GRANT),
+    Complaint(
+        sqlstate.READ_ONLY,
         "the {it}'s database is read-only: it may be a standby",
         "Write the URL of the primary; a list of hosts takes target_session_attrs=read-write.",
     ),
-    Complaint("53100", "the {it}'s disk is full", f"Free some space on the server, then {_LOOK_FIRST}"),
+    Complaint(sqlstate.DISK_FULL, "the {it}'s disk is full", f"Free some space on the server, then {_LOOK_FIRST}"),
     Complaint(
-        "42P01",
+        sqlstate.NO_TABLE,
         "the {it} has lost its tables",
         "Run again: what is published is read from the tables.",
     ),
     Complaint(
-        "57014",
+        sqlstate.CANCELLED,
         "another process has been writing to the {it} for too long",
         "See who holds it: SELECT * FROM pg_stat_activity WHERE application_name = 'twice'.",
     ),
-    Complaint("40", "the database undid the call in favour of another one", "Run again.", passing=True),
+    Complaint(sqlstate.UNDONE, "the database undid the call in favour of another one", "Run again.", passing=True),
     Complaint(
-        "53300",
+        sqlstate.TOO_MANY_CONNECTIONS,
         "the {it}'s server takes no more connections",
         "Run fewer attempts at once, or raise its max_connections.",
         passing=True,
@@ -100,9 +110,9 @@ POSTGRES = (
     Complaint("translate host name", "the {it}'s server has no such name", "Check the host in the URL."),
     Complaint("Connection refused", "the {it}'s server does not answer", _SERVER, passing=True),
     Complaint("timeout expired", "the {it}'s server does not answer", _SERVER, passing=True),
-    Complaint("57P", "the {it}'s server is going down or coming up", _SERVER, passing=True),
-    Complaint("08", "the line to the {it}'s server broke", _SERVER, passing=True),
-    Complaint("25P03", "the line to the {it}'s server broke", _SERVER, passing=True),
+    Complaint(sqlstate.SHUTTING_DOWN, "the {it}'s server is going down or coming up", _SERVER, passing=True),
+    Complaint(sqlstate.CONNECTION_LOST, "the line to the {it}'s server broke", _SERVER, passing=True),
+    Complaint(sqlstate.IDLE_TOO_LONG, "the line to the {it}'s server broke", _SERVER, passing=True),
 )
 
 OUT_OF_REACH = Complaint("", "the line to the {it}'s server broke", _SERVER, passing=True)
@@ -113,12 +123,12 @@ def of_sqlite(message: str) -> Complaint:
     return next((known for known in SQLITE if known.words in message), UNKNOWN)
 
 
-def of_postgres(message: str, sqlstate: str | None, line_broke: bool) -> Complaint:
+def of_postgres(message: str, state: str | None, line_broke: bool) -> Complaint:
     """By the server's own code where there is one. `line_broke`: the driver itself says that the connection is gone."""
     for known in POSTGRES:
-        is_state = known.words[:2].isdigit()
-        if sqlstate is not None and is_state and sqlstate.startswith(known.words):
+        is_state = known.words[:1].isdigit()
+        if state is not None and is_state and state.startswith(known.words):
             return known
-        if sqlstate is None and not is_state and known.words in message:
+        if state is None and not is_state and known.words in message:
             return known
     return OUT_OF_REACH if line_broke else UNKNOWN

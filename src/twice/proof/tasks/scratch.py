@@ -30,7 +30,6 @@ from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
 from twice.core.token import Kind
-from twice.core.write import AppendRows, UpsertRows
 from twice.engine.guard.suspects import REASONS
 from twice.engine.spark import SparkEngine
 from twice.errors import EnvironmentProblem
@@ -165,7 +164,7 @@ def make_template(setup: ProofSetup, task: Task, slices: tuple[Slice, ...], fold
     folder.mkdir(parents=True)
     Ledger.open(f"sqlite:///{made.ledger}").close()
     # What was appended before cannot change what is appended now, and without its mark a task begins anew.
-    if isinstance(task.scope, Since) or isinstance(task.write.compile(()), AppendRows):
+    if isinstance(task.scope, Since) or task.write.kind == "append":
         return made
     with setup.context.session() as session:
         for version in _versions(setup, task, slices, session):
@@ -181,7 +180,7 @@ def _versions(setup: ProofSetup, task: Task, slices: tuple[Slice, ...], session:
     newest = target.published(task.target, ()).version
     if newest is None:
         return
-    if isinstance(task.write.compile(()), UpsertRows):
+    if task.write.kind == "upsert":
         token_names = make_plan(setup.context.project.id, task, slices).token_names
         held = [
             found.version

@@ -12,7 +12,6 @@ from twice.core.slice import Slice, labels_of
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
-from twice.core.write import ReplaceRows
 from twice.errors import UsageError
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
@@ -172,7 +171,7 @@ def why_single(context: RunContext, task: Task, session: Any) -> str | None:
     """What stands against computing several slices of this task at once; None if nothing does."""
     if not isinstance(task.scope, TimeScope) or not task.scope.batch:
         return f"{task.name} does not say batch=True on its scope"
-    if not isinstance(task.write.compile(()), ReplaceRows):
+    if task.write.kind != "replace":
         return f"{task.write.name}() publishes slices one by one"
     return context.target_of(task.target, session).one_slice_only(task.target)
 

@@ -6,7 +6,6 @@ import re
 
 from twice.core.ports import Column, Shape
 from twice.core.task import Task
-from twice.core.write import UpsertRows
 from twice.errors import DeclarationError
 
 _NO_ORDER = re.compile(r"(array|map|struct|variant|interval|void)\b", re.IGNORECASE)
@@ -15,13 +14,11 @@ _NO_ORDER = re.compile(r"(array|map|struct|variant|interval|void)\b", re.IGNOREC
 
 def check_named(task: Task, shape: Shape) -> None:
     """Raise DeclarationError for a key, `newest_by` or audit that the result cannot serve."""
-    verb = task.write.compile(())
-    if isinstance(verb, UpsertRows):
-        for column in verb.key:
-            _check_plain(_found(shape, column, _option(task, "key", column)), f"the key {column}")
-        if verb.newest_by is not None:
-            newest = _found(shape, verb.newest_by, _option(task, "newest_by", verb.newest_by))
-            _check_plain(newest, f"newest_by {verb.newest_by}")
+    for column in task.write.key:
+        _check_plain(_found(shape, column, _option(task, "key", column)), f"the key {column}")
+    newest_by = task.write.newest_by
+    if newest_by is not None:
+        _check_plain(_found(shape, newest_by, _option(task, "newest_by", newest_by)), f"newest_by {newest_by}")
     for audit in task.audits:
         for column in audit.columns:
             _found(shape, column, f"audit.{audit.name}")

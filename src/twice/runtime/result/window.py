@@ -5,7 +5,6 @@ from __future__ import annotations
 from twice.core.ports import Frame
 from twice.core.since import CursorValue, Since, Window, told
 from twice.core.task import Task
-from twice.core.write import AppendRows
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins
 from twice.runtime.table.kept_mark import frozen_bound, kept_mark
@@ -32,7 +31,7 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
         notes += (f"initial={scope.initial} is later than the mark: it goes on from the mark {told(low)}",)
     # Keyed writes read the rows of the mark's own stamp again: one that arrived late is not lost, and the key makes
     # the others harmless. Without a key they are left to the next run, so that none comes twice.
-    closed = not isinstance(task.write.compile(()), AppendRows)
+    closed = task.write.kind != "append"
 
     def fresh(bound: CursorValue) -> bool:
         return bound > low or (closed and version == 0 and bound == low)  # type: ignore[operator]

@@ -66,7 +66,7 @@ class Attempt:
         if not self.landing.absent:
             return
         with suppress(Exception):
-            self.target.discard(self.task.target, self.id, self.plan.reach)
+            self.target.discard(self.task.target, self.id, self.plan.file_slices)
             if complete:
                 self.context.ledger.discarded(self.id)
 

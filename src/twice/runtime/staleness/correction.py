@@ -33,8 +33,7 @@ def in_slice_order(context: RunContext, batches: Sequence[PlannedBatch]) -> tupl
     chained = []
     for name in dict.fromkeys(batch.task for batch in batches):
         task = context.project.task(name)
-        verb = task.write.compile(())
-        if not isinstance(verb, UpsertRows) or verb.newest_by is None:
+        if task.write.newest_by is None:
             continue
         mine = [batch for batch in batches if batch.task == name and _corrects(context, task, batch)]
         mine.sort(key=lambda batch: slice_named(task.scope, batch.slices[0].label).start)

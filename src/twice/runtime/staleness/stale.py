@@ -16,7 +16,6 @@ from twice.core.scope import Whole, slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
-from twice.core.write import ReplaceRows
 from twice.ledgers.ledger import Ledger
 from twice.runtime.staleness.decide import rerun_of
 
@@ -114,7 +113,7 @@ def reads_all(task: Task, up: Task, source: Read) -> bool:
     """Whether every slice of the task reads rows of every publish: it reads the whole table, or that is exchanged."""
     if source.by is None or isinstance(task.scope, Whole):
         return True
-    return isinstance(up.scope, Whole) and isinstance(up.write.compile(()), ReplaceRows)
+    return isinstance(up.scope, Whole) and up.write.kind == "replace"
 
 
 def reads_unknown(task: Task, up: Task, source: Read) -> bool:

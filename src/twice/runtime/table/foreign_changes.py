@@ -55,7 +55,7 @@ def _of_the_table(context: RunContext, task: Task, target: Target, plan: Plan, k
     labels = [slice_.label for slice_ in plan.slices]
     last = None if all(label in known for label in labels) else context.ledger.last_version(task.name)
     found = {}
-    for slice_ in plan.reach:
+    for slice_ in plan.file_slices:
         since = known.get(slice_.label, last)
         found[slice_.label] = () if since is None else target.foreign(task.target, since, [slice_])
     notes = [_told(task, label, changes, label in known) for label, changes in found.items() if changes]

@@ -122,4 +122,4 @@ def _left_behind(context: RunContext, task: str | None = None) -> dict[str, set[
 def _reach(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
     """Where in the table its files may lie."""
     slices = slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
-    return make_plan(context.project.id, task, slices).reach
+    return make_plan(context.project.id, task, slices).file_slices

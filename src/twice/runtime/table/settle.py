@@ -14,7 +14,7 @@ from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
 from twice.core.token import Intention
-from twice.core.write import Changes, Plan, UpsertRows
+from twice.core.write import Changes, Plan
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.table.assign import assign_seen
@@ -95,7 +95,7 @@ def settle_passed(
         note = target.provenance(task.target, apps[label], generation)
         if note is not None and note.attempt == attempt.id:
             record_landed(context, attempt, note.version, note.changes)
-            if isinstance(task.write.compile(()), UpsertRows):
+            if task.write.kind == "upsert":
                 # What it had staged and did not need: it died before it could tidy up. VACUUM has what stays.
                 with suppress(Exception):
                     target.discard(task.target, attempt.id, (WHOLE,))

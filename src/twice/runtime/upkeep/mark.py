@@ -141,7 +141,7 @@ def _story(before: Mark, aim: int, reset: Reset) -> str:
 
 
 def _mark(context: RunContext, task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
-    keyed = not isinstance(task.write.compile(()), AppendRows)
+    keyed = task.write.kind != "append"
     found = Mark(task.name, scope.cursor, None, told(scope.start), version, table_version, keyed)
     try:
         mark = kept_mark(context.ledger, task, scope, version)

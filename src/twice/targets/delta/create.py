@@ -13,11 +13,11 @@ from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
 
 from twice.core.ports import Column, Shape
+from twice.core.spark_names import quoted
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
 from twice.errors import DeclarationError
-from twice.targets.delta.log.condition import quoted
-from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import FORGETS_TOKENS, Intent, Table, wider
 from twice.targets.grain import MARK, check_grain, check_partitioning, check_values, grain_mark, slice_value
 from twice.targets.schema import check_named, intended

@@ -1,8 +1,8 @@
-"""Where one attempt works: the run's session, one table's folder, and what is lent to it."""
+"""One table as one attempt works on it: the run's session, the table's folder and its files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,26 +11,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from twice.core.task import TableName
 from twice.targets.delta.lock import Waiting, locked
-from twice.targets.delta.log.jvm import Log
-
-Hashes = Callable[[DataFrame], tuple[SparkColumn, SparkColumn]]
-
-
-@dataclass(frozen=True)
-class Instruments:
-    """Lent by whoever picks the engine: a target does not know it.
-
-    `row_hashes`: two independent 64-bit hashes of a row's content, as expressions on a frame's columns.
-    `totalled`: a frame as it is, and the sums of some numbers of its rows, to be read once it is written.
-    """
-
-    row_hashes: Hashes
-    totalled: Callable[..., tuple[DataFrame, Callable[[], tuple[int, ...]]]]
+from twice.targets.delta.log.log import Log
+from twice.targets.instruments import Instruments
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from twice.core.slice import Slice
 from twice.targets.delta.internal.in_place import prefix
 from twice.targets.delta.log.history import History
-from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Table
 from twice.targets.delta.public import copy
 from twice.targets.grain import slice_value
@@ -30,9 +30,9 @@ def discard(session: SparkSession, path: str, table: Table | None, attempt: str,
     folders = _everywhere(files, root) if table is None else _folders(files, root, table, slices)
     found = [at for folder in folders for at in _named(files, folder, attempt)]
     if found:
-        told = "" if table is None else _referred(session, path, attempt)
+        referred = "" if table is None else _referred(session, path, attempt)
         for at in found:
-            gone += str(at.getName()) not in told and bool(files.delete(at, False))
+            gone += str(at.getName()) not in referred and bool(files.delete(at, False))
     return gone
 
 

@@ -31,7 +31,7 @@ _FIRST_WORD_S = 60.0
 _log = logging.getLogger("twice")
 
 Waiting = Callable[[str, float], None]
-"""What a waiting run does between two tries: told the lock's file, and for how many seconds it waits."""
+"""What a waiting run does between two tries: it gets the lock's file, and for how many seconds it waits."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def locked(jvm: Any, path: str, waiting: Waiting | None = None) -> Iterator[None
     if file is None:
         yield
         return
-    begun, waiting, held = time.monotonic(), waiting or _told_rarely(), None
+    begun, waiting, held = time.monotonic(), waiting or _message_now_and_then(), None
     try:
         while True:
             # An interrupt in the middle of the JVM's reply would leave the lock held, and nobody to release it.
@@ -63,17 +63,17 @@ def locked(jvm: Any, path: str, waiting: Waiting | None = None) -> Iterator[None
                 held.release()
 
 
-def _told_rarely() -> Waiting:
+def _message_now_and_then() -> Waiting:
     """After a minute, two, four: that it waits, and for whom."""
     due = _FIRST_WORD_S
 
-    def told(file: str, seconds: float) -> None:
+    def message(file: str, seconds: float) -> None:
         nonlocal due
         if seconds >= due:
             due *= 2
             _log.warning("waiting since %.0f s for %s, which %s holds", seconds, file, holder(file))
 
-    return told
+    return message
 
 
 def holder(file: str) -> str:

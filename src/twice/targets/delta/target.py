@@ -9,26 +9,27 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
+from twice.core.closed import assert_never
 from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
-from twice.core.write import Layout, Plan, ReplaceRows, UpsertRows
+from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows, may_delete
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import acting
 from twice.targets.delta import create, leftovers
-from twice.targets.delta.free_place import check_free
-from twice.targets.delta.handle import Instruments, TableHandle
+from twice.targets.delta.free_folder import check_free
+from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import append, replace, upsert
 from twice.targets.delta.lock import Waiting, locked
-from twice.targets.delta.log.foreign_commits import changes
+from twice.targets.delta.log.changes import foreign_changes, touched_rows
 from twice.targets.delta.log.history import History
-from twice.targets.delta.log.jvm import Log
+from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Intent, Table, why_public
-from twice.targets.delta.log.touched import touched
 from twice.targets.delta.public import copy, merge
 from twice.targets.delta.public import replace as public
 from twice.targets.delta.write.publish import Stage
+from twice.targets.instruments import Instruments
 from twice.targets.schema import check_names
 
 # What a run's own session must not do behind its back, and what the manifest and the look need.
@@ -42,6 +43,7 @@ _CONF = {
 # Finding its input empty, Spark would drop the node that counts the rows, and nothing would be reported.
 _EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
 _DROPS_COUNTS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+_SWITCHED_OFF = "the internal path is switched off"
 _ATTEMPT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
@@ -79,9 +81,9 @@ class DeltaTarget:
         with acting(self._session):
             log = Log(self._session, path)
             held = log.table()
-            place = self._table_handle(table).local
-            if held is None and place is not None:
-                check_free(table.name, place, table.name.count("."))
+            folder = self._table_handle(table).local
+            if held is None and folder is not None:
+                check_free(table.name, folder, table.name.count("."))
             into = create.intend(self._session, log, held, shape, layout, evolve)
             create.check(self._session, table.name, path, into, layout)
             return Prepared(into.table.shape, held is not None, into)
@@ -109,18 +111,18 @@ class DeltaTarget:
         path = self._locate(table)
         with acting(self._session):
             held = Log(self._session, path).table()
-            return () if held is None else changes(History(self._session, path), held, since, slices)
+            return () if held is None else foreign_changes(History(self._session, path), held, since, slices)
 
     def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
         path = self._locate(table)
         with acting(self._session):
             log = Log(self._session, path)
             held = log.table()
-            return None if held is None else touched(History(self._session, path), log.name, held, since, column)
+            return None if held is None else touched_rows(History(self._session, path), log.name, held, since, column)
 
     def one_slice_only(self, table: TableName) -> str | None:
         if not self._internal:
-            return "the internal path is switched off"
+            return _SWITCHED_OFF
         with acting(self._session):
             held = Log(self._session, self._locate(table)).table()
             return None if held is None else why_public(held)
@@ -191,32 +193,38 @@ class DeltaTarget:
         self, table_handle: TableHandle, into: Intent, frame: DataFrame | None, plan: Plan, attempt: str
     ) -> Staged:
         """By the write verb, and by whether the table allows the internal path."""
-        verb, held = plan.write, into.table
+        verb = plan.write
         if frame is None:
-            if isinstance(verb, ReplaceRows) or (isinstance(verb, UpsertRows) and verb.delete_missing):
+            if may_delete(verb):
                 raise ValueError("no frame is not an empty one: this write would delete rows")
             return append.stage_nothing(table_handle, into, plan, attempt)
-        why = why_public(held, isinstance(verb, ReplaceRows)) if self._internal else "the internal path is switched off"
-        if isinstance(verb, ReplaceRows):
-            stage = public.stage if why else replace.stage
-        elif isinstance(verb, UpsertRows):
-            stage = merge.stage if why else upsert.stage
-        elif why is None:
-            stage = append.stage
-        elif not self._internal:
-            raise DeclarationError(
-                f"rows without a key cannot be appended once to {table_handle.name.name}: append_once() needs "
-                "internal = true in twice.toml (it is false)",
-                now="The table is unchanged.",
-                fix="Set it, or use insert_new(key).",
-            )
-        else:
-            raise DeclarationError(
-                f"rows without a key cannot be appended once to {table_handle.name.name}: {why}",
-                now="The table is unchanged.",
-                fix="Give the rows a key and use insert_new(key), or write to a table without that.",
-            )
+        match verb:
+            case ReplaceRows():
+                stage = public.stage if self._why_public(into.table, by_slice=True) else replace.stage
+            case UpsertRows():
+                stage = merge.stage if self._why_public(into.table, by_slice=False) else upsert.stage
+            case AppendRows():
+                self._check_appendable(table_handle.name, into.table)
+                stage = append.stage
+            case _:
+                assert_never(verb)
         return stage(table_handle, into, frame, plan, attempt)
+
+    def _why_public(self, held: Table, *, by_slice: bool) -> str | None:
+        return why_public(held, by_slice) if self._internal else _SWITCHED_OFF
+
+    def _check_appendable(self, name: TableName, held: Table) -> None:
+        """Only the internal path adds rows and moves the token in one commit."""
+        why = self._why_public(held, by_slice=False)
+        if why is None:
+            return
+        fix = "Give the rows a key and use insert_new(key), or write to a table without that."
+        if not self._internal:
+            why = "append_once() needs internal = true in twice.toml (it is false)"
+            fix = "Set it, or use insert_new(key)."
+        raise DeclarationError(
+            f"rows without a key cannot be appended once to {name.name}: {why}", now="The table is unchanged.", fix=fix
+        )
 
     def _table_handle(self, table: TableName) -> TableHandle:
         return TableHandle(self._session, table, self._locate(table), self._instruments, self._waiting)

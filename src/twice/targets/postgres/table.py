@@ -240,12 +240,12 @@ def _create(connection: Connection, relation: Relation, wanted: Sequence[tuple[s
 
 
 def _make_schema(connection: Connection, name: str) -> None:
-    there = "SELECT to_regnamespace(%s)"
-    if connection.execute(there, [_quoted(name)]).fetchone() != (None,):
+    there, quoted = "SELECT to_regnamespace(%s)", sql.Identifier(name).as_string(connection)
+    if connection.execute(there, [quoted]).fetchone() != (None,):
         return
     # Two tables that are the first of their schema: the second waits, and finds it.
     connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"twice schema {name}"])
-    if connection.execute(there, [_quoted(name)]).fetchone() == (None,):
+    if connection.execute(there, [quoted]).fetchone() == (None,):
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
 
 
@@ -289,7 +289,3 @@ def _spelled(names: Sequence[str], name: str, wanted: SliceColumn | None = None)
             return each
     type_ = f"{wanted.type} " if wanted else ""
     raise DeclarationError(f"the result has no {type_}column {name}", fix="Keep the scope's column in the result.")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

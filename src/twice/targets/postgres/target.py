@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from twice.core.closed import assert_never
 from twice.core.failpoints import Point, hit
 from twice.core.owner import Ownership
 from twice.core.ports import Column, Foreign, Frame, Held, Landed, Lost, Prepared, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
-from twice.core.write import Layout, Plan, UpsertRows
+from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import InputMissing, ResultRefused, StageMismatch, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.frames.plain import Frames
@@ -110,9 +111,13 @@ class PostgresTarget:
             sealed = check_whole(connection, stage)
             analyse(connection, stage)
             rows = count(connection, stage, sealed, plan)
-            gone, ties = 0, 0
-            if isinstance(plan.write, UpsertRows):
-                gone, ties = deduplicate(connection, stage, sealed, plan.write)
+            match plan.write:
+                case UpsertRows():
+                    gone, ties = deduplicate(connection, stage, sealed, plan.write)
+                case ReplaceRows() | AppendRows():
+                    gone, ties = 0, 0
+                case _:
+                    assert_never(plan.write)
             if gone:
                 rows = count(connection, stage, sealed - gone, plan)
         return Staged(table, plan, attempt, sealed - gone, rows, (str(stage.relation),), gone, ties, stage)

@@ -13,8 +13,8 @@ from twice.core.write import Plan
 from twice.errors import DeclarationError, StageMismatch
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
-from twice.targets.delta.log.jvm import Transaction
 from twice.targets.delta.log.table import Intent, why_untouchable
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.manifest import File, file_of, in_all
 from twice.targets.delta.write.publish import Stage, Work, begun, swap

@@ -9,12 +9,14 @@ from pyspark.sql import DataFrame
 
 from twice.core.failpoints import Point, hit
 from twice.core.slice import labels_of
+from twice.core.spark_names import quoted
 from twice.core.write import Plan, UpsertRows
 from twice.errors import RowsOutsideSlice
 from twice.targets.delta.handle import TableHandle
-from twice.targets.delta.log.condition import owned, quoted, spelled
-from twice.targets.delta.log.jvm import Transaction, broken_check, named
+from twice.targets.delta.log.condition import owned, spelled
+from twice.targets.delta.log.jvm import broken_check, named
 from twice.targets.delta.log.table import Table
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.publish import Stage, begun
 from twice.targets.keyed import null_key
 from twice.targets.shown import readable

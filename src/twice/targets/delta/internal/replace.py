@@ -13,8 +13,8 @@ from twice.core.write import Plan
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
 from twice.targets.delta.log.condition import condition
-from twice.targets.delta.log.jvm import Transaction
 from twice.targets.delta.log.table import Intent
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.manifest import SliceType, count, file_of, verify
 from twice.targets.delta.write.publish import Stage, Work, swap

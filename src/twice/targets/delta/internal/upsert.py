@@ -21,13 +21,14 @@ from twice.errors import StageMismatch
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
 from twice.targets.delta.log.condition import owned
-from twice.targets.delta.log.jvm import Transaction, named
-from twice.targets.delta.log.key_range import Reach, reach_of
+from twice.targets.delta.log.jvm import named
+from twice.targets.delta.log.key_range import KeyRange, key_range_of
 from twice.targets.delta.log.table import Intent
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted, gathered
 from twice.targets.delta.write.manifest import SliceType, at_paths, count, file_of, in_all
 from twice.targets.delta.write.publish import Stage, Work, begun, check_present, swap
-from twice.targets.delta.write.row_diff import Before, RowDiff, in_all_changes, judged
+from twice.targets.delta.write.row_diff import Before, RowDiff, compared, in_all_changes
 from twice.targets.delta.write.survivors import survivors
 
 
@@ -72,11 +73,11 @@ def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -
     rows = handle.transaction.frame(handle.files)
     inside = owned(staged.plan.slices, rows.columns)
     before = Before(
-        transaction.rows(handle.table, _reach(staged)),
+        transaction.rows(handle.table, _key_range(staged)),
         lambda paths: transaction.frame(at_paths(transaction.files_at(paths), paths)),
         inside,
     )
-    with judged(before, rows, staged.rows, _verb(staged.plan), table_handle.instruments) as diff:
+    with compared(before, rows, staged.rows, _verb(staged.plan), table_handle.instruments) as diff:
         changes = in_all_changes(diff.changes, staged)
         removed = at_paths(transaction.files_at(diff.files), diff.files)
         as_staged = handle.files if diff.written == staged.rows else ()
@@ -113,7 +114,7 @@ def _written(table_handle: TableHandle, transaction: Transaction, staged: Staged
 
 
 def _verify(transaction: Transaction, diff: RowDiff, added: list[Any], removed: list[Any]) -> None:
-    """What goes in and what comes out, in rows, must be what was judged: a row lost on the way stops the commit."""
+    """What goes in and what comes out, in rows, must be what was compared: a row lost on the way stops the commit."""
     there = [file_of(file.json(), None) for file in removed]
     known = all(file.rows is not None for file in there)
     before = in_all(there) if known else transaction.frame(removed).count()
@@ -126,14 +127,14 @@ def _verify(transaction: Transaction, diff: RowDiff, added: list[Any], removed: 
         )
 
 
-def _reach(staged: Staged) -> Reach | None:
+def _key_range(staged: Staged) -> KeyRange | None:
     """How far the staged keys reach, where that tells which rows they can meet."""
     verb, handle = _verb(staged.plan), staged.handle
     if verb.delete_missing or verb.null_keys == "match" or not handle.files:
         return None
     types = {column.name.lower(): column for column in handle.table.shape.columns}
     column = types[verb.key[0].lower()]
-    return reach_of([json.loads(file.json())["add"] for file in handle.files], column.name, column.type)
+    return key_range_of([json.loads(file.json())["add"] for file in handle.files], column.name, column.type)
 
 
 def _verb(plan: Plan) -> UpsertRows:

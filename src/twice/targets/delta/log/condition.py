@@ -1,4 +1,4 @@
-"""Conditions and names as Spark SQL reads them. Pure."""
+"""The rows of some slices as a condition of Spark SQL, and the columns it names. Pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from twice.core.slice import Slice, SliceValue
+from twice.core.spark_names import quoted
 from twice.targets.ranges import ranges
 
 
 def condition(slices: Sequence[Slice], column: str | None) -> str | None:
-    """Which rows the slices own, told with the table's own spelling of the slice column; None for all of them."""
+    """Which rows the slices own, with the table's own spelling of the slice column; None for all of them."""
     if column is None:
         return None
     name = quoted(column)
-    told = [f"({name} >= {literal(low)} AND {name} < {literal(high)})" for low, high in ranges(slices)]
-    return f"{name} IS NOT NULL AND ({' OR '.join(told)})"
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    parts = [f"({name} >= {literal(low)} AND {name} < {literal(high)})" for low, high in ranges(slices)]
+    return f"{name} IS NOT NULL AND ({' OR '.join(parts)})"
 
 
 def spelled(names: Sequence[str], wanted: str) -> str:

@@ -1,4 +1,4 @@
-"""How far the keys of a batch reach, by the statistics of its files: what lies elsewhere in the table need not be read.
+"""The range of the keys of a batch, by the statistics of its files: what is elsewhere in the table need not be read.
 Pure."""
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from twice.targets.delta.log.condition import literal, quoted
+from twice.core.spark_names import quoted
+from twice.targets.delta.log.condition import literal
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True)
-class Reach:
+class KeyRange:
     """`low <= column <= high` for every row. Of whole numbers and dates only: their statistics are exact."""
 
     column: str
@@ -33,15 +34,15 @@ class Reach:
         return found is not None and (found[1] < self.low or found[0] > self.high)
 
 
-def reach_of(files: Sequence[Mapping[str, Any]], column: str, type_: str) -> Reach | None:
-    """None where it cannot be told."""
+def key_range_of(files: Sequence[Mapping[str, Any]], column: str, type_: str) -> KeyRange | None:
+    """None where the files do not say it."""
     if type_ != "date" and type_ not in _INTEGERS:
         return None
     found = [_bounds(file, column, type_ == "date") for file in files]
     known = [bounds for bounds in found if bounds is not None]
     if not known or len(known) != len(found):
         return None
-    return Reach(column, min(low for low, _ in known), max(high for _, high in known))
+    return KeyRange(column, min(low for low, _ in known), max(high for _, high in known))
 
 
 def _bounds(file: Mapping[str, Any], column: str, dates: bool) -> tuple[Any, Any] | None:

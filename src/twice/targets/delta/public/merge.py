@@ -16,18 +16,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from twice.core.ports import Landed, Lost, Staged
+from twice.core.spark_names import quoted
 from twice.core.token import Note
 from twice.core.write import Changes, Plan, UpsertRows
 from twice.errors import RunError
 from twice.targets.delta.handle import TableHandle
-from twice.targets.delta.log.condition import owned, quoted, spelled, unused
-from twice.targets.delta.log.jvm import Transaction
+from twice.targets.delta.log.condition import owned, spelled, unused
 from twice.targets.delta.log.table import Intent, Table, why_untouchable
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.public import copy
 from twice.targets.delta.public import replace as public
 from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.publish import Stage, Work, check_present, must_change
-from twice.targets.delta.write.row_diff import Before, in_all_changes, judged, less, newer, same
+from twice.targets.delta.write.row_diff import Before, compared, in_all_changes, less, newer, same
 from twice.targets.delta.write.survivors import survivors
 from twice.targets.keyed import null_key
 
@@ -73,7 +74,7 @@ def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -
     rows = copy.rows(table_handle.session, handle)
     inside = owned(staged.plan.slices, rows.columns)
     there = transaction.rows(handle.table)
-    with judged(Before(there, lambda _: there, inside), rows, staged.rows, verb, table_handle.instruments) as found:
+    with compared(Before(there, lambda _: there, inside), rows, staged.rows, verb, table_handle.instruments) as found:
         changes = in_all_changes(found.changes, staged)
     if found.written or found.gone:
         merge = partial(_merge, table_handle, staged, rows, inside)

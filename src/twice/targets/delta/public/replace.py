@@ -19,8 +19,9 @@ from twice.core.write import Plan
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal.in_place import prefix
 from twice.targets.delta.log.condition import condition
-from twice.targets.delta.log.jvm import Transaction, named
+from twice.targets.delta.log.jvm import named
 from twice.targets.delta.log.table import Intent
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.public import copy
 from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.publish import Stage, Work, must_change, swap
@@ -57,7 +58,7 @@ def public_swap(
 
     def ready(transaction: Transaction) -> Work:
         todo = work(transaction)
-        return replace(todo, staged=handle.copied, public=lambda told: _called(table_handle, staged, todo, told))
+        return replace(todo, staged=handle.copied, public=lambda note: _called(table_handle, staged, todo, note))
 
     end = swap(table_handle, staged, expected, note, ready, table_handle.locked)
     if isinstance(end, Landed):

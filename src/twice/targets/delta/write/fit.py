@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from twice.core.ports import Column, Shape
+from twice.core.spark_names import quoted
 from twice.core.spark_types import type_text
-from twice.targets.delta.log.condition import quoted
 from twice.targets.delta.log.table import Table
 from twice.targets.schema import check_fit
 

@@ -54,11 +54,11 @@ def check_whole(staged: Sequence[File], sizes: Mapping[str, int]) -> None:
     gone = [file for file in staged if file.path not in sizes]
     cut = [file for file in staged if file.path in sizes and file.size not in (None, sizes[file.path])]
     if gone or cut:
-        told = (
+        problem = (
             f"{len(gone)} of {len(staged)} staged files are gone" if gone else f"{len(cut)} staged files were changed"
         )
         raise StageLost(
-            f"{told}, e.g. {(gone or cut)[0].path}: deleted before they were published (by VACUUM, or after another "
+            f"{problem}, e.g. {(gone or cut)[0].path}: deleted before they were published (by VACUUM, or after another "
             "attempt had published), or written to a disk that this machine does not see",
             fix="Run the task again: it computes the rows anew. Executors must write to the table's own disk.",
         )
@@ -102,7 +102,7 @@ def count(files: Sequence[File], slices: Sequence[Slice], type_: SliceType) -> d
         owner = owners.of(file)
         if owner is None:
             raise RowsOutsideSlice(
-                f"the result has rows outside {labels_of(slices)}: {_told(file)}",
+                f"the result has rows outside {labels_of(slices)}: {_described(file)}",
                 fix="Filter the result to its slice.",
             )
         if file.rows is None:
@@ -123,7 +123,7 @@ def verify(
     strays = [file for file in (*added, *removed) if owners.of(file) is None]
     if strays:
         raise StageMismatch(
-            f"the commit would touch files outside {labels_of(slices)}: {', '.join(map(_told, strays[:_SHOWN]))}",
+            f"the commit would touch files outside {labels_of(slices)}: {', '.join(map(_described, strays[:_SHOWN]))}",
             fix="This is a defect of twice or an unknown Delta version; please report it.",
         )
     if count(added, slices, type_) != dict(expected):
@@ -146,5 +146,5 @@ class _Owners:
             return None
 
 
-def _told(file: File) -> str:
+def _described(file: File) -> str:
     return f"{file.path} ({'NULL' if file.value is None else file.value})"

@@ -20,8 +20,10 @@ from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.active_session import jobs_stopped
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.history import History
-from twice.targets.delta.log.jvm import Log, Transaction, is_conflict
+from twice.targets.delta.log.jvm import is_conflict
+from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Intent, Table
+from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.manifest import File, check_whole
 
 TRIES = 5
@@ -55,7 +57,8 @@ class Stage:
 @dataclass(frozen=True)
 class Work:
     """What one commit is about to do: `added` and `removed` by the transaction it was prepared on, or (`public`) one
-    call of Delta's own, told the note that its commit must carry. `told` describes it to people.
+    call of Delta's own, which takes the note that its commit must carry. `predicate` describes it in the table's
+    history.
 
     `staged` are the staged files it takes, `made` those that were written for this very commit: all of them must still
     be there. `spare` are the paths of staged ones that it does not take. `at`: the version that `changes` was counted
@@ -64,7 +67,7 @@ class Work:
 
     added: Sequence[Any] = ()
     removed: Sequence[Any] = ()
-    told: str | None = None
+    predicate: str | None = None
     changes: Changes | None = None
     staged: Sequence[File] = ()
     made: Sequence[File] = ()
@@ -169,7 +172,7 @@ def _commit(
             if todo.public is not None:
                 todo.public(note)
             else:
-                transaction.commit(todo.added, todo.removed, note.generations, todo.told, note.to_json())
+                transaction.commit(todo.added, todo.removed, note.generations, todo.predicate, note.to_json())
             failure = None
         except Exception as error:  # noqa: BLE001 - whatever was raised, the table says what is true
             failure = error

@@ -13,15 +13,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from twice.core.ports import Staged
+from twice.core.spark_names import quoted
 from twice.core.write import Changes, UpsertRows
-from twice.targets.delta.handle import Hashes, Instruments
-from twice.targets.delta.log.condition import quoted, spelled, unused
+from twice.targets.delta.log.condition import spelled, unused
+from twice.targets.instruments import Hashes, Instruments
 from twice.targets.keyed import several_of_a_key
 
 UPDATED, DELETED, UNCHANGED, OLDER, DIFFERING = "updated", "deleted", "unchanged", "older", "differing"
 WON, LOST = "won a tie", "lost a tie"
 """Equally new and not the same: the greater content stays. Where missing rows are deleted, a row outside the slice wins
-no tie: the slice that it lies in may have lost it, and would then delete it."""
+no tie: its slice may have lost it, and would then delete it."""
 GONE = (UPDATED, WON, DELETED)
 """The table's rows of these keys go out."""
 _UNSURE = "unsure"
@@ -55,19 +56,19 @@ class RowDiff:
 
     def to_write(self, staged: DataFrame) -> DataFrame:
         """The staged rows that are new or change something."""
-        ours = self.keys.where(sf.col(self._verdict).isin([UNCHANGED, OLDER, LOST, DIFFERING]))
+        ours = self.keys.where(sf.col(self._difference).isin([UNCHANGED, OLDER, LOST, DIFFERING]))
         return staged.join(ours, self._matching(staged.columns, self.verb.null_keys == "match"), "left_anti")
 
     def staying(self, rows: DataFrame) -> DataFrame:
         """The table's rows that neither go nor are written anew. Deleting stops at the slice's own rows."""
-        gone = self.keys.where(sf.col(self._verdict).isin(list(GONE)))
+        gone = self.keys.where(sf.col(self._difference).isin(list(GONE)))
         matched = self._matching(rows.columns, null_safe=True)
         if self.inside is not None:
-            matched = matched & ((sf.col(self._verdict) != DELETED) | sf.expr(self.inside))
+            matched = matched & ((sf.col(self._difference) != DELETED) | sf.expr(self.inside))
         return rows.join(gone, matched, "left_anti")
 
     @property
-    def _verdict(self) -> str:
+    def _difference(self) -> str:
         return self.keys.columns[len(self.verb.key)]
 
     def _matching(self, names: Sequence[str], null_safe: bool) -> SparkColumn:
@@ -75,10 +76,10 @@ class RowDiff:
 
 
 @contextmanager
-def judged(
+def compared(
     before: Before, staged: DataFrame, rows: int, verb: UpsertRows, instruments: Instruments
 ) -> Iterator[RowDiff]:
-    """Compare the staged rows (so many, one of each key) with a version of the table. The verdicts are kept while the
+    """Compare the staged rows (so many, one of each key) with a version of the table. The comparison is kept while the
     caller works with them.
 
     Where there are stamps, first by key and stamp alone, two columns of the table: where stamps differ, rows do. What
@@ -88,22 +89,22 @@ def judged(
         hashes = instruments.row_hashes if verb.newest_by is None else None
         keys = _kept(kept, _met(before.rows, staged, verb, before.inside, hashes))
         totals = _totals(keys)
-        if any(row[2] > row[1] for verdict, row in totals.items() if verdict != DELETED):
+        if any(row[2] > row[1] for difference, row in totals.items() if difference != DELETED):
             raise several_of_a_key(verb)
         if _UNSURE in totals:
             content = before.content(frozenset(totals[_UNSURE][3]))
             met = _met(content, staged, verb, before.inside, instruments.row_hashes, missing=False)
             keys = _kept(kept, _decided(keys, met))
             totals = _totals(keys)
-        counts = {verdict: int(row[1]) for verdict, row in totals.items()}
-        gone = [totals[verdict] for verdict in GONE if verdict in totals]
-        touched = frozenset(path for row in gone for path in row[3])
-        yield RowDiff(_changes(rows, counts), sum(int(row[2]) for row in gone), touched, keys, verb, before.inside)
+        counts = {difference: int(row[1]) for difference, row in totals.items()}
+        gone = [totals[difference] for difference in GONE if difference in totals]
+        files = frozenset(path for row in gone for path in row[3])
+        yield RowDiff(_changes(rows, counts), sum(int(row[2]) for row in gone), files, keys, verb, before.inside)
 
 
 def _changes(rows: int, counts: Mapping[str, int]) -> Changes:
     """Of so many staged rows, one of each key: those that met no row of the table are new."""
-    known = sum(count for verdict, count in counts.items() if verdict != DELETED)
+    known = sum(count for difference, count in counts.items() if difference != DELETED)
     won, lost = counts.get(WON, 0), counts.get(LOST, 0)
     return Changes(
         inserted=rows - known,
@@ -128,10 +129,10 @@ def _kept(kept: ExitStack, keys: DataFrame) -> DataFrame:
 
 
 def _totals(keys: DataFrame) -> dict[str, Any]:
-    """By verdict: itself, how many keys, how many rows of the table, and the files of keys that go or are unsure."""
-    verdict, held, files = keys.columns[-3:]
+    """By difference: itself, how many keys, how many rows of the table, and the files of keys that go or are unsure."""
+    difference, held, files = keys.columns[-3:]
     there = sf.array_distinct(sf.flatten(sf.collect_set(files)))
-    return {row[0]: row for row in keys.groupBy(verdict).agg(sf.count(sf.lit(1)), sf.sum(held), there).collect()}
+    return {row[0]: row for row in keys.groupBy(difference).agg(sf.count(sf.lit(1)), sf.sum(held), there).collect()}
 
 
 def _met(
@@ -143,13 +144,13 @@ def _met(
     *,
     missing: bool = True,
 ) -> DataFrame:
-    """One row for each key of the table that the staged rows meet, or (`missing`) miss: the key, the verdict, how many
-    rows of the table have it, and the files they lie in (of keys whose rows go, or must be looked into).
+    """One row for each key of the table that the staged rows meet, or (`missing`) miss: the key, the difference, how
+    many rows of the table have it, and their files (of keys whose rows go, or must be looked into).
 
     Without `hashes`, rows of one stamp are unsure. The staged side is narrow (key, stamp, hashes), so that it can be
     broadcast; the table's rows are hashed behind the join, so that only those that met are.
     """
-    *ours, at, given, first, second, file, behind, equal, lesser, held, verdict = unused(
+    *ours, at, given, first, second, file, behind, equal, lesser, held, difference = unused(
         table.columns, len(verb.key) + 10
     )
     missing = missing and verb.delete_missing
@@ -177,7 +178,7 @@ def _met(
         sf.count(sf.lit(1)).alias(held),
         sf.collect_set(file).alias(file),
     )
-    told = (
+    found = (
         sf.when(sf.col(given).isNull(), DELETED)
         .when((sf.col(behind) == 0) & sf.col(equal), _UNSURE if hashes is None else UNCHANGED)
         .when(sf.lit(verb.insert_only), DIFFERING)
@@ -186,14 +187,14 @@ def _met(
         .when(sf.lit(verb.wins_ties) | ~sf.col(lesser), WON)
         .otherwise(LOST)
     )
-    where = sf.when(sf.col(verdict).isin([*GONE, _UNSURE]), sf.col(file)).otherwise(sf.array().cast("array<string>"))
-    return by_key.withColumn(verdict, told).select(*ours, verdict, held, where.alias(file))
+    where = sf.when(sf.col(difference).isin([*GONE, _UNSURE]), sf.col(file)).otherwise(sf.array().cast("array<string>"))
+    return by_key.withColumn(difference, found).select(*ours, difference, held, where.alias(file))
 
 
 def _decided(keys: DataFrame, by_content: DataFrame) -> DataFrame:
     """The same keys, each sure: those that were not, by content."""
-    *ours, verdict, _, _ = keys.columns
-    sure = sf.col(verdict) != _UNSURE
+    *ours, difference, _, _ = keys.columns
+    sure = sf.col(difference) != _UNSURE
     others = unused(keys.columns, len(ours))
     unsure = keys.where(~sure).select(*(sf.col(mine).alias(name) for mine, name in zip(ours, others, strict=True)))
     decided = by_content.join(unsure, same(ours, others, null_safe=True), "left_semi")

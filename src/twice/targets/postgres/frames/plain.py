@@ -13,7 +13,7 @@ import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
 
 from twice.core.ports import Column, Frame
-from twice.targets.memory import Rows
+from twice.targets.memory.rows import Rows
 from twice.targets.postgres.frames.arrow import arrow_type, converted
 from twice.targets.postgres.read.query import Query
 from twice.targets.postgres.read.reading import begin_reading

@@ -1,7 +1,7 @@
 """Spark's frames in and out of PostgreSQL: Arrow batches between a task and its Python, never row by row.
 
-Each task speaks to the server itself. Rows go out by a function over a partition's batches: a data source of Python's
-would begin two more processes for each write. Rows come in by a data source: only it is told what is filtered. How to
+Each task connects to the server itself. Rows go out by a function over a partition's batches: a data source of Python's
+would begin two more processes for each write. Rows come in by a data source: only it learns what is filtered. How to
 connect travels inside the pickled code, not among Spark's options: options are shown in plans and logs.
 """
 
@@ -28,6 +28,7 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from twice.core.ports import Column
+from twice.core.spark_names import quoted
 from twice.errors import StageMismatch
 from twice.targets.active_session import acting
 from twice.targets.postgres.frames.arrow import converted
@@ -74,7 +75,7 @@ class SparkFrames:
     def read(self, server: Server, query: Query) -> DataFrame:
         parts = min(self._tasks, self._session.sparkContext.defaultParallelism)
         reading = _Reading(server.secret, server.settings(idle=0).as_string(None), query, parts)
-        schema = ", ".join(f"{_quoted(held.name)} {held.type}" for held in query.columns)
+        schema = ", ".join(f"{quoted(held.name)} {held.type}" for held in query.columns)
         at = f" at snapshot {query.snapshot}" if query.snapshot else ""
         reader = self._session.read.format(self._register(_source(reading))).schema(schema)
         with acting(self._session):
@@ -142,7 +143,7 @@ def _copying(loading: Loading) -> _Function:
 def _over_batches(frame: DataFrame, function: _Function, schema: str) -> DataFrame:
     """`frame.mapInArrow`, without the pandas that PySpark 4.1 asks for there and nowhere uses."""
     made = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column = made(*(_quoted(name) for name in frame.columns))
+    column = made(*(quoted(name) for name in frame.columns))
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
@@ -163,11 +164,7 @@ def _source(reading: _Reading) -> type[DataSource]:
 def _fitted(frame: DataFrame, wanted: Sequence[Column]) -> DataFrame:
     """The wanted columns, in their order and types; that they fit was checked before."""
     given = {each.name.lower(): each.name for each in frame.schema.fields}
-    return frame.select(*(col(_quoted(given[each.name.lower()])).cast(each.type).alias(each.name) for each in wanted))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return frame.select(*(col(quoted(given[each.name.lower()])).cast(each.type).alias(each.name) for each in wanted))
 
 
 def _last_line(text: str) -> str:

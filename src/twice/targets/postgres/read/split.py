@@ -37,8 +37,8 @@ def split(connection: Connection, relation: Relation, query: str, parts: int) ->
 def ranges(pages: int, parts: int) -> list[str]:
     """The last one has no end: pages may have been added, and rows of ours may not lie there, but none is missed."""
     bounds = [pages * at // parts for at in range(parts)]
-    told = [f"ctid >= '({low},0)'::tid AND ctid < '({high},0)'::tid" for low, high in pairwise(bounds)]
-    return [*told, f"ctid >= '({bounds[-1]},0)'::tid"]
+    conditions = [f"ctid >= '({low},0)'::tid AND ctid < '({high},0)'::tid" for low, high in pairwise(bounds)]
+    return [*conditions, f"ctid >= '({bounds[-1]},0)'::tid"]
 
 
 def _reads_everything(connection: Connection, query: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import psycopg
 
+from twice.core import sqlstate
 from twice.errors import (
     UNCHANGED,
     EnvironmentProblem,
@@ -19,21 +20,18 @@ _SQLSTATE = re.compile(r"\[libpq\].*?SQLSTATE: ([0-9A-Z]{5})", re.DOTALL)
 _COPY_COLUMN = re.compile(r"COPY \S+, line \d+, column ([^\s:]+)")
 _MESSAGE = re.compile(r"\[libpq\].*?(?:ERROR|FATAL):\s+([^\n]+)", re.DOTALL)
 
-AGAIN = ("40001", "40P01")
-"""The server undid the whole transaction for reasons that pass: it may be tried again at once."""
-
 _PASSING: Mapping[str | None, tuple[str, str]] = {
-    "40P01": ("a deadlock with others was broken by ending this transaction", "Run the task again."),
-    "40001": ("others changed the same rows at the same time", "Run the task again."),
-    "55P03": (
+    sqlstate.DEADLOCK: ("a deadlock with others was broken by ending this transaction", "Run the task again."),
+    sqlstate.SERIALIZATION_FAILURE: ("others changed the same rows at the same time", "Run the task again."),
+    sqlstate.LOCK_NOT_FREE: (
         "the table is locked by someone else, and the wait was over",
         "See who holds it (pg_locks, pg_stat_activity), then run again; lock_seconds sets how long to wait.",
     ),
-    "57014": (
+    sqlstate.CANCELLED: (
         "the server cancelled a statement that took too long",
         "See what it waits for, or give it more time: statement_seconds in [connections.…].",
     ),
-    "25P03": (
+    sqlstate.IDLE_TOO_LONG: (
         "the server ended a transaction that was silent for too long",
         "Run the task again; idle_seconds in [connections.…] sets how long it may be silent.",
     ),
@@ -45,32 +43,32 @@ def explained(error: BaseException, server: str, doing: str) -> TwiceError:
     text = str(error)
     state = sqlstate_of(error)
     doing = f"{doing}: " if doing else ""
-    said = _said(error, text)
+    message = _message(error, text)
     if state in _PASSING:
         what, fix = _PASSING[state]
-        return RunError(f"{doing}{what} ({said})", fix=fix)
-    if is_line(error):
-        return RunError(f"{doing}the connection {server} to PostgreSQL was lost: {said}", fix=_AGAIN)
+        return RunError(f"{doing}{what} ({message})", fix=fix)
+    if is_connection_lost(error):
+        return RunError(f"{doing}the connection {server} to PostgreSQL was lost: {message}", fix=_RUN_AGAIN)
     if state is None:
-        return RunError(doing + said, fix=_AGAIN)
-    if state == "42501":
+        return RunError(doing + message, fix=_RUN_AGAIN)
+    if state == sqlstate.NOT_PERMITTED:
         return EnvironmentProblem(
-            f"{doing}{said}",
+            f"{doing}{message}",
             now=UNCHANGED,
             fix=f"Grant it to the user of the connection {server}; docs/postgres.md lists what is needed.",
         )
-    if state == "22021" and ("0x00" in said or "NUL" in said):
+    if state == sqlstate.BAD_CHARACTER and ("0x00" in message or "NUL" in message):
         column = _COPY_COLUMN.search(text)
         return ResultRefused(
             f"{doing}{f'column {column[1]}' if column else 'the result'} has text with the character NUL, "
             "which PostgreSQL cannot keep",
             fix=r'Take it out: regexp_replace(column, "\u0000", "").',
         )
-    if state[:2] == "53":
-        return EnvironmentProblem(f"{doing}{said}", now=UNCHANGED, fix="Give the server room, then run again.")
-    if state[:2] in ("22", "23"):
-        return ResultRefused(f"{doing}the table refuses the rows: {said}", fix="Correct the result.")
-    return RunError(f"{doing}{said} (SQLSTATE {state})", fix="Run it again with --debug to see the whole trace.")
+    if state.startswith(sqlstate.NO_ROOM):
+        return EnvironmentProblem(f"{doing}{message}", now=UNCHANGED, fix="Give the server room, then run again.")
+    if state.startswith((sqlstate.BAD_VALUE, sqlstate.CONSTRAINT_BROKEN)):
+        return ResultRefused(f"{doing}the table refuses the rows: {message}", fix="Correct the result.")
+    return RunError(f"{doing}{message} (SQLSTATE {state})", fix="Run it again with --debug to see the whole trace.")
 
 
 def sqlstate_of(error: BaseException) -> str | None:
@@ -89,18 +87,18 @@ def unreachable(error: psycopg.Error, server: str) -> EnvironmentProblem:
     )
 
 
-_AGAIN = "Run the task again: it will look first."
+_RUN_AGAIN = "Run the task again: it will look first."
 
 
-def is_line(error: BaseException) -> bool:
+def is_connection_lost(error: BaseException) -> bool:
     """Whether the connection is gone, and the server's answer with it."""
     state = sqlstate_of(error)
     if state is None:
         return isinstance(error, psycopg.OperationalError)
-    return state[:2] == "08" or state[:3] == "57P" or state == "25P03"
+    return sqlstate.connection_is_gone(state)
 
 
-def _said(error: BaseException, text: str) -> str:
+def _message(error: BaseException, text: str) -> str:
     diag = getattr(error, "diag", None)
     primary = getattr(diag, "message_primary", None)
     if primary:

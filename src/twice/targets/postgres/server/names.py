@@ -13,7 +13,7 @@ from twice.core.task import TableName
 from twice.errors import DeclarationError
 
 SCHEMA = "twice"
-"""Our own tables and the stages lie here, in the database of the tables they speak of."""
+"""Our own tables and the stages are here, in the database of the tables they belong to."""
 
 LONGEST = 63
 """PostgreSQL cuts longer names off without a word, and two names may then be one."""
@@ -35,7 +35,7 @@ class Relation:
 
 
 def relation_of(table: TableName) -> Relation:
-    """`shop.orders` is the table `orders` of the schema `context`; the connection says in which database."""
+    """`shop.orders` is the table `orders` of the schema `shop`; the connection names the database."""
     parts = table.name.split(".")
     if len(parts) != 2:
         raise DeclarationError(

@@ -68,7 +68,7 @@ class TableColumn:
 
     @property
     def cast(self) -> str | None:
-        """What the server must be told to make of the travelling value. Never for character types: assigned, a text
+        """The type that the server must cast the travelling value to. Never for character types: assigned, a text
         that is too long is refused; cast, it would be cut off."""
         if self.characters or self.transport == self.native:
             return None

@@ -17,11 +17,11 @@ def condition(slices: Sequence[Slice], name: str | None, prefix: str | None = No
     if name is None:
         return sql.SQL("true")
     at = column(name, prefix)
-    told = [
+    parts = [
         sql.SQL("({} >= {} AND {} < {})").format(at, sql.Literal(low), at, sql.Literal(high))
         for low, high in ranges(slices)
     ]
-    return sql.SQL("({})").format(sql.SQL(" OR ").join(told))
+    return sql.SQL("({})").format(sql.SQL(" OR ").join(parts))
 
 
 def owner_column(stage: Stage, slices: Sequence[Slice]) -> str | None:

@@ -39,7 +39,7 @@ def held_value(held: TableColumn) -> sql.Composable:
 
 
 def grouped(held: TableColumn) -> sql.Composable:
-    """By what staged values are told apart. What the server cannot compare (json), by its text."""
+    """What staged values are distinguished by. What the server cannot compare (json), by its text."""
     return as_stored(held) if held.comparable else column(held.name, "s")
 
 
@@ -76,7 +76,7 @@ def newest_first(stage: Stage, verb: UpsertRows) -> sql.Composable:
 
 def loses(stage: Stage, verb: UpsertRows) -> sql.Composable:
     """The staged row gives way to the one that is there: it is older, or equally new and lesser by its content. Where
-    missing rows are deleted, a row outside the slice wins no tie: the slice that it lies in may have lost it."""
+    missing rows are deleted, a row outside the slice wins no tie: its slice may have lost it."""
     if verb.newest_by is None:
         return sql.SQL("false")
     older = _older(stage, verb.newest_by)

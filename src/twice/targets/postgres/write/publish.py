@@ -16,11 +16,12 @@ import psycopg
 from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.ports import Landed, Lost, Published, Staged
+from twice.core.sqlstate import RETRY_AT_ONCE
 from twice.core.token import Note
 from twice.core.write import UpsertRows
 from twice.errors import OutcomeUnknown, StageMismatch, TwiceError
 from twice.targets.postgres import state
-from twice.targets.postgres.server.errors import AGAIN, explained, is_line
+from twice.targets.postgres.server.errors import explained, is_connection_lost
 from twice.targets.postgres.server.server import Connection, Server
 from twice.targets.postgres.table import changed, establish, find, wait_for_makers, widen
 from twice.targets.postgres.write.stage import Stage, check_whole, drop
@@ -38,7 +39,7 @@ def publish(server: Server, staged: Staged, expected: Mapping[str, int], note: N
         try:
             end = _transact(server, staged, expected, note)
         except psycopg.Error as error:
-            if error.sqlstate not in AGAIN or not left:
+            if error.sqlstate not in RETRY_AT_ONCE or not left:
                 raise explained(error, server.name, doing) from error
             end = None
         if end is not None:
@@ -62,8 +63,8 @@ def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note:
             try:
                 connection.commit()
             except psycopg.Error as error:
-                if not is_line(error):
-                    raise  # a constraint that is checked at the very end: the server has said no
+                if not is_connection_lost(error):
+                    raise  # a constraint that is checked at the very end: the server refused it
                 return _settle(server, staged, expected, note, end)
             hit(Point.AFTER_COMMIT)
     return end
@@ -126,7 +127,7 @@ def _settle(
 
 
 def _read_back(server: Server, staged: Staged, note: Note, end: Landed | Lost) -> Landed | Lost:
-    """Success is said only of what another connection can see."""
+    """Success is reported only for what another connection can see."""
     if isinstance(end, Lost):
         return end
     try:

@@ -2,7 +2,7 @@
 
 A *take* is one try to copy one part of the rows, in one transaction: its rows, marked with its number, and its line in
 the manifest. Spark may try a part twice (a task that is retried or speculated); neither twin waits for the other. The
-seal is told which takes count, removes the rows of all others, and a take that finds the stage sealed gives up. A crash
+seal gets which takes count, removes the rows of all others, and a take that finds the stage sealed gives up. A crash
 of the server empties unlogged tables: what the manifest counts and the stage does not hold is `StageLost`, never an
 empty result.
 """
@@ -46,7 +46,7 @@ class Stage:
 
     @property
     def columns(self) -> tuple[TableColumn, ...]:
-        """As they lie in the stage: in the types they travel in."""
+        """As they are in the stage: in the types they travel in."""
         return tuple(replace(held, native=held.transport) for held in self.table.columns)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from twice.core.closed import assert_never
 from twice.core.slice import Owners
 from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows, WriteVerb
 from twice.errors import ResultRefused, StageMismatch
@@ -36,17 +37,24 @@ class Done:
 
 def carry_out(connection: Connection, stage: Stage, sealed: int, verb: WriteVerb, compare: bool) -> Done:
     """`compare`: replaced rows with the new ones. Dying here publishes nothing: the transaction is not committed."""
-    if isinstance(verb, UpsertRows):
-        return Done(changes=_upsert(connection, stage, sealed, verb))
-    changed = None
-    if isinstance(verb, ReplaceRows):
-        changed = _delete(connection, stage, verb, compare)
-    else:
-        assert isinstance(verb, AppendRows), verb
+    match verb:
+        case UpsertRows():
+            return Done(changes=_upsert(connection, stage, sealed, verb))
+        case ReplaceRows():
+            changed = _delete(connection, stage, verb, compare)
+            _insert_all(connection, stage, sealed)
+            return Done(changed=changed)
+        case AppendRows():
+            _insert_all(connection, stage, sealed)
+            return Done()
+        case _:
+            assert_never(verb)
+
+
+def _insert_all(connection: Connection, stage: Stage, sealed: int) -> None:
     inserted = connection.execute(_insert(stage)).rowcount
     if inserted != sealed:
         raise lost(sealed, inserted)
-    return Done(changed=changed)
 
 
 def _delete(connection: Connection, stage: Stage, verb: ReplaceRows, compare: bool) -> frozenset[str] | None:

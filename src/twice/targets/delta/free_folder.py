@@ -1,4 +1,4 @@
-"""Whether a place where a table is to be made is free. What lies there and is not ours is never taken over.
+"""Whether the folder where a table is to be made is free. What is in it and not ours is never taken over.
 
 A Delta table made over a Parquet dataset would show its own rows only, Parquet readers would see both, and VACUUM would
 delete the old files. What killed attempts of ours have left does not count, nor what every reader passes over.
@@ -25,7 +25,7 @@ def check_free(name: str, folder: Path, parents: int) -> None:
             raise _taken(name, f"{above} is a table, and its VACUUM would delete files of a table inside it")
     found = next(_foreign(folder), None)
     if found is not None:
-        raise _told(name, folder, found)
+        raise _refusal(name, folder, found)
 
 
 def _foreign(folder: Path) -> Iterator[Path]:
@@ -48,7 +48,7 @@ def _passed_over(name: str) -> bool:
     return name.startswith((".", "_")) and "=" not in name
 
 
-def _told(name: str, folder: Path, found: Path) -> DeclarationError:
+def _refusal(name: str, folder: Path, found: Path) -> DeclarationError:
     for below in found.parents[:-1]:
         if (folder / below / _LOG).is_dir():
             return _taken(name, f"{folder} is the folder of other tables, e.g. {below}")

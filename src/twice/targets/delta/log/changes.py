@@ -1,4 +1,4 @@
-"""Which rows the commits since a version may have touched: from the log's own words, without a Spark job."""
+"""What the commits since a version did to a table, by others or at all: read from the log, without a Spark job."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from twice.core.ports import Span, Touched
-from twice.targets.delta.log.history import History
+from twice.core.ports import Foreign, Span, Touched
+from twice.core.slice import Slice
+from twice.targets.delta.log.history import History, note_in
 from twice.targets.delta.log.table import Table
 from twice.targets.grain import slice_value
 
@@ -18,7 +19,24 @@ FARTHEST = 20_000
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def touched(history: History, name: str, table: Table, since: int, column: str | None) -> Touched:
+def foreign_changes(history: History, table: Table, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
+    """Foreign commits after a version that changed rows of the slices, as far as the log remembers."""
+    found: list[Foreign] = []
+    for version in range(table.version, since, -1):
+        line = history.first_line(version)
+        if line is not None and note_in(line) is not None:
+            continue  # ours: most are, and one line tells
+        actions = None if line is None else history.actions(version)
+        if actions is None:
+            found.append(Foreign(version, "forgotten", forgotten=True))
+            break  # cleaned up, and everything before it too
+        info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+        if _changes_rows(actions, table, slices):
+            found.append(Foreign(version, str(info.get("operation", "unknown operation"))))
+    return tuple(reversed(found))
+
+
+def touched_rows(history: History, name: str, table: Table, since: int, column: str | None) -> Touched:
     """`name` is what a plan's leaves call this table."""
     if not 0 <= since <= table.version or table.version - since > FARTHEST:
         return Touched(name, table.version, None, table.id)
@@ -30,6 +48,20 @@ def touched(history: History, name: str, table: Table, since: int, column: str |
             return Touched(name, table.version, None, table.id)
         spans.update(dict.fromkeys(_spans(version, actions, by)))
     return Touched(name, table.version, tuple(spans), table.id)
+
+
+def _changes_rows(actions: Sequence[dict[str, Any]], table: Table, slices: Sequence[Slice]) -> bool:
+    files = [body for action in actions for kind, body in action.items() if kind in ("add", "remove")]
+    return any(file.get("dataChange") and _inside(file, table, slices) for file in files)
+
+
+def _inside(file: dict[str, Any], table: Table, slices: Sequence[Slice]) -> bool:
+    """A file of a table without a slice column, or one that does not say its partition, may hold any row."""
+    column, values = table.shape.partitioned_by, file.get("partitionValues") or {}
+    if column is None or table.slice_type is None or table.in_log(column) not in values:
+        return True
+    value = slice_value(values[table.in_log(column)], table.slice_type)
+    return any(slice_.bounds is None or slice_.bounds.contain(value) for slice_ in slices)
 
 
 class _Column:

@@ -1,0 +1,1 @@
+"""A table system in this process's memory, for tests without a JVM."""

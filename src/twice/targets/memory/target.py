@@ -1,0 +1,240 @@
+"""A table system in this process's memory: versions, tokens, staging and a lock, as a real one has them.
+
+The runtime's tests run on it without a JVM. One object may be shared by threads, as a warehouse is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+
+from twice.core.closed import assert_never
+from twice.core.failpoints import Point, hit
+from twice.core.interruption import uninterrupted
+from twice.core.owner import Ownership, ownership
+from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Shape, Span, Staged, Touched
+from twice.core.slice import Slice
+from twice.core.task import TableName
+from twice.core.token import Note
+from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
+from twice.errors import InputMissing, StageMismatch
+from twice.targets.grain import grain_mark
+from twice.targets.keyed import survivors
+from twice.targets.memory.checks import check_partitions, check_staged, check_unchanged, count_rows, partition_column
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.tables import (
+    File,
+    Intent,
+    Stage,
+    StoredTable,
+    Version,
+    changed_slices,
+    exchanged_rows,
+    files_of,
+    held_token,
+    inside,
+    referred_files,
+    widened,
+)
+from twice.targets.memory.verbs import carry_out
+from twice.targets.schema import check_fit, check_named, intended
+
+
+class MemoryTarget:
+    def __init__(self) -> None:
+        self._tables: dict[str, StoredTable] = {}
+        self._staged: dict[tuple[str, str], tuple[File, ...]] = {}
+        """By table and attempt."""
+        self._lock = threading.RLock()
+
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+        """Only looks. Dying here leaves everything as it was."""
+        slice_column = layout.slice_column
+        with self._lock:
+            held = self._tables.get(table.name)
+            columns = intended(shape, None if held is None else held.shape, evolve)
+            if held is None:
+                mark = None if slice_column is None else grain_mark(slice_column)
+                into = Intent(Shape(columns, partition_column(shape, slice_column)), mark, None)
+            else:
+                if not layout.any_partitions:
+                    check_partitions(table, held, slice_column)
+                into = Intent(Shape(columns, held.shape.partitioned_by), held.mark, held.shape)
+            check_named(table.name, into.shape, layout)
+            return Prepared(into.shape, held is not None, into)
+
+    def published(self, table: TableName, token_names: Sequence[str]) -> Published:
+        held = self._tables.get(table.name)
+        if held is None:
+            return Published(None, dict.fromkeys(token_names, 0))
+        number, version = held.latest
+        owners = ownership(version.tokens) if token_names else Ownership()
+        return Published(number, {app: version.tokens.get(app, 0) for app in token_names}, owners, held.id)
+
+    def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
+        held = self._tables.get(table.name)
+        if held is None:
+            return {}
+        tokens = held.latest[1].tokens
+        return {app: held_token(held, app, generation) for app, generation in tokens.items() if app.startswith(prefix)}
+
+    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+        held = self._tables.get(table.name)
+        found = held_token(held, token_name, generation) if held else None
+        return found.note if found else None
+
+    def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
+        held = self._tables.get(table.name)
+        versions = list(enumerate(held.versions))[since:] if held else []
+        return tuple(
+            Foreign(number, "WRITE")
+            for (_, before), (number, after) in pairwise(versions)
+            if after.note is None and changed_slices(before, after, slices)
+        )
+
+    def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
+        held = self._tables.get(table.name)
+        if held is None:
+            return None
+        number, _ = held.latest
+        if not 0 <= since <= number:
+            return Touched(table.name, number, None, held.id)
+        at = None if column is None else [c.name.lower() for c in held.shape.columns].index(column.lower())
+        spans = [
+            Span(version) if at is None or row[at] is None else Span(version, row[at], row[at])
+            for version in range(since + 1, number + 1)
+            for row in exchanged_rows(held.versions[version - 1], held.versions[version])
+        ]
+        return Touched(table.name, number, tuple(spans), held.id)
+
+    def one_slice_only(self, table: TableName) -> str | None:  # noqa: ARG002 - a commit here takes any number
+        return None
+
+    def stage(
+        self,
+        table: TableName,
+        frame: Rows | None,
+        plan: Plan,
+        attempt: str,
+        *,
+        read_at: int | None = None,
+        into: Prepared | None = None,
+    ) -> Staged:
+        """Dying here leaves rows under the attempt's name that no reader sees."""
+        intent = self._as_it_is(table) if into is None else into.handle
+        shape: Shape = intent.shape
+        frame = Rows(shape.columns) if frame is None else frame
+        check_fit(Shape(frame.columns), shape)
+        names = [column.name for column in shape.columns]
+        rows = given = frame.select(names)
+        ties = 0
+        match plan.write:
+            case UpsertRows():
+                best, ties = survivors(given.rows, names, plan.write)
+                rows = replace(given, rows=best)
+            case ReplaceRows() | AppendRows():
+                pass
+            case _:
+                assert_never(plan.write)
+        files = files_of(rows, shape.partitioned_by, attempt)
+        counts = count_rows(files, plan.slices)
+        with self._lock:
+            self._staged[table.name, attempt] = files
+        hit(Point.IN_STAGE)
+        return Staged(
+            table,
+            plan,
+            attempt,
+            len(rows.rows),
+            counts,
+            tuple(file.name for file in files),
+            len(given.rows) - len(rows.rows),
+            ties,
+            Stage(files, read_at, intent),
+        )
+
+    def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - nothing counts here
+        return None
+
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+        """Dying before the new version is appended publishes nothing; after it, everything."""
+        plan = staged.plan
+        if set(expected) != set(plan.token_names):
+            raise ValueError("a generation is expected of every token of the plan, and of no other")
+        with self._lock:
+            before = self.published(staged.table, plan.token_names)
+            if before.generations != dict(expected):
+                return Lost(before)
+            stage: Stage = staged.handle
+            if stage.read_at not in (None, before.version):
+                raise StageMismatch(
+                    "the table changed after this task read it, so its rows may be out of date",
+                    fix="Run the task again.",
+                )
+            held = self._tables.get(staged.table.name)
+            check_unchanged(stage.into, None if held is None else held.shape)
+            key = staged.table.name, staged.attempt
+            check_staged(staged, self._staged.get(key))
+            current = held.versions[-1] if held else Version()
+            shape = stage.into.shape
+            files, changes = carry_out(shape, widened(current.files, shape), staged)
+            hit(Point.BEFORE_COMMIT)
+            version = Version(files, {**current.tokens, **note.generations}, replace(note, changes=changes))
+            with uninterrupted():
+                if held is None:
+                    held = self._tables[staged.table.name] = StoredTable(shape, stage.into.mark, [Version(), version])
+                else:
+                    held.shape = shape
+                    held.versions.append(version)
+                hit(Point.AFTER_COMMIT)
+            self._staged.pop(key)
+            return Landed(len(held.versions) - 1, changes)
+
+    def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
+        """Dying here leaves the rest for the next call."""
+        with self._lock:
+            mine, seen = self._staged.get((table.name, attempt), ()), referred_files(self._tables.get(table.name))
+            gone = {file.name for file in mine if inside(file.value, slices)} - seen
+            self._staged[table.name, attempt] = tuple(file for file in mine if file.name not in gone)
+            return len(gone)
+
+    def forget(self, table: TableName, before: datetime) -> int:  # noqa: ARG002 - a version is all that is kept
+        return 0
+
+    def read(self, table: TableName, at: int | Staged | None = None) -> Rows:
+        """Never waits for a writer."""
+        if isinstance(at, Staged):
+            stage: Stage = at.handle
+            return Rows(stage.into.shape.columns, tuple(row for file in stage.files for row in file.rows))
+        held = self._existing(table)
+        number, version = held.latest
+        if at is None:
+            files = version.files
+        elif 0 <= at <= number:
+            files = held.versions[at].files
+        else:
+            raise InputMissing(f"{table.name} has no version {at}")
+        return Rows(held.shape.columns, tuple(row for file in widened(files, held.shape) for row in file.rows))
+
+    def files(self, table: TableName) -> tuple[str, ...]:
+        """The names of the files the current version refers to."""
+        return tuple(file.name for file in self._existing(table).latest[1].files)
+
+    def leftovers(self, table: TableName, attempt: str) -> tuple[str, ...]:
+        """The names of an attempt's staged files that no version refers to."""
+        with self._lock:
+            seen = referred_files(self._tables.get(table.name))
+            return tuple(file.name for file in self._staged.get((table.name, attempt), ()) if file.name not in seen)
+
+    def _as_it_is(self, table: TableName) -> Intent:
+        held = self._existing(table)
+        return Intent(held.shape, held.mark, held.shape)
+
+    def _existing(self, table: TableName) -> StoredTable:
+        held = self._tables.get(table.name)
+        if held is None:
+            raise InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
+        return held

@@ -1,0 +1,47 @@
+"""PostgreSQL servers: one per connection of twice.toml."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+from twice.config import Settings
+from twice.core.task import TableName
+from twice.errors import DeclarationError
+from twice.targets.registration import Location, Opening, Registration, TableSystem
+
+
+def _open(opening: Opening) -> TableSystem:
+    try:
+        from twice.targets.postgres.system import PostgresSystem
+    except ModuleNotFoundError as missing:
+        raise DeclarationError(
+            f"{opening.name}: PostgreSQL needs the package {missing.name}",
+            fix="Install it: pip install 'twice[postgres]'.",
+        ) from missing
+    return PostgresSystem(opening.name, opening.settings.connections[opening.name])
+
+
+def _check_name(table: TableName) -> None:
+    from twice.targets.postgres.server.names import relation_of
+
+    relation_of(table)
+
+
+def _location(settings: Settings, name: str) -> Location:
+    """A server by its host, port and database: no user, no password."""
+    url = urlsplit(settings.connections[name].url.reveal())
+    asked = parse_qs(url.query)
+    hosts = ",".join(asked.get("host", [])) or url.netloc.rpartition("@")[2]
+    port = next(iter(asked.get("port", [])), "")
+    server = f"postgresql://{hosts}{f':{port}' if port else ''}/{url.path.lstrip('/')}"
+    return Location(server, server)
+
+
+POSTGRES = Registration(
+    "postgres",
+    open=_open,
+    location=_location,
+    # Without a scheme it is libpq's own form: host=… dbname=….
+    schemes=("postgresql", "postgres", "postgresql+psycopg", ""),
+    check_name=_check_name,
+)
