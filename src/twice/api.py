@@ -23,10 +23,11 @@ class DeclaredTask(Task):
 
     def preview(self, date: str | None = None, *, project: str | Path = ".") -> Frame:
         """The result frame of one slice, pinned and cut like a run's, published nowhere."""
-        from twice.wiring import open_project  # here: a task is declared long before a session is needed
+        from twice.project.run import preview  # here: a task is declared long before a session is needed
+        from twice.wiring.open_project import open_project
 
         with open_project(Path(project)) as opened:
-            return opened.preview(self, date)
+            return preview(opened, self, date)
 
 
 def task(
@@ -116,7 +117,7 @@ def sql_task(
 
 def session(project: str | Path = ".") -> Any:
     """The project's Spark session, for tests and notebooks; the one already running, if there is one."""
-    from twice.wiring import session as open_session  # here: importing twice starts no engine
+    from twice.wiring.open_project import session as open_session  # here: importing twice starts no engine
 
     return open_session(Path(project))
 
@@ -139,8 +140,9 @@ def backfill(
 ) -> BackfillResult:
     """Make the slices from `start` to `end` (both included) right, by a plan that is made once and stored. A second
     call of the same backfill resumes it, and tries again what failed. Failures are in the result, not raised."""
-    from twice.runtime.backfill.worker import Stop  # here, as below: importing twice starts no engine
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills  # here, as below: importing twice starts no engine
+    from twice.runtime.backfill.worker import Stop
+    from twice.wiring.open_project import open_project
 
     chosen = parse_only(",".join(only or (CHOICES if restate else DEFAULT)))
     title = task if isinstance(task, str) else task.name
@@ -148,10 +150,10 @@ def backfill(
     request = Request(title, start, end, chosen, reverse, parse_batch(str(batch)), restate, silent, downstream)
     with open_project(Path(project)) as opened:
         if dry_run:
-            return as_result(opened.backfills.plan(request, name))
-        record, _ = opened.backfills.start(request, name)
-        opened.backfills.work(record.name, lambda _: None, Stop.never(), parallel)
-        return opened.backfills.show(record.name)
+            return as_result(backfills.plan(opened, request, name))
+        record, _ = backfills.start(opened, request, name)
+        backfills.work(opened, record.name, lambda _: None, Stop.never(), parallel)
+        return backfills.show(opened, record.name)
 
 
 def prove(
@@ -163,9 +165,9 @@ def prove(
 ) -> Proof:
     """Prove a PySpark job that does not use twice. `job` is called several times with a session and the folder of a
     copy of `warehouse`: it must read and write there. `tables` are what it writes, compared after each time."""
-    from twice.wiring.jobs import prove_callable  # here: importing twice starts no engine
+    from twice.project.prove import prove_job  # here: importing twice starts no engine
 
-    return prove_callable(job, tables, Path(warehouse), scenarios)
+    return prove_job(job, tables, Path(warehouse), scenarios)
 
 
 def _query(bound: str, views: Mapping[str, str], parameters: Sequence[str]) -> Callable[..., Frame]:

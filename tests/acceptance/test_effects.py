@@ -15,10 +15,11 @@ from tests.receivers import HttpReceiver, MailReceiver
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.engine.plain import PlainEngine
+from twice.project import run as runs
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.targets.memory import MemoryTarget
-from twice.wiring import open_project
+from twice.wiring.open_project import open_project
 
 from .conftest import REVENUE, Shop
 
@@ -175,7 +176,7 @@ class TestCanary:
                 "test",
                 senders=opened.senders,
             )
-            result = run_task(context, task, opened.slices("revenue", "2026-06-09"))
+            result = run_task(context, task, runs.slices(opened, "revenue", "2026-06-09"))
             dump = "\n".join(json.dumps(row, default=str) for row in opened.ledger.export())
         assert len(result.effects) == 5
         outputs = [

@@ -24,7 +24,7 @@ from twice.core.backfill import Request, parse_batch, parse_only
 from twice.core.backfill_result import BackfillRecord, BackfillResult, as_result
 
 if TYPE_CHECKING:
-    from twice.wiring import OpenProject
+    from twice.wiring.open_project import OpenProject
 
 
 class Stream(str, Enum):
@@ -85,15 +85,16 @@ def start(
 
     The plan is made once, stored and carried out exactly; a second start of the same backfill resumes it.
     """
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
+    from twice.wiring.open_project import open_project
 
     chosen = parse_only(only or ("missing,failed,stale,published" if restate else "missing,failed"))
     silent = effects is Effects.silent
     request = Request(task, first, last, chosen, reverse, parse_batch(batch), restate, silent, downstream)
     with open_project(project, profile) as opened:
         if dry_run:
-            return _show_plan(as_result(opened.backfills.plan(request, name)), output)
-        record, plan = opened.backfills.start(request, name)
+            return _show_plan(as_result(backfills.plan(opened, request, name)), output)
+        record, plan = backfills.start(opened, request, name)
         if output is Stream.text:
             if plan is None:
                 print(resumed_line(record))
@@ -111,11 +112,12 @@ def show(
     debug: Debug = False,
 ) -> int:
     """Show one: its slices, why each is in it, what became of it."""
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        result = opened.backfills.show(name)
-        holders = opened.backfills.holders(name)
+        result = backfills.show(opened, name)
+        holders = backfills.holders(opened, name)
     if output is Format.json:
         print_json({"backfill": result_data(result), "workers": list(holders)})
         return 0
@@ -126,10 +128,11 @@ def show(
 @boundary
 def list_(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
     """List them all."""
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        records = opened.backfills.all()
+        records = backfills.records(opened)
     if output is Format.json:
         print_json({"backfills": [record_data(record) for record in records]})
     elif not records:
@@ -162,10 +165,11 @@ def resume(
     debug: Debug = False,
 ) -> int:
     """Go on with one: what is left, and what failed."""
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        record = opened.backfills.resume(name)
+        record = backfills.resume(opened, name)
         if output is Stream.text:
             print(resumed_line(record))
         return _work(opened, record, parallel, output)
@@ -184,11 +188,12 @@ def worker(
 
     Start as many as you like, on any host that shares the ledger and the tables.
     """
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
+    from twice.wiring.open_project import open_project
 
     code = 0
     with open_project(project, profile) as opened:
-        found = (opened.backfills.record(backfill),) if backfill is not None else opened.backfills.running()
+        found = (backfills.record(opened, backfill),) if backfill is not None else backfills.running(opened)
         if not found and output is Stream.text:
             print("no backfill is running")
         for record in found:
@@ -198,18 +203,19 @@ def worker(
 
 def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: Stream) -> int:
     from twice.cli.progress import JsonLines, Lines, Live, interruptible, print_line
+    from twice.project import backfill as backfills
     from twice.runtime.backfill.worker import Stop
 
     stop = Stop.never()
-    opened.backfills.ready()
+    backfills.ready(opened)
     with interruptible(stop):
         if output is Stream.text and sys.stdout.isatty():
-            with Live(lambda: opened.backfills.progress(record.name)) as live:
-                after = opened.backfills.work(record.name, live, stop, parallel)
+            with Live(lambda: backfills.progress(opened, record.name)) as live:
+                after = backfills.work(opened, record.name, live, stop, parallel)
         else:
             tell = Lines(record) if output is Stream.text else JsonLines() if output is Stream.jsonl else _quiet
-            after = opened.backfills.work(record.name, tell, stop, parallel)
-    result = opened.backfills.show(record.name)
+            after = backfills.work(opened, record.name, tell, stop, parallel)
+    result = backfills.show(opened, record.name)
     if output is Stream.json:
         print_json({"backfill": result_data(result)})
     elif output is Stream.jsonl:
@@ -226,10 +232,11 @@ def _quiet(_: object) -> None:
 
 
 def _stop(name: str, verb: str, project: Path, profile: str | None) -> int:
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        record = opened.backfills.pause(name) if verb == "pause" else opened.backfills.cancel(name)
+        record = backfills.pause(opened, name) if verb == "pause" else backfills.cancel(opened, name)
     print(f"backfill {name}: {record.state.value}, {record.done} of {record.total} slices are done")
     print(f"next: twice backfill resume {name}")
     return 0

@@ -16,11 +16,12 @@ def recover(
 
     It asks the tables what became of them; it never runs a task.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        settled = opened.recover()
-        left = opened.open_attempts
+        settled = upkeep.recover(opened)
+        left = upkeep.open_attempts(opened)
     if output is Format.json:
         print_json({"settled": [{**asdict(s), "state": s.state.value} for s in settled], "open": len(left)})
         return 0
@@ -38,10 +39,11 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
 
     Only where no process can publish it any more.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        removed = opened.gc()
+        removed = upkeep.gc(opened)
     if output is Format.json:
         print_json({"collected": [asdict(one) for one in removed]})
         return 0
@@ -65,9 +67,9 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
 @boundary
 def doctor(output: Output = Format.text, debug: Debug = False) -> int:
     """Check what twice needs of this machine. Exit 4 if something is missing."""
-    from twice.wiring import check_machine
+    from twice.project import machine
 
-    checks = check_machine()
+    checks = machine.doctor()
     if output is Format.json:
         print_json({"checks": [asdict(check) for check in checks]})
     else:

@@ -39,12 +39,13 @@ def list_(
     debug: Debug = False,
 ) -> int:
     """Show what was said and what waits, newest first."""
-    from twice.wiring import open_project
+    from twice.project import effects
+    from twice.wiring.open_project import open_project
 
     states = (S.IN_DOUBT, S.UNKNOWN) if in_doubt else ()
     with open_project(project, profile) as opened:
-        found = opened.effects(states, task, limit)
-        counts = opened.ledger.outbox.counts(task)
+        found = effects.effects(opened, states, task, limit)
+        counts = effects.counts(opened, task)
     told = {state.value: counts[state] for state in S if state in counts}
     if output is Format.json:
         print_json({"effects": [_as_data(effect) for effect in found], "counts": told})
@@ -63,10 +64,11 @@ def show(
     id_: Id, output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
 ) -> int:
     """Show one effect: its text, and every step it took."""
-    from twice.wiring import open_project
+    from twice.project import effects
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        effect, events = opened.effect(id_)
+        effect, events = effects.effect(opened, id_)
     if output is Format.json:
         print_json({"effect": _as_data(effect), "events": [_event_data(event) for event in events]})
         return 0
@@ -94,11 +96,12 @@ def send(
     debug: Debug = False,
 ) -> int:
     """Send what waits. Exit 1 if something is in doubt or dead."""
-    from twice.wiring import open_project
+    from twice.project import effects
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        tries = opened.send_effects(task, timedelta(seconds=wait))
-        counts = opened.ledger.outbox.counts(task)
+        tries = effects.send(opened, task, timedelta(seconds=wait))
+        counts = effects.counts(opened, task)
     waiting = sum(counts.get(state, 0) for state in S if state.waits_for_a_person)
     if output is Format.json:
         print_json({"tries": tries, "counts": {state.value: count for state, count in counts.items()}})
@@ -125,7 +128,8 @@ def resolve(
     debug: Debug = False,
 ) -> int:
     """Give your word on an effect. Who said it, when and why is kept."""
-    from twice.wiring import open_project
+    from twice.project import effects
+    from twice.wiring.open_project import open_project
 
     said: list[Resolution] = []
     said += ["sent"] if sent else []
@@ -135,7 +139,7 @@ def resolve(
         raise UsageError("say one of --sent, --resend and --abandon", fix=f"See twice effects show {id_}.")
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     with open_project(project, profile) as opened:
-        effect = opened.resolve_effect(id_, said[0], who, reason, sender_is_gone=sender_is_gone)
+        effect = effects.resolve(opened, id_, said[0], who, reason, sender_is_gone=sender_is_gone)
     if output is Format.json:
         print_json({"effect": _as_data(effect)})
         return 0

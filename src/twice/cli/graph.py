@@ -33,10 +33,11 @@ def graph(
 
     In the order that `twice run --all` takes them; no task is run.
     """
-    from twice.wiring import open_project
+    from twice.project import inspect
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        nodes = opened.graph()
+        nodes = inspect.graph(opened)
     if output is GraphFormat.json:
         print_json({"tasks": [{**asdict(node), "after": node.after} for node in nodes]})
     elif output is GraphFormat.mermaid:

@@ -37,10 +37,11 @@ def migrate(
 
     Every command does so by itself; this is for a database user who alone may change tables.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        before, after = opened.migrate_ledger()
+        before, after = ledger.migrate(opened)
     if output is Format.json:
         print_json({"before": before, "after": after})
     elif before == after:
@@ -57,10 +58,11 @@ def check(output: Output = Format.text, project: Folder = Path(), profile: Profi
     It changes neither, but for a ledger from an earlier version, which is brought up to date first. What differs
     endangers no table: every run looks first.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        differences = opened.check_ledger()
+        differences = ledger.check(opened)
     if output is Format.json:
         print_json({"differences": [asdict(difference) for difference in differences]})
         return 1 if differences else 0
@@ -78,10 +80,11 @@ def rebuild(
 
     Runs, generations and marks; a ledger that knows more keeps it.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        tasks = opened.rebuild_ledger()
+        tasks = ledger.rebuild(opened)
     if output is Format.json:
         print_json({"tasks": [asdict(task) for task in tasks]})
         return 0
@@ -96,11 +99,12 @@ def rebuild(
 def export(to: File = None, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
     """Write everything in the ledger as JSON lines. Passwords in URLs are hidden."""
     from twice.core.reference import hide_passwords
-    from twice.wiring import open_project
+    from twice.project import ledger
+    from twice.wiring.open_project import open_project
 
     count = 0
     with open_project(project, profile) as opened, _writing_to(to) as out:
-        for count, row in enumerate(opened.export_ledger()):  # noqa: B007 - the first row is the header
+        for count, row in enumerate(ledger.export(opened)):  # noqa: B007 - the first row is the header
             out.write(hide_passwords(json.dumps(row, default=plain, ensure_ascii=False)) + "\n")
     if to is not None:
         print(f"{count} rows written to {to}")
@@ -120,12 +124,13 @@ def unassigned(
     Nothing of them is ever sent. With --take, all of a task's are given to this environment, for good: another
     environment that wrote some of them has no record of those any more.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
         if take is not None:
-            opened.take_unassigned(take)
-        found, unasked = opened.ledger.unassigned.listed(), opened.tables_to_ask
+            ledger.take_unassigned(opened, take)
+        found, unasked = ledger.unassigned(opened), ledger.tables_to_ask(opened)
     if output is Format.json:
         print_json({"unassigned": [asdict(each) for each in found], "tables_to_ask": list(unasked)})
         return 0
@@ -152,11 +157,12 @@ def prune(
     What a later run, plan, status or effect is decided by stays, however old. History goes: old attempts, the texts of
     sent effects, older proofs, and backfills that are over and restated nothing: they cannot be shown or resumed then.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
+    from twice.wiring.open_project import open_project
 
     age = _age(older_than)
     with open_project(project, profile) as opened:
-        tidied = opened.prune_ledger(age)
+        tidied = ledger.prune(opened, age)
     if output is Format.json:
         print_json({"pruned": {**asdict(tidied.ledger), "commits": tidied.commits}})
         return 0

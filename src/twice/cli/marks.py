@@ -27,10 +27,11 @@ def show(
 
     Asks the target, which keeps the mark in the same commit as the data.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        mark = opened.mark(task)
+        mark = upkeep.mark(opened, task)
     if output is Format.json:
         print_json({"mark": asdict(mark)})
     elif mark.unclear is not None:
@@ -57,15 +58,16 @@ def reset(
 
     Asks first; who did it and why is kept. No row is touched: the next run reads from there.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        before = opened.mark(task)
+        before = upkeep.mark(opened, task)
         if not yes:
             twice = "" if before.keyed else " Its rows have no key: those that are read again come twice."
             question = f"move the mark from {before.at or 'where nobody can say'} to {to or before.initial}?{twice}"
             ask(f"{task}: {question}", "a mark is not moved", "The mark is where it was.")
-        before, after = opened.reset_mark(task, to, getpass.getuser(), reason)
+        before, after = upkeep.reset_mark(opened, task, to, getpass.getuser(), reason)
     if output is Format.json:
         print_json({"before": asdict(before), "after": asdict(after)})
     elif before == after:

@@ -55,9 +55,9 @@ def prove(
     code tries beside its result is named. Exit 1 if anything differs.
     """
     if script is not None:
-        from twice.wiring.jobs import prove_file
+        from twice.project.prove import prove_script
 
-        proof = prove_file(script, words or (), table or (), warehouse)
+        proof = prove_script(script, words or (), table or (), warehouse)
         if output is Format.text:
             print_proof(proof)
         return tell_ends(Ends((proof,)), report, output)
@@ -90,7 +90,8 @@ def _tasks(
 ) -> Ends:
     """The one task, or all of them; each is told as soon as it is proved. Of all, one that fails does not stop the
     others."""
-    from twice.wiring import open_project
+    from twice.project.prove import prove as prove_task
+    from twice.wiring.open_project import open_project
 
     proofs: list[Proof] = []
     errors: list[TwiceError] = []
@@ -98,7 +99,7 @@ def _tasks(
         dates, left_out = (dict.fromkeys(names, date), {}) if names else dates_of_all(opened.project, date)
         for name in names or [each.name for each in opened.project.in_order() if each.name in dates]:
             try:
-                proofs.append(opened.prove(name, dates[name], scenarios))
+                proofs.append(prove_task(opened, name, dates[name], scenarios))
             except TwiceError as error:
                 if names:
                     raise

@@ -38,19 +38,21 @@ def status(
 
     Every slice, as far as the ledger knows. Exit 1 if the last attempt at one failed, or an effect waits for a person.
     """
-    from twice.wiring import open_project
+    from twice.project import effects as outbox
+    from twice.project import inspect, ledger
+    from twice.wiring.open_project import open_project
 
     if calendar:
         return _calendar(task, output, (project, profile))
     # A program is given everything, a person the last ones.
     wanted = limit or (_ALL if output is Format.json else _SHOWN)
     with open_project(project, profile) as opened:
-        found = opened.status(task, wanted)
-        stale = {(each.task, each.slice.label): each.why for each in opened.stale(task)} if found.runs else {}
-        marks = opened.marks(found.runs)
-        effects = opened.ledger.outbox.counts(task)
-        proofs = [each for name, each in opened.proofs().items() if task is None or name == task]
-        unasked = opened.tables_to_ask
+        found = inspect.status(opened, task, wanted)
+        stale = {(each.task, each.slice.label): each.why for each in inspect.stale(opened, task)} if found.runs else {}
+        marks = inspect.marks(opened, found.runs)
+        effects = outbox.counts(opened, task)
+        proofs = [each for name, each in inspect.proofs(opened).items() if task is None or name == task]
+        unasked = ledger.tables_to_ask(opened)
     waiting = {state.value: count for state, count in effects.items() if state.waits_for_a_person}
     if output is Format.json:
         runs = [{**_run_data(run), "stale": stale.get((run.task, run.label))} for run in found.runs]
@@ -76,12 +78,13 @@ def status(
 
 def _calendar(task: str | None, output: Format, place: tuple[Path, str | None]) -> int:
     from twice.cli.calendar import print_calendar
-    from twice.wiring import open_project
+    from twice.project import inspect
+    from twice.wiring.open_project import open_project
 
     if task is None:
         raise UsageError("a calendar is of one task", fix="Name it: twice status TASK --calendar.")
     with open_project(*place) as opened:
-        pages = opened.calendar(task)
+        pages = inspect.calendar(opened, task)
     if output is Format.json:
         print_json({"calendar": [asdict(page) for page in pages]})
     elif not pages:
@@ -105,10 +108,11 @@ def history(
 
     Rows, fingerprint, version, audits, why it was (not) computed, and where the time went.
     """
-    from twice.wiring import open_project
+    from twice.project import inspect
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        attempts = opened.history(task, date, limit)
+        attempts = inspect.history(opened, task, date, limit)
     if output is Format.json:
         print_json({"attempts": [_attempt_data(attempt) for attempt in attempts]})
     elif not attempts:

@@ -103,10 +103,11 @@ def retry(
             "retry takes a task, with or without a --date, or --failed",
             fix="twice retry revenue_daily --date 2026-06-09, or twice retry --failed",
         )
-    from twice.wiring import open_project
+    from twice.project import run as runs
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        ends = opened.retry(task, date, _patience(wait))
+        ends = runs.retry(opened, task, date, _patience(wait))
     if not ends and output is Format.text:
         print("nothing has failed")
         return 0
@@ -123,10 +124,11 @@ def plan(
     debug: Debug = False,
 ) -> int:
     """Say what a run would do, and why. Writes to no table."""
-    from twice.wiring import open_project
+    from twice.project import run as runs
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        forecasts = opened.plan(task, date)
+        forecasts = runs.plan(opened, task, date)
     if output is Format.json:
         print_json({"plan": [asdict(explain) for explain in forecasts]})
     else:
@@ -144,11 +146,12 @@ def _run(
     output: Format,
     place: tuple[Path, str | None],
 ) -> int:
-    from twice.wiring import open_project
+    from twice.project import run as runs
+    from twice.wiring.open_project import open_project
 
     with open_project(*place) as opened:
-        slices = opened.slices(task, date, _interval(interval, date))
-        results = opened.run(task, slices, kind, _patience(manner[0]), manner[1])
+        slices = runs.slices(opened, task, date, _interval(interval, date))
+        results = runs.run(opened, task, slices, kind, _patience(manner[0]), manner[1])
     if output is Format.json:
         print_json({"results": [_as_data(result) for result in results]})
     else:
@@ -159,10 +162,11 @@ def _run(
 
 
 def _run_all(date: str | None, wait: timedelta | None, output: Format, place: tuple[Path, str | None]) -> int:
-    from twice.wiring import open_project
+    from twice.project import run as runs
+    from twice.wiring.open_project import open_project
 
     with open_project(*place) as opened:
-        ends = opened.run_all(date, wait)
+        ends = runs.run_all(opened, date, wait)
     return tell_ends(ends, output)
 
 

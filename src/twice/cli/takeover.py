@@ -27,10 +27,11 @@ def takeover(
 
     Asks first; who did it and why is kept. No row is touched. A task that only has a new name needs formerly= instead.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
+    from twice.wiring.open_project import open_project
 
     with open_project(project, profile) as opened:
-        others = opened.other_owners(task)
+        others = upkeep.other_owners(opened, task)
         if others and not yes:
             listed = ", ".join(f"{count:,} slices of {owner}" for owner, count in others.items())
             ask(
@@ -40,7 +41,7 @@ def takeover(
                 "a table is not taken over",
                 "The table is whose it was.",
             )
-        taken = opened.take_over(task, getpass.getuser(), reason) if others else {}
+        taken = upkeep.take_over(opened, task, getpass.getuser(), reason) if others else {}
     if output is Format.json:
         print_json({"taken_over": taken})
     elif not taken:
