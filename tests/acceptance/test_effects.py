@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,7 @@ class TestCanary:
         ]
         files = [file.read_bytes().decode("latin-1") for file in (shop.root / ".twice").iterdir() if file.is_file()]
         notes = repr([version.note for table in target._tables.values() for version in table.versions])
-        return [repr(result), dump, notes, *files, *(answer.out + answer.err for answer in outputs)]
+        return [str(asdict(result)), dump, notes, *files, *(answer.out + answer.err for answer in outputs)]
 
     @pytest.mark.parametrize(
         "declared",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -229,19 +229,15 @@ def _interval(ends: tuple[str | None, str | None], date: str | None) -> tuple[da
         return None
     if start is None or end is None or date is not None:
         raise UsageError("--start and --end go together, and without --date", fix="Give both, or one --date.")
-    return _moment(start), _moment(end)
+    from twice.project.run import moment
 
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        raise UsageError(f"{text!r} is no date or time", fix="Write 2026-06-09 or 2026-06-09T00:00:00+00:00.") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return moment(start), moment(end)
 
 
 def _as_data(result: RunResult) -> dict[str, Any]:
-    return {**asdict(result), "outcome": result.outcome.value}
+    data = {**asdict(result), "outcome": result.outcome.value}
+    del data["earlier"]  # each run is in the list itself
+    return data
 
 
 def _print_result(result: RunResult) -> None:

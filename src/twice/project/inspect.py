@@ -9,27 +9,43 @@ from twice.core.calendar import calendar as calendar_of
 from twice.core.graph import Node
 from twice.core.graph import graph as graph_of
 from twice.core.proof import ProofRecord
-from twice.core.record import AttemptRecord, Overview, RunRecord
+from twice.core.record import RunRecord
 from twice.core.scope import slice_named
 from twice.core.since import Since, told
+from twice.core.status import History, Status
 from twice.core.time_scope import TimeScope
 from twice.errors import DeclarationError, UsageError
+from twice.project import effects as outbox
+from twice.project import ledger
 from twice.runtime.staleness.stale import Stale, stale_slices
 from twice.runtime.table.kept_mark import kept_mark
 from twice.wiring.open_project import OpenProject
 
+_ALL = 1_000_000_000
 
-def status(opened: OpenProject, task: str | None, limit: int) -> Overview:
-    """The last attempt at each slice, as far as the ledger knows; of one task, or of all."""
+
+def status(opened: OpenProject, task: str | None, limit: int | None) -> Status:
+    """The last attempt at each slice and what else is known, of one task or of all. `limit`: so many slices at most."""
     name = opened.project.task(task).name if task else None
-    return opened.ledger.overview(name, limit)
+    found = opened.ledger.overview(name, limit or _ALL)
+    return Status(
+        found.runs,
+        found.total,
+        found.failed,
+        found.last_failed,
+        stale={(each.task, each.slice.label): each.why for each in stale(opened, name)} if found.runs else {},
+        marks=marks(opened, found.runs),
+        effects=outbox.counts(opened, name),
+        proofs=tuple(each for proved, each in proofs(opened).items() if name is None or proved == name),
+        tables_to_ask=ledger.tables_to_ask(opened),
+    )
 
 
-def history(opened: OpenProject, task: str, date: str | None, limit: int) -> tuple[AttemptRecord, ...]:
+def history(opened: OpenProject, task: str, date: str | None, limit: int) -> History:
     """The attempts at a task's slices, or at one of them, newest first."""
     declared = opened.project.task(task)
     label = slice_named(declared.scope, date).label if date is not None else None
-    return opened.ledger.attempts(declared.name, label, limit)
+    return History(opened.ledger.attempts(declared.name, label, limit))
 
 
 def stale(opened: OpenProject, task: str | None) -> tuple[Stale, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 from twice.core.ports import Frame
 from twice.core.run import RunResult
@@ -30,6 +30,20 @@ def slices(
     if not isinstance(scope, TimeScope):
         raise UsageError("this task's work is not cut by time; it has no interval", where=task, fix="Leave it out.")
     return tuple(scope.between(*interval))
+
+
+def moment(value: str | datetime) -> datetime:
+    """One end of an interval; without a time zone it is in UTC."""
+    if isinstance(value, datetime):
+        found = value
+    else:
+        try:
+            found = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        except ValueError:
+            raise UsageError(
+                f"{value!r} is no date or time", fix="Write 2026-06-09 or 2026-06-09T00:00:00+00:00."
+            ) from None
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
 def run(
