@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, print_json
+from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 
 
 @boundary
-def recover(
-    output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
-) -> int:
+def recover(output: Output = Format.text, where: Where = HERE) -> int:
     """Settle attempts that went silent.
 
     It asks the tables what became of them; it never runs a task.
     """
     from twice.project import upkeep
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         settled = upkeep.recover(opened)
         left = upkeep.open_attempts(opened)
     if output is Format.json:
@@ -34,15 +30,14 @@ def recover(
 
 
 @boundary
-def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+def gc(output: Output = Format.text, where: Where = HERE) -> int:
     """Delete what dead attempts staged, and the scratch files of killed processes.
 
     Only where no process can publish it any more.
     """
     from twice.project import upkeep
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         removed = upkeep.gc(opened)
     if output is Format.json:
         print_json({"collected": [asdict(one) for one in removed]})
@@ -65,7 +60,7 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
 
 
 @boundary
-def doctor(output: Output = Format.text, debug: Debug = False) -> int:
+def doctor(output: Output = Format.text) -> int:
     """Check what twice needs of this machine. Exit 4 if something is missing."""
     from twice.project import machine
 

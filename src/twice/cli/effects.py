@@ -6,12 +6,11 @@ import getpass
 import socket
 from dataclasses import asdict
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, print_json
+from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 from twice.cli.records import Limit, moment, print_table
 from twice.core.mark import shown
 from twice.core.outbox import EffectState
@@ -34,16 +33,13 @@ def list_(
     task: OfTask = None,
     limit: Limit = 50,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Show what was said and what waits, newest first."""
     from twice.project import effects
-    from twice.wiring.open_project import open_project
 
     states = (S.IN_DOUBT, S.UNKNOWN) if in_doubt else ()
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         found = effects.effects(opened, states, task, limit)
         counts = effects.counts(opened, task)
     told = {state.value: counts[state] for state in S if state in counts}
@@ -60,14 +56,11 @@ def list_(
 
 
 @boundary
-def show(
-    id_: Id, output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
-) -> int:
+def show(id_: Id, output: Output = Format.text, where: Where = HERE) -> int:
     """Show one effect: its text, and every step it took."""
     from twice.project import effects
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         effect, events = effects.effect(opened, id_)
     if output is Format.json:
         print_json({"effect": _as_data(effect), "events": [_event_data(event) for event in events]})
@@ -91,15 +84,12 @@ def send(
     task: OfTask = None,
     wait: Patience = 0,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Send what waits. Exit 1 if something is in doubt or dead."""
     from twice.project import effects
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         tries = effects.send(opened, task, timedelta(seconds=wait))
         counts = effects.counts(opened, task)
     waiting = sum(counts.get(state, 0) for state in S if state.waits_for_a_person)
@@ -123,13 +113,10 @@ def resolve(
         bool, typer.Option("--sender-is-gone", help="The process that was sending it is known to be gone.")
     ] = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Give your word on an effect. Who said it, when and why is kept."""
     from twice.project import effects
-    from twice.wiring.open_project import open_project
 
     said: list[Resolution] = []
     said += ["sent"] if sent else []
@@ -138,7 +125,7 @@ def resolve(
     if len(said) != 1:
         raise UsageError("say one of --sent, --resend and --abandon", fix=f"See twice effects show {id_}.")
     who = f"{getpass.getuser()}@{socket.gethostname()}"
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         effect = effects.resolve(opened, id_, said[0], who, reason, sender_is_gone=sender_is_gone)
     if output is Format.json:
         print_json({"effect": _as_data(effect)})

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from twice import __version__
 from twice.cli import (
     backfill,
     care,
@@ -81,6 +83,20 @@ effects_app.command("list")(effects.list_)
 effects_app.command("show")(effects.show)
 effects_app.command("send")(effects.send)
 effects_app.command("resolve")(effects.resolve)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"twice {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None: ...
 
 
 def main() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import getpass
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, Yes, ask, boundary, print_json
+from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the ledger.")]
@@ -19,18 +18,15 @@ Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the le
 def show(
     task: TaskName,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Show how far an incremental task has read.
 
     Asks the target, which keeps the mark in the same commit as the data.
     """
     from twice.project import upkeep
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         mark = upkeep.mark(opened, task)
     if output is Format.json:
         print_json({"mark": asdict(mark)})
@@ -50,18 +46,15 @@ def reset(
     to: To = None,
     yes: Yes = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Set the mark back, so that rows are read again.
 
     Asks first; who did it and why is kept. No row is touched: the next run reads from there.
     """
     from twice.project import upkeep
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         before = upkeep.mark(opened, task)
         if not yes:
             twice = "" if before.keyed else " Its rows have no key: those that are read again come twice."

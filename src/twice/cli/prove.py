@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, boundary, print_json, tell
+from twice.cli.options import HERE, Date, Format, Output, Where, boundary, print_json, tell
 from twice.cli.records import print_table
 from twice.core.proof import Proof, document
 from twice.errors import TwiceError, UsageError
@@ -45,9 +45,7 @@ def prove(
     warehouse: Warehouse = Path("warehouse"),
     report: Report = None,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Run a task twice, crash it, shuffle it: is its table the same?
 
@@ -63,7 +61,7 @@ def prove(
         return tell_ends(Ends((proof,)), report, output)
     if len(words or ()) != (0 if everything else 1):
         raise UsageError("prove takes a task, or --all", fix="twice prove revenue_daily --date 2026-06-09")
-    ends = _tasks(words or [], date, _asked(scenario, kill), output, (project, profile))
+    ends = _tasks(words or [], date, _asked(scenario, kill), output, where)
     return tell_ends(ends, report, output)
 
 
@@ -85,17 +83,14 @@ class Ends:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-def _tasks(
-    names: list[str], date: str | None, scenarios: Sequence[str], output: Format, place: tuple[Path, str | None]
-) -> Ends:
+def _tasks(names: list[str], date: str | None, scenarios: Sequence[str], output: Format, where: Where) -> Ends:
     """The one task, or all of them; each is told as soon as it is proved. Of all, one that fails does not stop the
     others."""
     from twice.project.prove import prove as prove_task
-    from twice.wiring.open_project import open_project
 
     proofs: list[Proof] = []
     errors: list[TwiceError] = []
-    with open_project(*place) as opened:
+    with where.open() as opened:
         dates, left_out = (dict.fromkeys(names, date), {}) if names else dates_of_all(opened.project, date)
         for name in names or [each.name for each in opened.project.in_order() if each.name in dates]:
             try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
+from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
 from twice.core.mark import shown
 from twice.core.record import TABLE
 from twice.core.slice import WHOLE
@@ -31,22 +30,19 @@ def status(
     limit: SomeLimit = None,
     calendar: Annotated[bool, typer.Option("--calendar", help="Draw the task's slices by month (or day).")] = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Show what is published, what failed, what is stale.
 
     Every slice, as far as the ledger knows. Exit 1 if the last attempt at one failed, or an effect waits for a person.
     """
     from twice.project import inspect
-    from twice.wiring.open_project import open_project
 
     if calendar:
-        return _calendar(task, output, (project, profile))
+        return _calendar(task, output, where)
     # A program is given everything, a person the last ones.
     wanted = limit or (None if output is Format.json else _SHOWN)
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         found = inspect.status(opened, task, wanted)
     if output is Format.json:
         print_json(_status_data(found))
@@ -55,14 +51,13 @@ def status(
     return 1 if found.needs_attention else 0
 
 
-def _calendar(task: str | None, output: Format, place: tuple[Path, str | None]) -> int:
+def _calendar(task: str | None, output: Format, where: Where) -> int:
     from twice.cli.calendar import print_calendar
     from twice.project import inspect
-    from twice.wiring.open_project import open_project
 
     if task is None:
         raise UsageError("a calendar is of one task", fix="Name it: twice status TASK --calendar.")
-    with open_project(*place) as opened:
+    with where.open() as opened:
         pages = inspect.calendar(opened, task)
     if output is Format.json:
         print_json({"calendar": [asdict(page) for page in pages]})
@@ -79,18 +74,15 @@ def history(
     date: Date = None,
     limit: Limit = 20,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Show every attempt, and why.
 
     Rows, fingerprint, version, audits, why it was (not) computed, and where the time went.
     """
     from twice.project import inspect
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         attempts = inspect.history(opened, task, date, limit)
     if output is Format.json:
         print_json({"attempts": [_attempt_data(attempt) for attempt in attempts]})

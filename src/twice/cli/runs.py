@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, Wait, boundary, print_json, tell
+from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_json, tell
 from twice.cli.records import make_right
 from twice.core.mark import shown
 from twice.core.run import EffectEnd, Outcome, RunResult
@@ -46,9 +45,7 @@ def run(
     wait: Wait = None,
     silent: Silent = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Make a slice right, once.
 
@@ -59,10 +56,10 @@ def run(
             raise UsageError(
                 "--all takes a --date, no task, no interval and no --silent", fix="twice run --all --date 2026-06-09"
             )
-        return _run_all(date, _patience(wait), output, (project, profile))
+        return _run_all(date, _patience(wait), output, where)
     if task is None:
         raise UsageError("no task given", fix="Name one, or run them all with --all.")
-    return _run("run", task, date, (start, end), (wait, silent), output, (project, profile))
+    return _run("run", task, date, (start, end), (wait, silent), output, where)
 
 
 @boundary
@@ -72,15 +69,13 @@ def restate(
     wait: Wait = None,
     silent: Silent = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Compute a published slice again.
 
     On purpose, whatever changed or not; says IDENTICAL or CHANGED.
     """
-    return _run("restate", task, date, (None, None), (wait, silent), output, (project, profile))
+    return _run("restate", task, date, (None, None), (wait, silent), output, where)
 
 
 @boundary
@@ -90,9 +85,7 @@ def retry(
     date: Date = None,
     wait: Wait = None,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Try again what failed, also if it is quarantined.
 
@@ -104,9 +97,8 @@ def retry(
             fix="twice retry revenue_daily --date 2026-06-09, or twice retry --failed",
         )
     from twice.project import run as runs
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         ends = runs.retry(opened, task, date, _patience(wait))
     if not ends and output is Format.text:
         print("nothing has failed")
@@ -119,15 +111,12 @@ def plan(
     task: TaskName,
     date: Date = None,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Say what a run would do, and why. Writes to no table."""
     from twice.project import run as runs
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         forecasts = runs.plan(opened, task, date)
     if output is Format.json:
         print_json({"plan": [asdict(explain) for explain in forecasts]})
@@ -144,12 +133,11 @@ def _run(
     interval: tuple[str | None, str | None],
     manner: tuple[float | None, bool],
     output: Format,
-    place: tuple[Path, str | None],
+    where: Where,
 ) -> int:
     from twice.project import run as runs
-    from twice.wiring.open_project import open_project
 
-    with open_project(*place) as opened:
+    with where.open() as opened:
         slices = runs.slices(opened, task, date, _interval(interval, date))
         results = runs.run(opened, task, slices, kind, _patience(manner[0]), manner[1])
     if output is Format.json:
@@ -161,11 +149,10 @@ def _run(
     return 0
 
 
-def _run_all(date: str | None, wait: timedelta | None, output: Format, place: tuple[Path, str | None]) -> int:
+def _run_all(date: str | None, wait: timedelta | None, output: Format, where: Where) -> int:
     from twice.project import run as runs
-    from twice.wiring.open_project import open_project
 
-    with open_project(*place) as opened:
+    with where.open() as opened:
         ends = runs.run_all(opened, date, wait)
     return tell_ends(ends, output)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import getpass
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, Yes, ask, boundary, print_json
+from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the table and in the ledger.")]
 
@@ -19,18 +18,15 @@ def takeover(
     reason: Reason,
     yes: Yes = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Give a table to another task than the one that wrote it.
 
     Asks first; who did it and why is kept. No row is touched. A task that only has a new name needs formerly= instead.
     """
     from twice.project import upkeep
-    from twice.wiring.open_project import open_project
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         others = upkeep.other_owners(opened, task)
         if others and not yes:
             listed = ", ".join(f"{count:,} slices of {owner}" for owner, count in others.items())
