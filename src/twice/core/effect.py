@@ -67,7 +67,7 @@ Body = str | Mapping[str, Any] | Callable[[PublishedSlice], Any]
 
 @dataclass(frozen=True)
 class Effect:
-    """One thing to say about each published slice. Use the functions below.
+    """One message about each published slice. Use `slack`, `email`, `webhook` or `call`.
 
     `keyed`: the receiver acts once per key, so the same bytes may be sent again while it `remembers` the key. Nobody
     sends an effect without a key again by itself.
