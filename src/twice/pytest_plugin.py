@@ -65,7 +65,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def twice_project(pytestconfig: pytest.Config) -> Iterator[OpenProject]:
-    """The project whose tasks are proved. Its Spark session is the one already running, if there is one."""
+    """The project with the tasks to prove. Its Spark session is the one already running, if there is one."""
     from twice.wiring.open_project import open_project
 
     folder = pytestconfig.getoption("--twice-project") or pytestconfig.invocation_params.dir
@@ -87,7 +87,7 @@ def twice_prove(request: pytest.FixtureRequest, twice_project: OpenProject) -> P
         proof = prove_task(twice_project, task if isinstance(task, str) else task.name, date, chosen)
         config.stash[_PROOFS].append(proof)
         if not proof.holds:
-            pytest.fail(_told(proof), pytrace=False)
+            pytest.fail(_describe(proof), pytrace=False)
         return proof
 
     return prove
@@ -98,10 +98,10 @@ def _of_marker(node: Any) -> Sequence[str]:
     return () if marker is None else marker.kwargs.get("scenarios", marker.args)
 
 
-def _told(proof: Proof) -> str:
-    from twice.proof.report import told
+def _describe(proof: Proof) -> str:
+    from twice.proof.report import told as describe_trial
 
     where = f"{proof.task}[{proof.label}]"
     if not proof.changed:
         return f"{where}: no scenario could be played\n" + "\n".join(f"{t.scenario}: {t.reason}" for t in proof.trials)
-    return f"{where} may not run twice\n" + "\n\n".join(told(trial) for trial in proof.changed)
+    return f"{where} may not run twice\n" + "\n\n".join(describe_trial(trial) for trial in proof.changed)

@@ -183,7 +183,7 @@ def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(stock
 
 STOPS_ITSELF = """
 import os, pathlib, signal, sys
-from twice.cli.progress import told
+from twice.cli.progress import describe
 from twice.core.failpoints import Point, armed
 from twice.project import backfill as backfills
 from twice.runtime.backfill.worker import Stop
@@ -192,7 +192,7 @@ def stop(point):
     if point is Point.AFTER_PLAN:
         os.kill(os.getpid(), signal.SIGSTOP)
 with open_project(pathlib.Path(sys.argv[1])) as opened, armed(stop):
-    after = backfills.work(opened, "again", lambda event: print(told(event)), Stop.never(), 1)
+    after = backfills.work(opened, "again", lambda event: print(describe(event)), Stop.never(), 1)
     print("complete:", after.complete)
 """
 

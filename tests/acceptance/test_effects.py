@@ -103,8 +103,8 @@ def test_doubt_makes_status_fail_until_a_person_gives_their_word(shop: Shop, rec
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("resolve", "2"), "say one of --sent, --resend and --abandon"),
-        (("resolve", "2", "--sent", "--abandon", "--reason", "x"), "say one of --sent, --resend and --abandon"),
+        (("resolve", "2"), "give one of --sent, --resend and --abandon"),
+        (("resolve", "2", "--sent", "--abandon", "--reason", "x"), "give one of --sent, --resend and --abandon"),
         (("resolve", "2", "--sent"), "a reason is needed"),
         (("resolve", "99", "--sent", "--reason", "x"), "there is no effect 99"),
         (("show", "99"), "there is no effect 99"),
@@ -245,7 +245,7 @@ def test_on_spark_a_run_killed_after_its_commit_is_spoken_of_once_by_the_next(
     again = stocked.call(*run)
     assert again.code == 0, again.err
     assert "already published" in again.out
-    assert "effect webhook: already said for this slice: sent" in again.out or "effect webhook: sent" in again.out
+    assert "effect webhook: already there for this slice: sent" in again.out or "effect webhook: sent" in again.out
     assert [one.body for one in receiver.arrivals] == [b'["2026-06-09", 2, 1, ["12.50", "1.00"]]']
     stocked.call(*run)
     assert len(receiver.arrivals) == 1

@@ -45,7 +45,7 @@ Reverse = Annotated[bool, typer.Option("--reverse", help="The newest first.")]
 Batch = Annotated[str, typer.Option("--batch", help="Slices per commit: a number, auto or off.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan; store and run nothing.")]
 Name = Annotated[str | None, typer.Option("--name", help="A name of your own.")]
-SomeEffects = Annotated[Effects, typer.Option("--effects", help="Whether anybody is told of what is published.")]
+SomeEffects = Annotated[Effects, typer.Option("--effects", help="Whether effects are sent for what is published.")]
 Restate = Annotated[bool, typer.Option("--restate", help="Compute published slices again, too.")]
 Downstream = Annotated[bool, typer.Option("--with-downstream", help="Then what reads them, in order.")]
 StreamOutput = Annotated[Stream, output_option("text, json at the end, or jsonl as it goes.")]
@@ -214,7 +214,7 @@ def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: St
 
 
 def _quiet(_: object) -> None:
-    """All is told at the end."""
+    """All is printed at the end."""
 
 
 def _stop(name: str, verb: str, where: Where) -> int:

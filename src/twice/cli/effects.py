@@ -1,4 +1,4 @@
-"""effects: what was said, what waits, and a person's word on what is in doubt. No Spark is started for them."""
+"""effects: what was sent, what waits, and a person's decision on what is in doubt. No Spark is started for them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def list_(
     output: Output = Format.text,
     where: Where = HERE,
 ) -> int:
-    """Show what was said and what waits, newest first."""
+    """Show what was sent and what waits, newest first."""
     from twice.project import effects
 
     states = (S.IN_DOUBT, S.UNKNOWN) if in_doubt else ()
     with where.open() as opened:
         found = effects.effects(opened, states, task, limit)
         counts = effects.counts(opened, task)
-    told = {state.value: counts[state] for state in S if state in counts}
+    by_state = {state.value: counts[state] for state in S if state in counts}
     if output is Format.json:
-        print_json({"effects": [_as_data(effect) for effect in found], "counts": told})
+        print_json({"effects": [_as_data(effect) for effect in found], "counts": by_state})
         return 0
     if found:
         print_table(("id", "effect", "state", "tries", "changed", "why"), [_row(effect) for effect in found])
-    print(", ".join(f"{count} {state}" for state, count in told.items()) or "no effects yet")
+    print(", ".join(f"{count} {state}" for state, count in by_state.items()) or "no effects yet")
     waiting = [effect for effect in found if effect.state.waits_for_a_person]
     if waiting:
         print(f"next: twice effects show {waiting[0].id}")
@@ -115,23 +115,23 @@ def resolve(
     output: Output = Format.text,
     where: Where = HERE,
 ) -> int:
-    """Give your word on an effect. Who said it, when and why is kept."""
+    """Decide what became of an effect. Who did, when and why is kept."""
     from twice.project import effects
 
-    said: list[Resolution] = []
-    said += ["sent"] if sent else []
-    said += ["resend"] if resend else []
-    said += ["abandon"] if abandon else []
-    if len(said) != 1:
-        raise UsageError("say one of --sent, --resend and --abandon", fix=f"See twice effects show {id_}.")
+    chosen: list[Resolution] = []
+    chosen += ["sent"] if sent else []
+    chosen += ["resend"] if resend else []
+    chosen += ["abandon"] if abandon else []
+    if len(chosen) != 1:
+        raise UsageError("give one of --sent, --resend and --abandon", fix=f"See twice effects show {id_}.")
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     with where.open() as opened:
-        effect = effects.resolve(opened, id_, said[0], who, reason, sender_is_gone=sender_is_gone)
+        effect = effects.resolve(opened, id_, chosen[0], who, reason, sender_is_gone=sender_is_gone)
     if output is Format.json:
         print_json({"effect": _as_data(effect)})
         return 0
     print(f"{effect.id}  {effect.where}: {effect.state.value} ({effect.why})")
-    if said[0] == "resend":
+    if chosen[0] == "resend":
         print("next: twice effects send")
     return 0
 

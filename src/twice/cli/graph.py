@@ -64,5 +64,5 @@ def _mermaid(nodes: Sequence[Node]) -> str:
 
 
 def _table(name: str) -> str:
-    name = name.rpartition(":")[2]  # one table, whether or not its format is said
+    name = name.rpartition(":")[2]  # one table, with or without its format
     return f'table_{name.replace(".", "_")}[("{name}")]'

@@ -127,7 +127,7 @@ def unassigned(
         counts = {name: count for name, count in asdict(each).items() if name != "task" and count}
         print(f"{each.task}: {', '.join(f'{count} {name}' for name, count in counts.items())}")
     if not found:
-        print("every record says whose it is")
+        print("every record has an owner")
     elif unasked:
         print(f"the tables of {', '.join(unasked)} were not asked yet which are their own\nnext: twice ledger check")
     return 0

@@ -42,7 +42,7 @@ backfill_app = typer.Typer(
 mark_app = typer.Typer(help="Where an incremental task is.", no_args_is_help=True, rich_markup_mode=None)
 ledger_app = typer.Typer(help="Look after the ledger.", no_args_is_help=True, rich_markup_mode=None)
 config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
-effects_app = typer.Typer(help="What is said after a publish.", no_args_is_help=True, rich_markup_mode=None)
+effects_app = typer.Typer(help="What is sent after a publish.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command("init")(create.init)
 app.command("run")(runs.run)

@@ -58,7 +58,7 @@ def reset(
         before = upkeep.mark(opened, task)
         if not yes:
             twice = "" if before.keyed else " Its rows have no key: those that are read again come twice."
-            question = f"move the mark from {before.at or 'where nobody can say'} to {to or before.initial}?{twice}"
+            question = f"move the mark from {before.at or 'an unclear place'} to {to or before.initial}?{twice}"
             ask(f"{task}: {question}", "a mark is not moved", "The mark is where it was.")
         before, after = upkeep.reset_mark(opened, task, to, getpass.getuser(), reason)
     if output is Format.json:

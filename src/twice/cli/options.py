@@ -82,9 +82,9 @@ def boundary(command: Callable[..., int | None]) -> Callable[..., None]:
                 code = command(**given) or 0
         except TwiceError as error:
             code = error.exit_code
-            tell(error, as_json=as_json, debug=debug)
+            print_error(error, as_json=as_json, debug=debug)
         except KeyboardInterrupt as interrupt:
-            code = _tell_interrupted(interrupt, as_json=as_json, debug=debug)
+            code = _print_interrupted(interrupt, as_json=as_json, debug=debug)
         raise typer.Exit(code)
 
     options = _with_shared_options(command)
@@ -109,7 +109,7 @@ def _named(parameter: inspect.Parameter) -> inspect.Parameter:
     return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
 
 
-def tell(error: TwiceError, *, as_json: bool, debug: bool) -> None:
+def print_error(error: TwiceError, *, as_json: bool, debug: bool) -> None:
     """An error on its way to a person (stderr) or a program (stdout)."""
     if debug:
         traceback.print_exception(error, file=sys.stderr)
@@ -121,8 +121,8 @@ def tell(error: TwiceError, *, as_json: bool, debug: bool) -> None:
 
 @contextmanager
 def ending_in_order() -> Iterator[None]:
-    """SIGTERM is heard like Ctrl-C for as long as a command lasts: what is under way ends in order. Only where nobody
-    else has a say in it."""
+    """While a command runs, SIGTERM is like Ctrl-C: what is under way ends in order. Not where the process has a
+    handler of its own."""
 
     def terminated(_: int, __: FrameType | None) -> None:
         raise Terminated
@@ -138,12 +138,12 @@ def ending_in_order() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _tell_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bool) -> int:
-    told = interrupt.told if isinstance(interrupt, Interrupted) else None
-    if told is not None and (as_json or debug):
-        tell(told, as_json=as_json, debug=debug)
+def _print_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bool) -> int:
+    error = interrupt.told if isinstance(interrupt, Interrupted) else None
+    if error is not None and (as_json or debug):
+        print_error(error, as_json=as_json, debug=debug)
     else:
-        print(told or "interrupted", file=sys.stderr)
+        print(error or "interrupted", file=sys.stderr)
     return interrupt.exit_code if isinstance(interrupt, Interrupted) else exit_code_of(interrupt)
 
 
@@ -168,8 +168,8 @@ def _failpoint() -> Action:
 
 
 def ask(question: str, alone: str, kept: str) -> None:
-    """A person must say yes. `alone` is what is not done without one, `kept` what stays true if they do not."""
+    """A person must confirm. `alone` is what is not done without one, `kept` what stays true if they do not."""
     if not sys.stdin.isatty():
-        raise UsageError(f"{alone} without a person's word", fix="Say it with --yes.")
+        raise UsageError(f"{alone} without a person's confirmation", fix="Confirm it with --yes.")
     if not typer.confirm(question, err=True):
         raise UsageError("not confirmed", now=kept)

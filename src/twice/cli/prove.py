@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twice.cli.options import HERE, Date, Format, Output, Where, boundary, print_json, tell
+from twice.cli.options import HERE, Date, Format, Output, Where, boundary, print_error, print_json
 from twice.cli.records import print_table
 from twice.core.proof import Proof, document
 from twice.errors import TwiceError, UsageError
@@ -58,11 +58,11 @@ def prove(
         proof = prove_script(script, words or (), table or (), warehouse)
         if output is Format.text:
             print_proof(proof)
-        return tell_ends(Ends((proof,)), report, output)
+        return print_ends(Ends((proof,)), report, output)
     if len(words or ()) != (0 if everything else 1):
         raise UsageError("prove takes a task, or --all", fix="twice prove revenue_daily --date 2026-06-09")
     ends = _tasks(words or [], date, _asked(scenario, kill), output, where)
-    return tell_ends(ends, report, output)
+    return print_ends(ends, report, output)
 
 
 def _asked(scenarios: list[str] | None, kill: bool) -> Sequence[str]:
@@ -84,7 +84,7 @@ class Ends:
 
 
 def _tasks(names: list[str], date: str | None, scenarios: Sequence[str], output: Format, where: Where) -> Ends:
-    """The one task, or all of them; each is told as soon as it is proved. Of all, one that fails does not stop the
+    """The one task, or all of them; each is printed as soon as it is proved. Of all, one that fails does not stop the
     others."""
     from twice.project.prove import prove as prove_task
 
@@ -100,7 +100,7 @@ def _tasks(names: list[str], date: str | None, scenarios: Sequence[str], output:
                     raise
                 errors.append(error.at(name))
                 if output is Format.text:
-                    tell(error, as_json=False, debug=False)
+                    print_error(error, as_json=False, debug=False)
                 continue
             if output is Format.text:
                 print_proof(proofs[-1])
@@ -118,8 +118,8 @@ def dates_of_all(project: Project, date: str | None) -> tuple[Mapping[str, str |
     return {name: each[0].label if name in timed else None for name, each in slices.items()}, left_out
 
 
-def tell_ends(ends: Ends, report: Path | None, output: Format) -> int:
-    """Write the report, tell the end, give the exit code: 1 if something differs or failed, or nothing was shown."""
+def print_ends(ends: Ends, report: Path | None, output: Format) -> int:
+    """Write the report, print the end, give the exit code: 1 if something differs or failed, or nothing was shown."""
     if report is not None:
         from twice.proof.report import write_report
 
@@ -141,13 +141,13 @@ def tell_ends(ends: Ends, report: Path | None, output: Format) -> int:
 
 
 def print_proof(proof: Proof) -> None:
-    from twice.proof.report import told  # here: jinja2 is not needed for help
+    from twice.proof.report import told as describe_trial  # here: jinja2 is not needed for help
 
     print(f"{proof.task}[{proof.label}], code {proof.code_hash[:8]}, {proof.seconds:.1f} s")
     rows: list[tuple[str, ...]] = [(t.scenario, t.verdict.value, f"{t.seconds:.1f} s", t.reason) for t in proof.trials]
     print_table(("scenario", "table", "took", "what was done"), rows)
     for trial in proof.changed:
-        print(told(trial))
+        print(describe_trial(trial))
     for note in proof.notes:
         print(f"note: {note}")
     for one in proof.not_blocked:

@@ -147,8 +147,8 @@ def _print_runs(found: Status) -> None:
 
 def stale_line(task: str, whys: Mapping[str, str]) -> str:
     first, *others = whys
-    told = f"{task}[{first}]" if not others else f"{len(whys)} slices of {task}, the first {first},"
-    return f"stale: {told} because {whys[first]}; next: {make_right(task, tuple(whys))}"
+    which = f"{task}[{first}]" if not others else f"{len(whys)} slices of {task}, the first {first},"
+    return f"stale: {which} because {whys[first]}; next: {make_right(task, tuple(whys))}"
 
 
 def make_right(task: str, labels: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_json, tell
+from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
 from twice.core.mark import shown
 from twice.core.run import EffectEnd, Outcome, RunResult
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 OptionalTask = Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task's name (or --all).")]
 Everything = Annotated[bool, typer.Option("--all", help="Every task of that date, in the order of their inputs.")]
 Start = Annotated[str | None, typer.Option("--start", help="With --end: a data interval, e.g. an orchestrator's.")]
-Silent = Annotated[bool, typer.Option("--silent", help="Publish without saying anything: no effects.")]
+Silent = Annotated[bool, typer.Option("--silent", help="Publish without sending effects.")]
 End = Annotated[str | None, typer.Option("--end", help="Where the data interval ends (not included).")]
 
-_SAID = {
+_OUTCOME_TEXT = {
     Outcome.PUBLISHED: "published",
     Outcome.ALREADY: "already published",
     Outcome.IDENTICAL: "restated: IDENTICAL",
@@ -103,7 +103,7 @@ def retry(
     if not ends and output is Format.text:
         print("nothing has failed")
         return 0
-    return tell_ends(ends, output)
+    return print_ends(ends, output)
 
 
 @boundary
@@ -154,10 +154,10 @@ def _run_all(date: str | None, wait: timedelta | None, output: Format, where: Wh
 
     with where.open() as opened:
         ends = runs.run_all(opened, date, wait)
-    return tell_ends(ends, output)
+    return print_ends(ends, output)
 
 
-def tell_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
+def print_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
     failed = [end for end in ends if end.error or end.waits_for]
     if output is Format.json:
         print_json({"tasks": [_end_data(end) for end in ends]})
@@ -166,7 +166,7 @@ def tell_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
         for result in end.results:
             _print_result(result)
         if end.error:
-            tell(end.error, as_json=False, debug=False)
+            print_error(end.error, as_json=False, debug=False)
         if end.waits_for:
             print(f"{end.task}: not run, because {end.waits_for} did not succeed")
         if end.left_out:
@@ -232,7 +232,7 @@ def _print_result(result: RunResult) -> None:
         parts = [f"mark {result.mark}"] if result.mark else [f"generation {slice_.generation}"]
         parts += [f"{slice_.rows:,} rows"] if slice_.rows is not None else []
         parts += [f"version {result.version}"] if result.version is not None else []
-        print(f"{result.task}[{slice_.label}]: {_SAID[result.outcome]} ({', '.join(parts)})")
+        print(f"{result.task}[{slice_.label}]: {_OUTCOME_TEXT[result.outcome]} ({', '.join(parts)})")
         if slice_.fingerprint:
             print(f"  fingerprint {slice_.fingerprint}")
     if result.changes:
@@ -242,7 +242,7 @@ def _print_result(result: RunResult) -> None:
         passed = sum(audit.passed for audit in result.audits)
         print(f"  audits: {passed} of {len(result.audits)} passed")
     for effect in result.effects:
-        print(f"  effect {effect.name}: {_effect_said(effect)}")
+        print(f"  effect {effect.name}: {_effect_text(effect)}")
     for note in result.notes:
         print(f"  note: {note}")
     print(f"  took {sum(result.seconds.values()):.1f} s")
@@ -252,10 +252,10 @@ def _dated(result: RunResult) -> str:
     return "" if result.mark or result.outcome is Outcome.NOTHING_NEW else f" --date {result.slices[-1].label}"
 
 
-def _effect_said(effect: EffectEnd) -> str:
+def _effect_text(effect: EffectEnd) -> str:
     why = f" ({effect.why})" if effect.why else ""
     if effect.already:
-        return f"already said for this slice: {effect.state.value}{why}"
+        return f"already there for this slice: {effect.state.value}{why}"
     if effect.state.waits_for_a_person:
         return f"{effect.state.value.replace('_', ' ').upper()}{why}; next: twice effects show {effect.id}"
     return f"{effect.state.value}{why}"

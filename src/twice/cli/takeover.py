@@ -1,4 +1,4 @@
-"""takeover: give a table to another task than the one whose slices it holds."""
+"""takeover: give a table to another task than the one that owns its slices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def takeover(
                 "publishes comes beside them unless its strategy replaces or merges them. Let the old task's runs end "
                 "first: one that has begun may still publish. Take the table over?",
                 "a table is not taken over",
-                "The table is whose it was.",
+                "The table's owner is unchanged.",
             )
         taken = upkeep.take_over(opened, task, getpass.getuser(), reason) if others else {}
     if output is Format.json:

@@ -49,8 +49,8 @@ def unassigned(opened: OpenProject) -> tuple[Unassigned, ...]:
 
 
 def tables_to_ask(opened: OpenProject) -> tuple[str, ...]:
-    """The tasks with records from before the ledger knew owners, whose tables were not asked yet which of them are
-    their own. Every command that looks at tables asks them."""
+    """The tasks with records from before the ledger knew owners, where the table was not asked yet which of them are
+    its own. Every command that looks at tables asks them."""
     tasks = opened.project.tasks
     return opened.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})
 

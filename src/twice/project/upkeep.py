@@ -1,4 +1,4 @@
-"""What crashes leave behind, the marks of incremental tasks, and whose a table is."""
+"""What crashes leave behind, the marks of incremental tasks, and the owners of tables."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ DELTA = "delta"
 
 def home_of(settings: Settings, project: Project) -> Home:
     """With a name of the user's, one environment for all tables; without one, each table belongs to the place where
-    its table system lies (`Settings.warehouse_name`)."""
+    its table system is (`Settings.warehouse_name`)."""
     places = {name: _place(settings, project, task.target) for name, task in project.tasks.items()}
     return Home(settings.project, settings.environment or _warehouse(settings)[0], places)
 
@@ -37,7 +37,7 @@ def _warehouse(settings: Settings) -> tuple[str, str]:
 def _server(settings: Settings, name: str) -> tuple[str, str]:
     """A server by its host, port and database: no user, no password."""
     if name not in settings.connections:
-        return name, name  # whoever opens its tables is told that there is no such connection
+        return name, name  # opening its tables raises that there is no such connection
     url = urlsplit(settings.connections[name].url.reveal())
     asked = parse_qs(url.query)
     hosts = ",".join(asked.get("host", [])) or url.netloc.rpartition("@")[2]

@@ -93,7 +93,7 @@ class Prover:
             raise EnvironmentProblem(
                 f"the process of the proof ended with code {code}",
                 now=now,
-                fix="What it said stands above. A lack of memory is the usual reason: [spark] memory in twice.toml.",
+                fix="Its own messages are above. A lack of memory is the usual reason: [spark] memory in twice.toml.",
             ) from error
         except BaseException:
             # It may have started others, in groups of their own: it gets the time to end them.
