@@ -21,6 +21,7 @@ from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
 from twice.core.since import Since
 from twice.core.status import History, Status
 from twice.core.task import Policy, Read, Strategy, Task, read
+from twice.core.version import __version__ as __version__
 from twice.engine.frames.keys import stable_row_hash, surrogate_key
 from twice.errors import EffectRefused, TwiceError
 from twice.identical import assert_identical
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from twice.runtime.queue.queue import Worked, WorkQueue
     from twice.runtime.run.explain import Explanation
     from twice.runtime.upkeep.recover import Recovered
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Audit",

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from twice import __version__
 from twice.cli import (
     backfill,
     care,
@@ -23,6 +22,7 @@ from twice.cli import (
     runs,
     takeover,
 )
+from twice.core.version import __version__
 
 app = typer.Typer(
     name="twice",
