@@ -78,7 +78,7 @@ def _shape(name: str, public: Any) -> list[str]:
         return [f"{name}.{each.name}  # {each.value}" for each in public]
     if public in (twice.DeclaredTask, twice.Strategy):
         return []
-    if is_dataclass(public) and not _is_called(public):
+    if not _is_called(public) and is_dataclass(public):
         return [f"{each.name}: {each.type}" for each in fields(public)]
     return [_signature(name, public.__init__)] if "__init__" in vars(public) else []
 

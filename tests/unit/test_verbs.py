@@ -87,10 +87,8 @@ def test_looking_at_a_project_loads_no_spark(root: Path) -> None:
 
 
 def test_prove_with_a_job_is_deprecated_and_names_prove_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    from twice.api import verbs
-
     asked: list[Any] = []
-    monkeypatch.setattr(verbs.proofs, "prove_job", lambda *given: asked.append(given))
+    monkeypatch.setattr("twice.project.prove.prove_job", lambda *given: asked.append(given))
 
     def job(session: Any, warehouse: Path) -> None: ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -12,18 +13,14 @@ from typer.testing import CliRunner
 import twice
 from twice.cli.main import app
 
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10
-    import tomli as tomllib
-
 ROOT = Path(__file__).parents[3]
 
 
-def commands(group: typer.core.TyperGroup | None = None, name: str = "") -> dict[str, set[str]]:
+def commands(group: Any = None, name: str = "") -> dict[str, set[str]]:
     """Every command with its options."""
     found: dict[str, set[str]] = {}
-    for word, command in (group or typer.main.get_command(app)).commands.items():  # type: ignore[union-attr]
+    whole: Any = group or typer.main.get_command(app)
+    for word, command in whole.commands.items():
         if hasattr(command, "commands"):
             found |= commands(command, f"{word} ")
         else:
@@ -34,7 +31,7 @@ def commands(group: typer.core.TyperGroup | None = None, name: str = "") -> dict
 def test_the_version_is_the_packages() -> None:
     answer = CliRunner().invoke(app, ["--version"])
     assert (answer.exit_code, answer.output) == (0, f"twice {twice.__version__}\n")
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == twice.__version__
+    assert f'\nversion = "{twice.__version__}"\n' in (ROOT / "pyproject.toml").read_text()
 
 
 def test_every_command_has_debug_and_those_of_a_project_say_which() -> None:

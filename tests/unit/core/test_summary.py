@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def run(label: str = "2026-06-09", outcome: Outcome = Outcome.PUBLISHED, why: st
 
 def attempt(state: AttemptState = AttemptState.FAILED) -> AttemptRecord:
     record = SliceRecord("2026-06-09", rows=3)
-    end = (NOW, NOW, None, (record,), (), (), "x", None, (), {}, {"code": "run", "what": EVIL}, False)
+    end: Any = (NOW, NOW, None, (record,), (), (), "x", None, (), {}, {"code": "run", "what": EVIL}, False)
     return AttemptRecord("0123456789", "revenue", "run", state, 1, "me", *end)
 
 
