@@ -17,8 +17,10 @@ from typing import Any
 from measuring import Row, arguments, report
 from twice.config import load
 from twice.core.backfill import Request
+from twice.project import backfill as backfills
+from twice.project import run as runs
 from twice.runtime.backfill.worker import Stop
-from twice.wiring import OpenProject
+from twice.wiring.open_project import OpenProject
 
 FIRST, DAYS, ORDERS, LOOP = date(2026, 1, 1), 365, 2000, 60
 BEFORE = date(2025, 12, 31)
@@ -63,14 +65,14 @@ class Bench:
     def backfill(self, last: date, batch: Any, parallel: int = 1) -> float:
         """The first backfill of a table that has one other day: plan, store, carry out."""
         task, self.made = f"year_{self.made}", self.made + 1
-        self.opened.run(task, self.opened.slices(task, BEFORE.isoformat()), "run", None)
+        runs.run(self.opened, task, runs.slices(self.opened, task, BEFORE.isoformat()), "run", None)
         began = time.perf_counter()
         self.carry_out(Request(task, FIRST.isoformat(), last.isoformat(), batch=batch), parallel)
         return time.perf_counter() - began
 
     def carry_out(self, request: Request, parallel: int = 1) -> None:
-        record, _ = self.opened.backfills.start(request, None)
-        done = self.opened.backfills.work(record.name, lambda _: None, Stop.never(), parallel)
+        record, _ = backfills.start(self.opened, request, None)
+        done = backfills.work(self.opened, record.name, lambda _: None, Stop.never(), parallel)
         assert done.complete, done
 
     def loop(self, days: int) -> float:
@@ -143,9 +145,9 @@ def planning(bench: Bench, commits: int) -> Row:
         row = dated.where(f"id = {at * 7}")
         row.write.format("delta").mode("append").save(bench.table("events"))
     request = Request("hours", "2025-01-01T00", last, only=("stale",))
-    bench.opened.backfills.plan(request, None)
+    backfills.plan(bench.opened, request, None)
     began = time.perf_counter()
-    plan = bench.opened.backfills.plan(request, None)
+    plan = backfills.plan(bench.opened, request, None)
     took = time.perf_counter() - began
     assert len(plan.slices) == commits, len(plan.slices)
     return Row(f"plan of {HOURS:,} slices after {commits} commits, vs 2 s", took, 2.0, 1.0)

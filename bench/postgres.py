@@ -27,7 +27,8 @@ from tests.postgres_server import PASSWORD, PostgresServer
 
 from measuring import Row, arguments, report
 from twice.config import load
-from twice.wiring import OpenProject
+from twice.project import run as runs
+from twice.wiring.open_project import OpenProject
 
 DAY = "2026-06-09"
 TASKS = 2
@@ -112,7 +113,7 @@ class Bench:
         self.execute(f"TRUNCATE shop.{name}")
 
     def ours(self) -> None:
-        (result,) = self.opened.run("ours", self.opened.slices("ours", DAY), "restate", None)
+        (result,) = runs.run(self.opened, "ours", runs.slices(self.opened, "ours", DAY), "restate", None)
         self.steps.update(result.seconds)
 
     def jdbc_staged(self) -> None:

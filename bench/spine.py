@@ -15,7 +15,8 @@ from typing import Any
 
 from measuring import Row, arguments, interleaved, report
 from twice.config import load
-from twice.wiring import OpenProject
+from twice.project import run as runs
+from twice.wiring.open_project import OpenProject
 
 DAY = "2026-06-09"
 TOML = 'project = "bench"\n'
@@ -84,7 +85,7 @@ class Bench:
         return str(self.root / "warehouse" / "shop" / name)
 
     def ours(self, task: str, day: str = DAY) -> None:
-        self.opened.run(task, self.opened.slices(task, day), "restate", None)
+        runs.run(self.opened, task, runs.slices(self.opened, task, day), "restate", None)
 
     def by_hand(self, table: str, day: str = DAY, source: str = "orders") -> None:
         """The slice as people replace it who know that they must."""

@@ -14,7 +14,8 @@ from typing import Any
 
 from measuring import Row, arguments, interleaved, report
 from twice.config import load
-from twice.wiring import OpenProject
+from twice.project import run as runs
+from twice.wiring.open_project import OpenProject
 
 TOML = 'project = "bench"\n'
 PIPELINE = """
@@ -62,7 +63,7 @@ class Bench:
         return str(self.root / "warehouse" / "shop" / name)
 
     def ours(self, task: str) -> None:
-        self.opened.run(task, self.opened.slices(task, None), "restate", None)
+        runs.run(self.opened, task, runs.slices(self.opened, task, None), "restate", None)
 
     def by_hand(self, table: str, clauses: str) -> None:
         self.spark.sql(MERGE.format(table=self.table(table), batch=self.table("batch")) + clauses)
@@ -136,7 +137,7 @@ def appends(bench: Bench, rounds: int, month: int, rows: int) -> Row:
     days = [f"2026-{month:02d}-{index + 1:02d}" for index in range(rounds + 1)]
 
     def ours(index: int) -> None:
-        bench.opened.run("appended", bench.opened.slices("appended", days[index]), "run", None)
+        runs.run(bench.opened, "appended", runs.slices(bench.opened, "appended", days[index]), "run", None)
 
     def by_hand(index: int) -> None:
         events = bench.spark.read.format("delta").load(bench.table("events")).where(f"day = DATE'{days[index]}'")

@@ -1,19 +1,27 @@
 """Idempotent Spark pipelines: run them twice, get the result once.
 
-Everything public is here. Importing it loads no engine: pyspark comes in with the first session.
+Everything public is here. Importing it loads neither Spark nor a database library: what needs one is loaded when its
+name is first used.
 """
 
+import warnings
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from twice.api import backfill, prove, session, sql_task, task
+from twice.api.declare import DeclaredTask, sql_task, task
 from twice.core import audit
+from twice.core.audit import Audit
 from twice.core.backfill_result import BackfillResult
-from twice.core.effect import Result, call, email, slack, webhook
+from twice.core.effect import Effect, PublishedSlice, call, email, slack, webhook
+from twice.core.item import Item, ItemStatus
+from twice.core.proof import Proof
 from twice.core.retry import Retry
 from twice.core.run import Outcome, RunResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
 from twice.core.since import Since
-from twice.core.task import Policy, read
+from twice.core.status import History, Status
+from twice.core.task import Policy, Read, Strategy, Task, read
+from twice.core.version import __version__ as __version__
 from twice.engine.frames.keys import stable_row_hash, surrogate_key
 from twice.errors import EffectRefused, TwiceError
 from twice.identical import assert_identical
@@ -23,28 +31,55 @@ from twice.strategies.merge import merge
 from twice.strategies.replace import replace
 
 if TYPE_CHECKING:
+    from twice.api.verbs import (
+        backfill,
+        history,
+        plan,
+        prove,
+        prove_job,
+        recover,
+        restate,
+        retry,
+        run,
+        session,
+        status,
+    )
     from twice.runtime.queue.inbox import Inbox
-    from twice.runtime.queue.queue import WorkQueue
-
-__version__ = "0.1.0"
+    from twice.runtime.queue.queue import Worked, WorkQueue
+    from twice.runtime.run.explain import Explanation
+    from twice.runtime.upkeep.recover import Recovered
 
 __all__ = [
+    "Audit",
     "BackfillResult",
     "Daily",
+    "DeclaredTask",
+    "Effect",
     "EffectRefused",
     "Every",
+    "Explanation",
+    "History",
     "Hourly",
     "Inbox",
+    "Item",
+    "ItemStatus",
     "Monthly",
     "Outcome",
     "Policy",
-    "Result",
+    "Proof",
+    "PublishedSlice",
+    "Read",
+    "Recovered",
     "Retry",
     "RunResult",
     "Since",
+    "Status",
+    "Strategy",
+    "Task",
     "TwiceError",
     "Whole",
     "WorkQueue",
+    "Worked",
     "append_once",
     "assert_identical",
     "audit",
@@ -52,30 +87,54 @@ __all__ = [
     "call",
     "days",
     "email",
+    "history",
     "hours",
     "insert_new",
     "merge",
+    "plan",
     "prove",
+    "prove_job",
     "read",
+    "recover",
     "replace",
+    "restate",
+    "retry",
+    "run",
     "session",
     "slack",
     "sql_task",
     "stable_row_hash",
+    "status",
     "surrogate_key",
     "task",
     "webhook",
 ]
 
+_VERBS = "twice.api.verbs"
+_LOADED_LATE = {
+    **dict.fromkeys(("backfill", "history", "plan", "prove", "prove_job", "recover"), _VERBS),
+    **dict.fromkeys(("restate", "retry", "run", "session", "status"), _VERBS),
+    "Explanation": "twice.runtime.run.explain",
+    "Inbox": "twice.runtime.queue.inbox",
+    "Recovered": "twice.runtime.upkeep.recover",
+    "WorkQueue": "twice.runtime.queue.queue",
+    "Worked": "twice.runtime.queue.queue",
+}
+"""Names whose modules need a database library, which a pipeline file does not."""
+
+_RENAMED = {"Result": "PublishedSlice"}
+
 
 def __getattr__(name: str) -> Any:
-    """A queue or an inbox needs a database library; a pipeline that has none need not load it."""
-    if name == "WorkQueue":
-        from twice.runtime.queue.queue import WorkQueue
-
-        return WorkQueue
-    if name == "Inbox":
-        from twice.runtime.queue.inbox import Inbox
-
-        return Inbox
+    if name in _LOADED_LATE:
+        found = getattr(import_module(_LOADED_LATE[name]), name)
+        globals()[name] = found
+        return found
+    if name in _RENAMED:
+        warnings.warn(f"twice.{name} is now twice.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+        return globals()[_RENAMED[name]]
     raise AttributeError(f"module 'twice' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

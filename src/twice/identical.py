@@ -21,11 +21,13 @@ def assert_identical(left: DataFrame, right: DataFrame, *, ignore: Sequence[str]
     found = compare(left, right, ignore)
     if found is None:
         return
-    told = summary(found).replace("than after one clean run", "in the right frame")
+    difference = summary(found).replace("than after one clean run", "in the right frame")
     types = [
         f"  {name}: left {_type(left, name)}, right {_type(right, name)}" for name in found.columns if not found.rows
     ]
-    raise AssertionError("\n".join([f"the frames differ: {told}", *types, *side_by_side(found, ("left", "right"))]))
+    raise AssertionError(
+        "\n".join([f"the frames differ: {difference}", *types, *side_by_side(found, ("left", "right"))])
+    )
 
 
 def _type(frame: DataFrame, name: str) -> str:

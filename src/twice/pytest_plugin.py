@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from twice.core.proof import Proof
     from twice.core.task import Task
-    from twice.wiring import OpenProject
+    from twice.wiring.open_project import OpenProject
 
     Prove = Callable[..., Proof]
 
@@ -65,8 +65,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def twice_project(pytestconfig: pytest.Config) -> Iterator[OpenProject]:
-    """The project whose tasks are proved. Its Spark session is the one already running, if there is one."""
-    from twice.wiring import open_project
+    """The project with the tasks to prove. Its Spark session is the one already running, if there is one."""
+    from twice.wiring.open_project import open_project
 
     folder = pytestconfig.getoption("--twice-project") or pytestconfig.invocation_params.dir
     with open_project(Path(folder), pytestconfig.getoption("--twice-profile")) as opened:
@@ -77,15 +77,17 @@ def twice_project(pytestconfig: pytest.Config) -> Iterator[OpenProject]:
 def twice_prove(request: pytest.FixtureRequest, twice_project: OpenProject) -> Prove:
     """`twice_prove(task, date=…, scenarios=…)`: play the scenarios with one slice of a task of the project, in a
     scratch copy, and fail the test if its table or its effects are not those of one clean run. Gives the proof."""
+    from twice.project.prove import prove as prove_task
+
     config = request.config
 
     def prove(task: Task | str, date: str | None = None, scenarios: Sequence[str] = ()) -> Proof:
         __tracebackhide__ = True
         chosen = config.getoption("--twice-scenario") or scenarios or _of_marker(request.node)
-        proof = twice_project.prove(task if isinstance(task, str) else task.name, date, chosen)
+        proof = prove_task(twice_project, task if isinstance(task, str) else task.name, date, chosen)
         config.stash[_PROOFS].append(proof)
         if not proof.holds:
-            pytest.fail(_told(proof), pytrace=False)
+            pytest.fail(_describe(proof), pytrace=False)
         return proof
 
     return prove
@@ -96,7 +98,7 @@ def _of_marker(node: Any) -> Sequence[str]:
     return () if marker is None else marker.kwargs.get("scenarios", marker.args)
 
 
-def _told(proof: Proof) -> str:
+def _describe(proof: Proof) -> str:
     from twice.proof.report import describe_difference
 
     where = f"{proof.task}[{proof.label}]"

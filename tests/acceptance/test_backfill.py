@@ -15,7 +15,8 @@ import pytest
 import twice
 from twice.core.backfill import Request
 from twice.errors import UsageError
-from twice.wiring import open_project
+from twice.project import backfill as backfills
+from twice.wiring.open_project import open_project
 
 from .conftest import Shop
 
@@ -157,7 +158,7 @@ def test_in_parallel_on_one_session_each_slice_is_published_once(stocked: Shop, 
 @pytest.mark.timeout(240)
 def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(stocked: Shop, spark: Any) -> None:
     with open_project(stocked.root, None) as opened:
-        opened.backfills.start(Request("revenue_daily", DAYS[0], DAYS[-1], batch="off"), "week")
+        backfills.start(opened, Request("revenue_daily", DAYS[0], DAYS[-1], batch="off"), "week")
     # Its Spark starts after the command has begun, and would take Ctrl-C for itself.
     with stocked.start("backfill", "resume", "week") as process:
         assert process.stdout is not None and process.stderr is not None
@@ -182,15 +183,16 @@ def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(stock
 
 STOPS_ITSELF = """
 import os, pathlib, signal, sys
-from twice.cli.progress import told
+from twice.cli.progress import describe
 from twice.core.failpoints import Point, armed
+from twice.project import backfill as backfills
 from twice.runtime.backfill.worker import Stop
-from twice.wiring import open_project
+from twice.wiring.open_project import open_project
 def stop(point):
     if point is Point.AFTER_PLAN:
         os.kill(os.getpid(), signal.SIGSTOP)
 with open_project(pathlib.Path(sys.argv[1])) as opened, armed(stop):
-    after = opened.backfills.work("again", lambda event: print(told(event)), Stop.never(), 1)
+    after = backfills.work(opened, "again", lambda event: print(describe(event)), Stop.never(), 1)
     print("complete:", after.complete)
 """
 
@@ -203,7 +205,7 @@ def test_a_worker_that_wakes_up_after_another_took_over_does_not_restate_the_sli
     assert stocked.call("run", "revenue_daily", "--date", day).code == 0
     with open_project(stocked.root, None) as opened:
         asked = Request("revenue_daily", day, day, only=("published",), restate=True)
-        opened.backfills.start(asked, "again")
+        backfills.start(opened, asked, "again")
     silent = subprocess.Popen(
         [sys.executable, "-c", STOPS_ITSELF, str(stocked.root)],
         stdout=subprocess.PIPE,

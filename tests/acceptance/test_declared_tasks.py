@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from twice.wiring import open_project
+from twice.wiring.open_project import open_project
 
 from .conftest import REVENUE, Shop
 

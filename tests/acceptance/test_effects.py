@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from tests.receivers import HttpReceiver, MailReceiver
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.engine.plain import PlainEngine
+from twice.project import run as runs
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.targets.memory.target import MemoryTarget
-from twice.wiring import open_project
+from twice.wiring.open_project import open_project
 
 from .conftest import REVENUE, Shop
 
@@ -101,8 +103,8 @@ def test_doubt_makes_status_fail_until_a_person_gives_their_word(shop: Shop, rec
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("resolve", "2"), "say one of --sent, --resend and --abandon"),
-        (("resolve", "2", "--sent", "--abandon", "--reason", "x"), "say one of --sent, --resend and --abandon"),
+        (("resolve", "2"), "give one of --sent, --resend and --abandon"),
+        (("resolve", "2", "--sent", "--abandon", "--reason", "x"), "give one of --sent, --resend and --abandon"),
         (("resolve", "2", "--sent"), "a reason is needed"),
         (("resolve", "99", "--sent", "--reason", "x"), "there is no effect 99"),
         (("show", "99"), "there is no effect 99"),
@@ -175,7 +177,7 @@ class TestCanary:
                 "test",
                 senders=opened.senders,
             )
-            result = run_task(context, task, opened.slices("revenue", "2026-06-09"))
+            result = run_task(context, task, runs.slices(opened, "revenue", "2026-06-09"))
             dump = "\n".join(json.dumps(row, default=str) for row in opened.ledger.export())
         assert len(result.effects) == 5
         outputs = [
@@ -194,7 +196,7 @@ class TestCanary:
         ]
         files = [file.read_bytes().decode("latin-1") for file in (shop.root / ".twice").iterdir() if file.is_file()]
         notes = repr([version.note for table in target._tables.values() for version in table.versions])
-        return [repr(result), dump, notes, *files, *(answer.out + answer.err for answer in outputs)]
+        return [str(asdict(result)), dump, notes, *files, *(answer.out + answer.err for answer in outputs)]
 
     @pytest.mark.parametrize(
         "declared",
@@ -243,7 +245,7 @@ def test_on_spark_a_run_killed_after_its_commit_is_spoken_of_once_by_the_next(
     again = stocked.call(*run)
     assert again.code == 0, again.err
     assert "already published" in again.out
-    assert "effect webhook: already said for this slice: sent" in again.out or "effect webhook: sent" in again.out
+    assert "effect webhook: already there for this slice: sent" in again.out or "effect webhook: sent" in again.out
     assert [one.body for one in receiver.arrivals] == [b'["2026-06-09", 2, 1, ["12.50", "1.00"]]']
     stocked.call(*run)
     assert len(receiver.arrivals) == 1

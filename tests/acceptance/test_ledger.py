@@ -148,7 +148,7 @@ def test_the_records_of_an_older_ledger_are_given_to_the_warehouses_whose_commit
     listed = stocked.call("ledger", "unassigned")
     assert "revenue_daily: 2 attempts, 1 slices, 1 effects" in listed.out and "next: twice ledger check" in listed.out
     assert stocked.call("ledger", "check").out == "the ledger says what the tables say\n"
-    assert stocked.call("ledger", "unassigned").out == "every record says whose it is\n"
+    assert stocked.call("ledger", "unassigned").out == "every record has an owner\n"
     assert "already published (generation 2" in stocked.call(*RUN).out
     stocked.call("restate", *RUN[1:])
     assert len(told.read_text().splitlines()) == 1

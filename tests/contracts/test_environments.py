@@ -14,7 +14,7 @@ from tests.contracts.ledger_processes import MINUTE
 from tests.unit.runtime.conftest import DAY as MOVED_DAY
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task, summed
 
-from twice import Result, call
+from twice import PublishedSlice, call
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.home import Home, Place
@@ -47,7 +47,7 @@ class Side:
 
     bench: Bench
     task: Task
-    told: list[tuple[Result, str]]
+    told: list[tuple[PublishedSlice, str]]
 
     @property
     def ledger(self) -> Ledger:
@@ -69,9 +69,9 @@ def opened(either: str, tmp_path: Path) -> Iterator[Open]:
         place = Place(environment, table, **options)
         ledger = Ledger.open(either, clock, home=Home(project, environment, {"revenue": place}))
         bench = make_bench(ledger, tmp_path, clock)
-        told: list[tuple[Result, str]] = []
+        told: list[tuple[PublishedSlice, str]] = []
 
-        def tell(result: Result, key: str) -> str:
+        def tell(result: PublishedSlice, key: str) -> str:
             told.append((result, key))
             return "told"
 

@@ -18,7 +18,7 @@ import trustme
 from tests.receivers import HttpReceiver, MailReceiver
 
 from twice import email, slack, webhook
-from twice.core.effect import Message, Result
+from twice.core.effect import Message, PublishedSlice
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import NotLeaving, OutgoingMessage
 from twice.errors import DeclarationError
@@ -31,7 +31,7 @@ from twice.senders.webhook import WebhookSender
 LOCAL = Allowed(("127.0.0.1",))
 KEY = "k" * 64
 AT = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
-RESULT = Result("p", "revenue", "2026-06-09", 1, 3, "f", 1)
+RESULT = PublishedSlice("p", "revenue", "2026-06-09", 1, 3, "f", 1)
 
 
 @pytest.fixture

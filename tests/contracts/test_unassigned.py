@@ -22,7 +22,7 @@ from tests.postgres_server import PostgresServer
 from tests.unit.runtime.conftest import COLUMNS, REVENUE, Bench, ShiftedClock, make_bench, revenue_task
 from tests.unit.runtime.test_since import Source, at, copy_task
 
-from twice import Result, call, merge
+from twice import PublishedSlice, call, merge
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.home import Home, Place
 from twice.core.outbox import EffectState
@@ -102,7 +102,7 @@ def _count_on(connection: Any, table: Any) -> None:
 class Side:
     bench: Bench
     task: Task
-    told: list[Result]
+    told: list[PublishedSlice]
 
     @property
     def ledger(self) -> Ledger:
@@ -138,9 +138,9 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
         place = Place(named or side, "delta:shop.revenue", formerly=(side,) if named else ())
         home = Home("p", named or side, {"revenue": place})
         bench = make_bench(Ledger.open(fresh, clock, home=home), tmp_path, clock)
-        told: list[Result] = []
+        told: list[PublishedSlice] = []
 
-        def tell(result: Result, key: str) -> str:
+        def tell(result: PublishedSlice, key: str) -> str:
             told.append(result)
             return "told"
 

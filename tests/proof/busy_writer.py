@@ -19,7 +19,8 @@ from kill_project import BY_DAY, INCREMENTAL, RESTATED, WHOLE, open_days
 
 from twice.config import load
 from twice.errors import TwiceError
-from twice.wiring import OpenProject
+from twice.project import run as runs
+from twice.wiring.open_project import OpenProject
 
 LIFETIME_SECONDS = 900.0
 """Nobody leaves one of these behind: it ends by itself, or as soon as its parent is gone."""
@@ -36,8 +37,12 @@ def main() -> None:
         day = choice.choice(open_days(root)) if task in BY_DAY else None
         restate = task in RESTATED and choice.random() < 0.4
         try:
-            for result in opened.run(
-                task, opened.slices(task, day), "restate" if restate else "run", timedelta(seconds=20)
+            for result in runs.run(
+                opened,
+                task,
+                runs.slices(opened, task, day),
+                "restate" if restate else "run",
+                timedelta(seconds=20),
             ):
                 say(f"{task} {day} {result.outcome.value}")
         except TwiceError as error:

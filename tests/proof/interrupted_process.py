@@ -15,11 +15,11 @@ from twice.core.ports import Column
 from twice.core.project import assemble
 from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger
+from twice.project import backfill as backfills
 from twice.runtime.context import RunContext
 from twice.runtime.holder import this_process
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.target import MemoryTarget
-from twice.wiring.backfills import ProjectBackfills
 
 
 @task("shop.revenue", scope=Daily("day", start="2026-01-01"), inputs={}, write=replace(), name="revenue")
@@ -49,12 +49,12 @@ class Opened:
             root=Path(),
             lease=timedelta(seconds=30),
         )
-        self.backfills = ProjectBackfills(self)  # type: ignore[arg-type]
 
 
 def main() -> int:
     opened = Opened(sys.argv[1])
-    record, _ = opened.backfills.start(Request("revenue", "2026-01-01", "2026-01-03", batch="off"), "three")
+    asked = Request("revenue", "2026-01-01", "2026-01-03", batch="off")
+    record, _ = backfills.start(opened, asked, "three")  # type: ignore[arg-type]
     try:
         return backfill._work(opened, record, 1, backfill.Stream.text)  # type: ignore[arg-type]
     except KeyboardInterrupt:

@@ -16,8 +16,9 @@ from typing import Any
 from tests.proof.pipelines import jobs
 
 from twice.core.proof import Proof
+from twice.project.prove import prove as prove_task
 from twice.proof.jobs.job import prove_job
-from twice.wiring import OpenProject, open_project
+from twice.wiring.open_project import OpenProject, open_project
 
 PIPELINES = Path(__file__).with_name("pipelines")
 
@@ -60,7 +61,7 @@ class Ground:
     def prove(self, way: Way, sound: bool, *scenarios: str) -> Proof:
         name = f"{way.name}_sound" if sound else way.name
         if not way.job:
-            return self.project.prove(name, jobs.DAY, scenarios)
+            return prove_task(self.project, name, jobs.DAY, scenarios)
         return prove_job(self.spark, getattr(jobs, name), ["out.totals"], self.project.settings.warehouse, scenarios)
 
 

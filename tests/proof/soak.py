@@ -33,7 +33,8 @@ from worker_process import Worker
 
 from twice.config import load
 from twice.core.failpoints import Point
-from twice.wiring import OpenProject
+from twice.project import run as runs
+from twice.wiring.open_project import OpenProject
 
 FIRST = date(2026, 6, 1)
 DAYS = 400
@@ -64,7 +65,7 @@ class Soak:
             self.rerun(day)
 
     def rerun(self, day: str) -> None:
-        self.opened.run("revenue", self.opened.slices("revenue", day), "run", timedelta(seconds=60))
+        runs.run(self.opened, "revenue", runs.slices(self.opened, "revenue", day), "run", timedelta(seconds=60))
         self.published.append(day)
         self.check(f"after {day}")
 

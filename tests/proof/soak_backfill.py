@@ -29,7 +29,9 @@ from twice_worker import TwiceWorker
 
 from twice.config import load
 from twice.core.backfill import Request
-from twice.wiring import OpenProject
+from twice.project import backfill as backfills
+from twice.project import upkeep
+from twice.wiring.open_project import OpenProject
 
 DAYS, WORKERS, PATIENCE = 365, 3, 3 * 3600.0
 YEAR = Request("revenue", "2026-06-01", "2027-05-31", batch=5)
@@ -44,7 +46,7 @@ class Soak:
         self.violations: list[str] = []
 
     def carry_out(self, kills: int) -> None:
-        record, _ = self.opened.backfills.start(YEAR, "year")
+        record, _ = backfills.start(self.opened, YEAR, "year")
         workers = [TwiceWorker(self.root, "year") for _ in range(WORKERS)]
         deadline, done = time.monotonic() + PATIENCE, 0
         try:
@@ -63,26 +65,24 @@ class Soak:
 
     def _until(self, workers: list[TwiceWorker], wanted: int, deadline: float) -> Any:
         while True:
-            record = self.opened.backfills.record("year")
+            record = backfills.record(self.opened, "year")
             if record.done >= wanted or record.complete or time.monotonic() > deadline:
                 return record
             for at, worker in enumerate(workers):
-                if worker.ended and not self.opened.backfills.record("year").complete:
+                if worker.ended and not backfills.record(self.opened, "year").complete:
                     self.counts["workers started again"] += 1
                     workers[at] = TwiceWorker(self.root, "year")
             time.sleep(0.1 + self.choice.random() / 2)
 
     def _strike(self, workers: list[TwiceWorker]) -> None:
         if self.choice.random() < 0.4:
-            stop, told = self.choice.choice(
-                [(self.opened.backfills.pause, "paused"), (self.opened.backfills.cancel, "cancelled")]
-            )
-            stop("year")
+            stop, told = self.choice.choice([(backfills.pause, "paused"), (backfills.cancel, "cancelled")])
+            stop(self.opened, "year")
             time.sleep(self.choice.random() * 2)
-            self.opened.backfills.resume("year")
+            backfills.resume(self.opened, "year")
             self.counts[f"{told} and resumed"] += 1
         at = self.choice.randrange(len(workers))
-        holds = workers[at].holds_one_of(self.opened.backfills.holders("year"))
+        holds = workers[at].holds_one_of(backfills.holders(self.opened, "year"))
         workers[at].kill()
         self.counts["workers killed"] += 1
         self.counts["killed with a batch in hand"] += holds
@@ -90,7 +90,7 @@ class Soak:
 
     def check(self) -> None:
         spark, table = self.opened.spark, self.root / "warehouse/shop/revenue"
-        labels = [slice_.label for slice_ in self.opened.backfills.show("year").slices]
+        labels = [slice_.label for slice_ in backfills.show(self.opened, "year").slices]
         if sorted(labels) != [(date(2026, 6, 1) + timedelta(days=at)).isoformat() for at in range(DAYS)]:
             self.violations.append("the plan is not the one that was frozen")
         wanted = sorted((f"twice/proof/revenue/{label}", 1) for label in labels)
@@ -101,7 +101,7 @@ class Soak:
         sums = orders.groupBy("order_date", "region").agg({"amount": "sum"})
         if rows(spark, table) != sorted(tuple(row) for row in sums.collect()):
             self.violations.append("the table is not what a clean computation gives")
-        self.opened.gc()
+        upkeep.gc(self.opened)
         if loose_files(table):
             self.violations.append(f"files that no commit refers to: {loose_files(table)[:3]}")
         if self.opened.ledger.open_attempts():

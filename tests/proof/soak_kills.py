@@ -35,7 +35,9 @@ from tables import loose_files, tokens
 
 from twice.config import load
 from twice.errors import TwiceError
-from twice.wiring import OpenProject
+from twice.project import run as runs
+from twice.project import upkeep
+from twice.wiring.open_project import OpenProject
 
 WRITERS = 2
 KILLS_BETWEEN_CHECKS = 25
@@ -155,11 +157,11 @@ class Soak:
         return mine[0].state.value if mine else "between two attempts"
 
     def _check(self) -> None:
-        self.opened.recover()
+        upkeep.recover(self.opened)
         for task in (*BY_DAY, *INCREMENTAL, *WHOLE):
             for day in kill_project.open_days(self.root) if task in BY_DAY else [None]:
                 try:
-                    self.opened.run(task, self.opened.slices(task, day), "run", timedelta(seconds=60))
+                    runs.run(self.opened, task, runs.slices(self.opened, task, day), "run", timedelta(seconds=60))
                 except TwiceError as error:
                     self.violations.append(f"{task} {day} does not converge: {error}")
         self._let_go_of_dead_restatements()
@@ -173,11 +175,17 @@ class Soak:
 
     def _let_go_of_dead_restatements(self) -> None:
         """What a killed restatement has staged is kept until its slice is published again: its process might live."""
-        for kept in self.opened.gc():
+        for kept in upkeep.gc(self.opened):
             for label in kept.slices if kept.task in RESTATED else ():
-                self.opened.run(kept.task, self.opened.slices(kept.task, label), "restate", timedelta(seconds=60))
+                runs.run(
+                    self.opened,
+                    kept.task,
+                    runs.slices(self.opened, kept.task, label),
+                    "restate",
+                    timedelta(seconds=60),
+                )
                 self.counts["slices restated for what a killed restatement had staged"] += 1
-        self.opened.gc()
+        upkeep.gc(self.opened)
 
     def _wrong_logs(self) -> list[str]:
         found = []

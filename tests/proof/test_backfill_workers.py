@@ -11,7 +11,9 @@ import pytest
 from twice.config import load
 from twice.core.backfill import Request
 from twice.core.backfill_result import BackfillState
-from twice.wiring import OpenProject
+from twice.project import backfill as backfills
+from twice.project import upkeep
+from twice.wiring.open_project import OpenProject
 
 from .conftest import until
 from .tables import commits, loose_files, rows, tokens
@@ -39,29 +41,29 @@ def clean(spark: Any, project: Path) -> list[tuple[Any, ...]]:
 def test_forty_slices_with_two_workers_one_killed_are_each_published_exactly_once(
     opened: OpenProject, spark: Any, project: Path
 ) -> None:
-    record, plan = opened.backfills.start(FORTY, "forty")
+    record, plan = backfills.start(opened, FORTY, "forty")
     assert plan is not None and len(plan.slices) == 40
     workers = [TwiceWorker(project, "forty"), TwiceWorker(project, "forty")]
     try:
         # Killed with a batch in its hands, when both have shown that they work.
         until(
-            lambda: len(opened.backfills.holders("forty")) == 2 or opened.backfills.record("forty").complete,
+            lambda: len(backfills.holders(opened, "forty")) == 2 or backfills.record(opened, "forty").complete,
             "both workers hold a batch",
         )
-        until(lambda: workers[0].holds_one_of(opened.backfills.holders("forty")), "the first one holds a batch")
+        until(lambda: workers[0].holds_one_of(backfills.holders(opened, "forty")), "the first one holds a batch")
         workers[0].kill()
         until(lambda: workers[1].ended, "the second worker finishes alone")
         assert workers[1].process.returncode == 0, workers[1].told
     finally:
         for worker in workers:
             worker.kill()
-    record = opened.backfills.record("forty")
+    record = backfills.record(opened, "forty")
     assert (record.state, record.done, record.total) == (BackfillState.FINISHED, 40, 40), workers[1].told
     table = project / "warehouse/shop/revenue"
     days = [f"twice/proof/revenue/{slice_.label}" for _, slice_ in plan.slices]
     assert sorted(tokens(table)) == sorted((day, 1) for day in days)
     assert len(commits(table)) == 20, "twenty batches of two; the first one made the table"
     assert rows(spark, table) == clean(spark, project)
-    opened.gc()
+    upkeep.gc(opened)
     assert loose_files(table) == []
     assert not opened.ledger.open_attempts()

@@ -23,7 +23,9 @@ from twice import Outcome
 from twice.config import load
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.run import AttemptState
-from twice.wiring import OpenProject
+from twice.project import run as runs
+from twice.project import upkeep
+from twice.wiring.open_project import OpenProject
 
 from .conftest import until
 from .tables import loose_files, rows, tokens
@@ -56,11 +58,11 @@ def check_all_right(opened: OpenProject, spark: Any, project: Path, generation: 
     assert run is not None
     assert (run.generation, run.rows) == (generation, 3)
     assert not opened.ledger.open_attempts()
-    assert opened.recover() == ()
+    assert upkeep.recover(opened) == ()
 
 
 def rerun(opened: OpenProject) -> Outcome:
-    (result,) = opened.run("revenue", opened.slices("revenue", DAY), "run", timedelta(seconds=30))
+    (result,) = runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), "run", timedelta(seconds=30))
     return result.outcome
 
 
@@ -69,7 +71,7 @@ def test_a_crash_in_process_then_a_rerun_gives_the_clean_table(
     opened: OpenProject, spark: Any, project: Path, point: Point
 ) -> None:
     with pytest.raises(Crash), armed(crash_at(point)):
-        opened.run("revenue", opened.slices("revenue", DAY), "run", None)
+        runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), "run", None)
     assert rerun(opened) is (Outcome.ALREADY if point in LANDED else Outcome.PUBLISHED)
     check_all_right(opened, spark, project)
 
@@ -77,7 +79,7 @@ def test_a_crash_in_process_then_a_rerun_gives_the_clean_table(
 def test_every_failpoint_is_met_on_delta(opened: OpenProject) -> None:
     met: list[Point] = []
     with armed(met.append):
-        opened.run("revenue", opened.slices("revenue", DAY), "run", None)
+        runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), "run", None)
     assert met == list(Point)
 
 
@@ -107,7 +109,7 @@ def test_a_process_killed_while_it_stages_leaves_nothing_after_the_rerun(
         process.wait(30)
     table = project / "warehouse/shop/copied"
     assert not list((table / "_delta_log").glob("*.json"))  # no version of it, so nothing for a reader
-    (result,) = opened.run("copied", opened.slices("copied", DAY), "run", timedelta(seconds=30))
+    (result,) = runs.run(opened, "copied", runs.slices(opened, "copied", DAY), "run", timedelta(seconds=30))
     assert result.slices[0].rows == 20
     assert len(rows(spark, table)) == 20
     assert tokens(table) == [(f"twice/proof/copied/{DAY}", 1)]
@@ -165,7 +167,9 @@ def test_ctrl_c_or_sigterm_inside_a_spark_job_ends_in_order_and_frees_the_slice(
     assert said.strip().splitlines()[-1].removeprefix("^C") == last, said
     assert "Traceback" not in said
     assert not opened.ledger.open_attempts()
-    (result,) = opened.run("copied", opened.slices("copied", DAY), "run", None)  # the slice is free: nobody waits
+    (result,) = runs.run(
+        opened, "copied", runs.slices(opened, "copied", DAY), "run", None
+    )  # the slice is free: nobody waits
     assert result.slices[0].rows == 20
     table = project / "warehouse/shop/copied"
     assert tokens(table) == [(f"twice/proof/copied/{DAY}", 1)]
@@ -214,14 +218,14 @@ def test_whatever_ends_a_run_on_delta_a_rerun_gives_the_clean_table_and_says_it_
     opened = OpenProject(load(project, None))
     days = [f"2026-06-{day:02}" for day in range(1, len(WAYS[name]) + 1)]
     for day, (ending, point) in zip(days, WAYS[name], strict=True):
-        slices = opened.slices(name, day)
-        end = end_at(point, ending, lambda s=slices: opened.run(name, s, "run", None)[0])  # type: ignore[misc]
+        slices = runs.slices(opened, name, day)
+        end = end_at(point, ending, lambda s=slices: runs.run(opened, name, s, "run", None)[0])  # type: ignore[misc]
         landed = (f"twice/proof/{name}/{day}", 1) in (tokens(table) if table.exists() else [])
         assert landed or point not in LANDED, (ending, point)
         check_told(end, ending, landed)
         if landed:
             assert opened.ledger.attempts(name, day)[0].state is AttemptState.PUBLISHED, (ending, point)
-        (result,) = opened.run(name, slices, "run", None)
+        (result,) = runs.run(opened, name, slices, "run", None)
         assert result.outcome is (Outcome.ALREADY if landed else Outcome.PUBLISHED), (ending, point)
         assert said.read_text().splitlines().count(f"{name} {day} 1") == 1, (ending, point)
     assert rows(spark, table) == rows(spark, project / "warehouse/shop/orders", f"order_date <= '{days[-1]}'")
@@ -229,5 +233,5 @@ def test_whatever_ends_a_run_on_delta_a_rerun_gives_the_clean_table_and_says_it_
     assert len(said.read_text().splitlines()) == len(days)
     assert loose_files(table) == []
     assert not opened.ledger.open_attempts()
-    assert opened.recover() == ()
+    assert upkeep.recover(opened) == ()
     opened.close()

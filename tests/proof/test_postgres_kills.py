@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.endings import Ending, check_told, end_at
 
-from twice import Result, call
+from twice import PublishedSlice, call
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
 from twice.core.run import Outcome
@@ -89,7 +89,7 @@ def test_whatever_ends_a_run_at_any_failpoint_a_rerun_gives_the_clean_table_and_
 ) -> None:
     told: list[tuple[str, int]] = []
 
-    def tell(result: Result, key: str) -> str:
+    def tell(result: PublishedSlice, key: str) -> str:
         told.append((result.slice, result.generation))
         return key
 

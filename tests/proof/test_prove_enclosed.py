@@ -16,7 +16,9 @@ import pytest
 from tests.sample import sample
 
 from twice.core.proof import Proof, Verdict
-from twice.wiring import OpenProject, open_project
+from twice.project import prove as project_prove
+from twice.project import run as runs
+from twice.wiring.open_project import OpenProject, open_project
 from twice.wiring.prover import ProveJob, Prover, ProveScript, pickled_job
 
 pytestmark = pytest.mark.timeout(900)
@@ -214,7 +216,7 @@ class Home:
 
     def prove(self, task: str, *scenarios: str) -> Proof:
         before = self.bytes()
-        proof = self.opened.prove(task, DAY, scenarios or ("twice",))
+        proof = project_prove.prove(self.opened, task, DAY, scenarios or ("twice",))
         assert self.receiver.reached() == 0, "a proof reached a service of the user's"
         assert self.bytes() == before, "a proof wrote something of the user's"
         return proof
@@ -243,7 +245,7 @@ def test_a_task_that_keeps_to_itself_is_proved_and_nothing_was_left_unblocked(ho
 
 
 def test_a_task_that_was_published_before_is_proved_on_a_copy_of_its_table(home: Home) -> None:
-    home.opened.run("sound", home.opened.slices("sound", DAY), "run", None)
+    runs.run(home.opened, "sound", runs.slices(home.opened, "sound", DAY), "run", None)
     proof = home.prove("sound")
     assert proof.holds, proof
 

@@ -9,7 +9,7 @@ import pytest
 
 from twice.core.proof import Verdict
 from twice.errors import UsageError
-from twice.wiring import open_project
+from twice.wiring.open_project import open_project
 
 pytestmark = pytest.mark.timeout(200)
 DAY = "2026-06-09"

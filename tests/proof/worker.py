@@ -23,9 +23,10 @@ from talking import pausing, say
 
 from twice.config import load
 from twice.errors import TwiceError
+from twice.project import run as runs
 from twice.runtime.run.lease import Heartbeat
 from twice.targets.delta.log.transaction import Transaction
-from twice.wiring import OpenProject
+from twice.wiring.open_project import OpenProject
 
 
 @contextmanager
@@ -67,9 +68,9 @@ def run(opened: OpenProject, command: dict[str, Any]) -> None:
     ends = []
     with stopping_jvm(opened) if command.get("stop_jvm") else pausing(command.get("pause")):
         for date in command["dates"]:
-            slices = opened.slices(command["task"], date)
+            slices = runs.slices(opened, command["task"], date)
             try:
-                (result,) = opened.run(command["task"], slices, command.get("kind", "run"), wait)
+                (result,) = runs.run(opened, command["task"], slices, command.get("kind", "run"), wait)
                 ends.append({"outcome": result.outcome.value, "why": result.why, "attempt": result.attempt, "exit": 0})
             except TwiceError as error:
                 ends.append({"error": str(error), "exit": error.exit_code})

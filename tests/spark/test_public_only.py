@@ -8,7 +8,8 @@ from typing import Any
 
 from twice import Outcome
 from twice.core.task import TableName
-from twice.wiring import open_project
+from twice.project import run as runs
+from twice.wiring.open_project import open_project
 
 SETTINGS = 'project = "p"\ninternal = false\n'
 TASKS = """
@@ -41,10 +42,10 @@ def test_with_internal_off_replace_and_merge_publish_skip_what_is_published_and_
         return [tuple(row) for row in found]
 
     with open_project(tmp_path) as opened:
-        tasks = {name: opened.slices(name, "2026-06-09" if name == "days" else None) for name in ("days", "kept")}
+        tasks = {name: runs.slices(opened, name, "2026-06-09" if name == "days" else None) for name in ("days", "kept")}
 
         def run() -> list[Outcome]:
-            return [opened.run(name, slices, "run", None)[0].outcome for name, slices in tasks.items()]
+            return [runs.run(opened, name, slices, "run", None)[0].outcome for name, slices in tasks.items()]
 
         spark.createDataFrame([(1, day, 1), (2, day, 1)], "id int, day date, n int").write.format("delta").save(source)
         assert run() == [Outcome.PUBLISHED, Outcome.PUBLISHED]

@@ -11,8 +11,8 @@ from twice.config import explain, load
 from twice.core.home import Home
 from twice.core.project import assemble
 from twice.core.task import Task
-from twice.wiring import open_project
 from twice.wiring.homes import home_of
+from twice.wiring.open_project import open_project
 
 URL = "postgresql://twice:s3kr1t@db.example.com:5433/shop"
 

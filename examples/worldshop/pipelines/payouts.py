@@ -6,10 +6,10 @@ TWICE_EFFECTS_SEND=true twice effects send.
 """
 
 from pyspark.sql import functions as F
-from twice import Daily, Result, audit, read, replace, slack, task, webhook
+from twice import Daily, PublishedSlice, audit, read, replace, slack, task, webhook
 
 
-def instructions(result: Result):
+def instructions(result: PublishedSlice):
     """Made once from the committed rows; every try sends these very bytes."""
     payouts = [{"partner": row["region"], "amount": row["amount"]} for row in result.sample]
     return {"day": result.slice, "generation": result.generation, "payouts": payouts}

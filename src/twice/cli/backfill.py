@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,12 +18,12 @@ from twice.cli.backfill_text import (
     result_data,
     resumed_line,
 )
-from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
+from twice.cli.options import HERE, Format, Output, TaskName, Where, boundary, output_option, print_json
 from twice.core.backfill import Request, parse_batch, parse_only
 from twice.core.backfill_result import BackfillRecord, BackfillResult, as_result
 
 if TYPE_CHECKING:
-    from twice.wiring import OpenProject
+    from twice.wiring.open_project import OpenProject
 
 
 class Stream(str, Enum):
@@ -46,10 +45,10 @@ Reverse = Annotated[bool, typer.Option("--reverse", help="The newest first.")]
 Batch = Annotated[str, typer.Option("--batch", help="Slices per commit: a number, auto or off.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan; store and run nothing.")]
 Name = Annotated[str | None, typer.Option("--name", help="A name of your own.")]
-SomeEffects = Annotated[Effects, typer.Option("--effects", help="Whether anybody is told of what is published.")]
+SomeEffects = Annotated[Effects, typer.Option("--effects", help="Whether effects are sent for what is published.")]
 Restate = Annotated[bool, typer.Option("--restate", help="Compute published slices again, too.")]
 Downstream = Annotated[bool, typer.Option("--with-downstream", help="Then what reads them, in order.")]
-StreamOutput = Annotated[Stream, typer.Option("--output", "-o", help="text, json at the end, or jsonl as it goes.")]
+StreamOutput = Annotated[Stream, output_option("text, json at the end, or jsonl as it goes.")]
 BackfillName = Annotated[str, typer.Argument(metavar="NAME", help="A backfill's name.")]
 
 
@@ -77,23 +76,21 @@ def start(
     restate: Restate = False,
     downstream: Downstream = False,
     output: StreamOutput = Stream.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Make the slices of a range right (the word start may be left out).
 
     The plan is made once, stored and carried out exactly; a second start of the same backfill resumes it.
     """
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
 
     chosen = parse_only(only or ("missing,failed,stale,published" if restate else "missing,failed"))
     silent = effects is Effects.silent
     request = Request(task, first, last, chosen, reverse, parse_batch(batch), restate, silent, downstream)
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         if dry_run:
-            return _show_plan(as_result(opened.backfills.plan(request, name)), output)
-        record, plan = opened.backfills.start(request, name)
+            return _show_plan(as_result(backfills.plan(opened, request, name)), output)
+        record, plan = backfills.start(opened, request, name)
         if output is Stream.text:
             if plan is None:
                 print(resumed_line(record))
@@ -106,16 +103,14 @@ def start(
 def show(
     name: BackfillName,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Show one: its slices, why each is in it, what became of it."""
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
 
-    with open_project(project, profile) as opened:
-        result = opened.backfills.show(name)
-        holders = opened.backfills.holders(name)
+    with where.open() as opened:
+        result = backfills.show(opened, name)
+        holders = backfills.holders(opened, name)
     if output is Format.json:
         print_json({"backfill": result_data(result), "workers": list(holders)})
         return 0
@@ -124,12 +119,12 @@ def show(
 
 
 @boundary
-def list_(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+def list_(output: Output = Format.text, where: Where = HERE) -> int:
     """List them all."""
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
 
-    with open_project(project, profile) as opened:
-        records = opened.backfills.all()
+    with where.open() as opened:
+        records = backfills.records(opened)
     if output is Format.json:
         print_json({"backfills": [record_data(record) for record in records]})
     elif not records:
@@ -141,15 +136,15 @@ def list_(output: Output = Format.text, project: Folder = Path(), profile: Profi
 
 
 @boundary
-def pause(name: BackfillName, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+def pause(name: BackfillName, where: Where = HERE) -> int:
     """Begin no further batch; those at work finish."""
-    return _stop(name, "pause", project, profile)
+    return _stop(name, "pause", where)
 
 
 @boundary
-def cancel(name: BackfillName, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+def cancel(name: BackfillName, where: Where = HERE) -> int:
     """Begin no further batch, for good. What is published stays."""
-    return _stop(name, "cancel", project, profile)
+    return _stop(name, "cancel", where)
 
 
 @boundary
@@ -157,15 +152,13 @@ def resume(
     name: BackfillName,
     parallel: Parallel = 1,
     output: StreamOutput = Stream.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Go on with one: what is left, and what failed."""
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
 
-    with open_project(project, profile) as opened:
-        record = opened.backfills.resume(name)
+    with where.open() as opened:
+        record = backfills.resume(opened, name)
         if output is Stream.text:
             print(resumed_line(record))
         return _work(opened, record, parallel, output)
@@ -176,19 +169,17 @@ def worker(
     backfill: Annotated[str | None, typer.Option("--backfill", help="Only this one.")] = None,
     parallel: Parallel = 1,
     output: StreamOutput = Stream.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Help with running backfills until nothing is left.
 
     Start as many as you like, on any host that shares the ledger and the tables.
     """
-    from twice.wiring import open_project
+    from twice.project import backfill as backfills
 
     code = 0
-    with open_project(project, profile) as opened:
-        found = (opened.backfills.record(backfill),) if backfill is not None else opened.backfills.running()
+    with where.open() as opened:
+        found = (backfills.record(opened, backfill),) if backfill is not None else backfills.running(opened)
         if not found and output is Stream.text:
             print("no backfill is running")
         for record in found:
@@ -198,18 +189,19 @@ def worker(
 
 def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: Stream) -> int:
     from twice.cli.progress import JsonLines, Lines, Live, interruptible, print_line
+    from twice.project import backfill as backfills
     from twice.runtime.backfill.worker import Stop
 
     stop = Stop.never()
-    opened.backfills.ready()
+    backfills.ready(opened)
     with interruptible(stop):
         if output is Stream.text and sys.stdout.isatty():
-            with Live(lambda: opened.backfills.progress(record.name)) as live:
-                after = opened.backfills.work(record.name, live, stop, parallel)
+            with Live(lambda: backfills.progress(opened, record.name)) as live:
+                after = backfills.work(opened, record.name, live, stop, parallel)
         else:
             tell = Lines(record) if output is Stream.text else JsonLines() if output is Stream.jsonl else _quiet
-            after = opened.backfills.work(record.name, tell, stop, parallel)
-    result = opened.backfills.show(record.name)
+            after = backfills.work(opened, record.name, tell, stop, parallel)
+    result = backfills.show(opened, record.name)
     if output is Stream.json:
         print_json({"backfill": result_data(result)})
     elif output is Stream.jsonl:
@@ -222,14 +214,14 @@ def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: St
 
 
 def _quiet(_: object) -> None:
-    """All is told at the end."""
+    """All is printed at the end."""
 
 
-def _stop(name: str, verb: str, project: Path, profile: str | None) -> int:
-    from twice.wiring import open_project
+def _stop(name: str, verb: str, where: Where) -> int:
+    from twice.project import backfill as backfills
 
-    with open_project(project, profile) as opened:
-        record = opened.backfills.pause(name) if verb == "pause" else opened.backfills.cancel(name)
+    with where.open() as opened:
+        record = backfills.pause(opened, name) if verb == "pause" else backfills.cancel(opened, name)
     print(f"backfill {name}: {record.state.value}, {record.done} of {record.total} slices are done")
     print(f"next: twice backfill resume {name}")
     return 0

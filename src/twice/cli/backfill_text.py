@@ -1,4 +1,4 @@
-"""What the commands about backfills say: a plan, a backfill as it is now, how it ended; as text and as data."""
+"""What the commands about backfills print: a plan, a backfill as it is now, how it ended; as text and as data."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def print_end(result: BackfillResult) -> None:
     for slice_ in changed:
         print(f"  {slice_.task}[{slice_.label}] {slice_.comparison}")
     for slice_ in result.failed:
-        told = (slice_.error or {}).get("what", "")
-        print(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {told}")
+        error = (slice_.error or {}).get("what", "")
+        print(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {error}")
     if not result.complete:
         retries = "retries only what failed" if _only_failures(result) else "goes on with what is left"
         print(f"next: twice backfill resume {result.name}   ({retries})")

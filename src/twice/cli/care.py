@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, print_json
+from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 
 
 @boundary
-def recover(
-    output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
-) -> int:
+def recover(output: Output = Format.text, where: Where = HERE) -> int:
     """Settle attempts that went silent.
 
     It asks the tables what became of them; it never runs a task.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
 
-    with open_project(project, profile) as opened:
-        settled = opened.recover()
-        left = opened.open_attempts
+    with where.open() as opened:
+        settled = upkeep.recover(opened)
+        left = upkeep.open_attempts(opened)
     if output is Format.json:
         print_json({"settled": [{**asdict(s), "state": s.state.value} for s in settled], "open": len(left)})
         return 0
@@ -33,15 +30,15 @@ def recover(
 
 
 @boundary
-def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+def gc(output: Output = Format.text, where: Where = HERE) -> int:
     """Delete what dead attempts staged, and the scratch files of killed processes.
 
     Only where no process can publish it any more.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
 
-    with open_project(project, profile) as opened:
-        removed = opened.gc()
+    with where.open() as opened:
+        removed = upkeep.gc(opened)
     if output is Format.json:
         print_json({"collected": [asdict(one) for one in removed]})
         return 0
@@ -63,11 +60,11 @@ def gc(output: Output = Format.text, project: Folder = Path(), profile: Profile 
 
 
 @boundary
-def doctor(output: Output = Format.text, debug: Debug = False) -> int:
+def doctor(output: Output = Format.text) -> int:
     """Check what twice needs of this machine. Exit 4 if something is missing."""
-    from twice.wiring import check_machine
+    from twice.project import machine
 
-    checks = check_machine()
+    checks = machine.doctor()
     if output is Format.json:
         print_json({"checks": [asdict(check) for check in checks]})
     else:

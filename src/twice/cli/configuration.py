@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, print_json
+from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 
 
 @boundary
-def show(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+def show(output: Output = Format.text, where: Where = HERE) -> int:
     """Every setting, its value and where it came from. Secrets stay hidden."""
     from twice.config import explain, load
 
-    rows = explain(load(project, profile))
+    rows = explain(load(where.folder, where.profile))
     if output is Format.json:
         print_json({"settings": [{"name": r.name, "value": r.value, "origin": r.origin} for r in rows]})
         return 0

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from twice.cli.options import Debug, Format, Output, boundary, print_json
+from twice.cli.options import Format, Output, boundary, print_json
 from twice.errors import UsageError
 
 
@@ -16,7 +16,6 @@ from twice.errors import UsageError
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write the project.")],
     output: Output = Format.text,
-    debug: Debug = False,
 ) -> int:
     """Write a new project that works.
 

@@ -1,4 +1,4 @@
-"""effects: what was said, what waits, and a person's word on what is in doubt. No Spark is started for them."""
+"""effects: what was sent, what waits, and a person's decision on what is in doubt. No Spark is started for them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import getpass
 import socket
 from dataclasses import asdict
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, print_json
+from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 from twice.cli.records import Limit, moment, print_table
 from twice.core.mark import shown
 from twice.core.outbox import EffectState
@@ -34,24 +33,22 @@ def list_(
     task: OfTask = None,
     limit: Limit = 50,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
-    """Show what was said and what waits, newest first."""
-    from twice.wiring import open_project
+    """Show what was sent and what waits, newest first."""
+    from twice.project import effects
 
     states = (S.IN_DOUBT, S.UNKNOWN) if in_doubt else ()
-    with open_project(project, profile) as opened:
-        found = opened.effects(states, task, limit)
-        counts = opened.ledger.outbox.counts(task)
-    told = {state.value: counts[state] for state in S if state in counts}
+    with where.open() as opened:
+        found = effects.effects(opened, states, task, limit)
+        counts = effects.counts(opened, task)
+    by_state = {state.value: counts[state] for state in S if state in counts}
     if output is Format.json:
-        print_json({"effects": [_as_data(effect) for effect in found], "counts": told})
+        print_json({"effects": [_as_data(effect) for effect in found], "counts": by_state})
         return 0
     if found:
         print_table(("id", "effect", "state", "tries", "changed", "why"), [_row(effect) for effect in found])
-    print(", ".join(f"{count} {state}" for state, count in told.items()) or "no effects yet")
+    print(", ".join(f"{count} {state}" for state, count in by_state.items()) or "no effects yet")
     waiting = [effect for effect in found if effect.state.waits_for_a_person]
     if waiting:
         print(f"next: twice effects show {waiting[0].id}")
@@ -59,14 +56,12 @@ def list_(
 
 
 @boundary
-def show(
-    id_: Id, output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
-) -> int:
+def show(id_: Id, output: Output = Format.text, where: Where = HERE) -> int:
     """Show one effect: its text, and every step it took."""
-    from twice.wiring import open_project
+    from twice.project import effects
 
-    with open_project(project, profile) as opened:
-        effect, events = opened.effect(id_)
+    with where.open() as opened:
+        effect, events = effects.effect(opened, id_)
     if output is Format.json:
         print_json({"effect": _as_data(effect), "events": [_event_data(event) for event in events]})
         return 0
@@ -89,16 +84,14 @@ def send(
     task: OfTask = None,
     wait: Patience = 0,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Send what waits. Exit 1 if something is in doubt or dead."""
-    from twice.wiring import open_project
+    from twice.project import effects
 
-    with open_project(project, profile) as opened:
-        tries = opened.send_effects(task, timedelta(seconds=wait))
-        counts = opened.ledger.outbox.counts(task)
+    with where.open() as opened:
+        tries = effects.send(opened, task, timedelta(seconds=wait))
+        counts = effects.counts(opened, task)
     waiting = sum(counts.get(state, 0) for state in S if state.waits_for_a_person)
     if output is Format.json:
         print_json({"tries": tries, "counts": {state.value: count for state, count in counts.items()}})
@@ -120,27 +113,25 @@ def resolve(
         bool, typer.Option("--sender-is-gone", help="The process that was sending it is known to be gone.")
     ] = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
-    """Give your word on an effect. Who said it, when and why is kept."""
-    from twice.wiring import open_project
+    """Decide what became of an effect. Who did, when and why is kept."""
+    from twice.project import effects
 
-    said: list[Resolution] = []
-    said += ["sent"] if sent else []
-    said += ["resend"] if resend else []
-    said += ["abandon"] if abandon else []
-    if len(said) != 1:
-        raise UsageError("say one of --sent, --resend and --abandon", fix=f"See twice effects show {id_}.")
+    chosen: list[Resolution] = []
+    chosen += ["sent"] if sent else []
+    chosen += ["resend"] if resend else []
+    chosen += ["abandon"] if abandon else []
+    if len(chosen) != 1:
+        raise UsageError("give one of --sent, --resend and --abandon", fix=f"See twice effects show {id_}.")
     who = f"{getpass.getuser()}@{socket.gethostname()}"
-    with open_project(project, profile) as opened:
-        effect = opened.resolve_effect(id_, said[0], who, reason, sender_is_gone=sender_is_gone)
+    with where.open() as opened:
+        effect = effects.resolve(opened, id_, chosen[0], who, reason, sender_is_gone=sender_is_gone)
     if output is Format.json:
         print_json({"effect": _as_data(effect)})
         return 0
     print(f"{effect.id}  {effect.where}: {effect.state.value} ({effect.why})")
-    if said[0] == "resend":
+    if chosen[0] == "resend":
         print("next: twice effects send")
     return 0
 

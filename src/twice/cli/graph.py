@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from twice.cli.options import Debug, Folder, Profile, boundary, print_json
+from twice.cli.options import HERE, Where, boundary, output_option, print_json
 
 if TYPE_CHECKING:
     from twice.core.graph import Node
@@ -22,21 +19,19 @@ class GraphFormat(str, Enum):
     mermaid = "mermaid"
 
 
-GraphOutput = Annotated[GraphFormat, typer.Option("--output", "-o", help="mermaid is a drawing for Markdown.")]
+GraphOutput = Annotated[GraphFormat, output_option("mermaid is a drawing for Markdown.")]
 
 
 @boundary
-def graph(
-    output: GraphOutput = GraphFormat.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
-) -> int:
+def graph(output: GraphOutput = GraphFormat.text, where: Where = HERE) -> int:
     """Show which task reads from which.
 
     In the order that `twice run --all` takes them; no task is run.
     """
-    from twice.wiring import open_project
+    from twice.project import inspect
 
-    with open_project(project, profile) as opened:
-        nodes = opened.graph()
+    with where.open() as opened:
+        nodes = inspect.graph(opened)
     if output is GraphFormat.json:
         print_json({"tasks": [{**asdict(node), "after": node.after} for node in nodes]})
     elif output is GraphFormat.mermaid:
@@ -69,5 +64,5 @@ def _mermaid(nodes: Sequence[Node]) -> str:
 
 
 def _table(name: str) -> str:
-    name = name.rpartition(":")[2]  # one table, whether or not its format is said
+    name = name.rpartition(":")[2]  # one table, with or without its format
     return f'table_{name.replace(".", "_")}[("{name}")]'

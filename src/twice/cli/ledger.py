@@ -15,7 +15,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, boundary, plain, print_json
+from twice.cli.options import HERE, Format, Output, Where, boundary, plain, print_json
 from twice.errors import UsageError
 
 OlderThan = Annotated[str, typer.Option("--older-than", help="What ended longer ago goes, e.g. 90d.", metavar="DAYS")]
@@ -30,17 +30,15 @@ Take = Annotated[
 
 
 @boundary
-def migrate(
-    output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
-) -> int:
+def migrate(output: Output = Format.text, where: Where = HERE) -> int:
     """Make the ledger, or bring it to this twice's schema.
 
     Every command does so by itself; this is for a database user who alone may change tables.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
 
-    with open_project(project, profile) as opened:
-        before, after = opened.migrate_ledger()
+    with where.open() as opened:
+        before, after = ledger.migrate(opened)
     if output is Format.json:
         print_json({"before": before, "after": after})
     elif before == after:
@@ -51,16 +49,16 @@ def migrate(
 
 
 @boundary
-def check(output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+def check(output: Output = Format.text, where: Where = HERE) -> int:
     """Compare the ledger with the tables. Exit 1 if they differ.
 
     It changes neither, but for a ledger from an earlier version, which is brought up to date first. What differs
     endangers no table: every run looks first.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
 
-    with open_project(project, profile) as opened:
-        differences = opened.check_ledger()
+    with where.open() as opened:
+        differences = ledger.check(opened)
     if output is Format.json:
         print_json({"differences": [asdict(difference) for difference in differences]})
         return 1 if differences else 0
@@ -71,17 +69,15 @@ def check(output: Output = Format.text, project: Folder = Path(), profile: Profi
 
 
 @boundary
-def rebuild(
-    output: Output = Format.text, project: Folder = Path(), profile: Profile = None, debug: Debug = False
-) -> int:
+def rebuild(output: Output = Format.text, where: Where = HERE) -> int:
     """Make a lost ledger anew from the tables.
 
     Runs, generations and marks; a ledger that knows more keeps it.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
 
-    with open_project(project, profile) as opened:
-        tasks = opened.rebuild_ledger()
+    with where.open() as opened:
+        tasks = ledger.rebuild(opened)
     if output is Format.json:
         print_json({"tasks": [asdict(task) for task in tasks]})
         return 0
@@ -93,14 +89,14 @@ def rebuild(
 
 
 @boundary
-def export(to: File = None, project: Folder = Path(), profile: Profile = None, debug: Debug = False) -> int:
+def export(to: File = None, where: Where = HERE) -> int:
     """Write everything in the ledger as JSON lines. Passwords in URLs are hidden."""
     from twice.core.reference import hide_passwords
-    from twice.wiring import open_project
+    from twice.project import ledger
 
     count = 0
-    with open_project(project, profile) as opened, _writing_to(to) as out:
-        for count, row in enumerate(opened.export_ledger()):  # noqa: B007 - the first row is the header
+    with where.open() as opened, _writing_to(to) as out:
+        for count, row in enumerate(ledger.export(opened)):  # noqa: B007 - the first row is the header
             out.write(hide_passwords(json.dumps(row, default=plain, ensure_ascii=False)) + "\n")
     if to is not None:
         print(f"{count} rows written to {to}")
@@ -111,21 +107,19 @@ def export(to: File = None, project: Folder = Path(), profile: Profile = None, d
 def unassigned(
     take: Take = None,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """List records from before the ledger knew environments whose owner no table has shown.
 
     Nothing of them is ever sent. With --take, all of a task's are given to this environment, for good: another
     environment that wrote some of them has no record of those any more.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
 
-    with open_project(project, profile) as opened:
+    with where.open() as opened:
         if take is not None:
-            opened.take_unassigned(take)
-        found, unasked = opened.ledger.unassigned.listed(), opened.tables_to_ask
+            ledger.take_unassigned(opened, take)
+        found, unasked = ledger.unassigned(opened), ledger.tables_to_ask(opened)
     if output is Format.json:
         print_json({"unassigned": [asdict(each) for each in found], "tables_to_ask": list(unasked)})
         return 0
@@ -133,7 +127,7 @@ def unassigned(
         counts = {name: count for name, count in asdict(each).items() if name != "task" and count}
         print(f"{each.task}: {', '.join(f'{count} {name}' for name, count in counts.items())}")
     if not found:
-        print("every record says whose it is")
+        print("every record has an owner")
     elif unasked:
         print(f"the tables of {', '.join(unasked)} were not asked yet which are their own\nnext: twice ledger check")
     return 0
@@ -143,20 +137,18 @@ def unassigned(
 def prune(
     older_than: OlderThan = "90d",
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Let go of what is old and decides nothing any more.
 
     What a later run, plan, status or effect is decided by stays, however old. History goes: old attempts, the texts of
     sent effects, older proofs, and backfills that are over and restated nothing: they cannot be shown or resumed then.
     """
-    from twice.wiring import open_project
+    from twice.project import ledger
 
     age = _age(older_than)
-    with open_project(project, profile) as opened:
-        tidied = opened.prune_ledger(age)
+    with where.open() as opened:
+        tidied = ledger.prune(opened, age)
     if output is Format.json:
         print_json({"pruned": {**asdict(tidied.ledger), "commits": tidied.commits}})
         return 0

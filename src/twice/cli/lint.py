@@ -1,4 +1,4 @@
-"""`twice lint`: parse the options, call one function, render."""
+"""`twice lint`: parse the options, call one function, render. Parsers and rules are loaded when it runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from twice.cli.options import boundary, output_option
+from twice.errors import UsageError
 
 
 class LintOutput(str, Enum):
@@ -23,11 +26,12 @@ class LintSeverity(str, Enum):
     error = "error"
 
 
+@boundary
 def lint(
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Files and folders to read; the current folder by default.")
     ] = None,
-    output: Annotated[LintOutput, typer.Option("--output", "-o", help="How to report.")] = LintOutput.text,
+    output: Annotated[LintOutput, output_option("How to report.")] = LintOutput.text,
     select: Annotated[
         list[str] | None, typer.Option(help="Codes or prefixes to run: TW3, TW301. May be repeated.")
     ] = None,
@@ -42,41 +46,23 @@ def lint(
     ] = False,
     dialect: Annotated[str | None, typer.Option(help="SQL dialect; guessed for each file by default.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Read every file anew.")] = False,
-) -> None:
+) -> int:
     """Find what breaks on the second run, in code that never heard of twice.
 
     Exit code 0: nothing of severity warning or error; 1: findings; 2: the command or a setting is wrong.
     """
-    # Parsers and rules load here, so that `twice --help` stays light.
-    from twice.errors import TwiceError, UsageError
-
-    try:
-        if explain is not None:
-            typer.echo(_explained(explain))
-            return
-        code = _run(
-            paths or [Path()],
-            output.value,
-            {
-                "select": tuple(_codes(select)),
-                "ignore": tuple(_codes(ignore)),
-                "preview": preview or None,
-                "min_severity": min_severity.value if min_severity is not None else None,
-                "dialect": dialect,
-                "cache": False if no_cache else None,
-            },
-            baseline,
-            write_baseline=write_baseline,
-            statistics=statistics,
-        )
-    except UsageError as error:
-        typer.echo(f"twice lint: {error}", err=True)
-        raise typer.Exit(2) from error
-    except TwiceError as error:
-        typer.echo(f"twice lint: {error}", err=True)
-        raise typer.Exit(error.exit_code) from error
-    if code:
-        raise typer.Exit(code)
+    if explain is not None:
+        typer.echo(_explained(explain))
+        return 0
+    given = {
+        "select": tuple(_codes(select)),
+        "ignore": tuple(_codes(ignore)),
+        "preview": preview or None,
+        "min_severity": min_severity.value if min_severity is not None else None,
+        "dialect": dialect,
+        "cache": False if no_cache else None,
+    }
+    return _run(paths or [Path()], output.value, given, baseline, write_baseline=write_baseline, statistics=statistics)
 
 
 def _codes(given: list[str] | None) -> list[str]:
@@ -84,7 +70,6 @@ def _codes(given: list[str] | None) -> list[str]:
 
 
 def _explained(code: str) -> str:
-    from twice.errors import UsageError
     from twice.lint.rules import find
     from twice.lint.rules.page import page
 
@@ -107,7 +92,6 @@ def _run(
 ) -> int:
     from dataclasses import replace
 
-    from twice.errors import UsageError
     from twice.lint import baseline as baselines
     from twice.lint.report import write
     from twice.lint.rules import all_rules

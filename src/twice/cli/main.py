@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -21,6 +22,7 @@ from twice.cli import (
     runs,
     takeover,
 )
+from twice.core.version import __version__
 
 app = typer.Typer(
     name="twice",
@@ -40,7 +42,7 @@ backfill_app = typer.Typer(
 mark_app = typer.Typer(help="Where an incremental task is.", no_args_is_help=True, rich_markup_mode=None)
 ledger_app = typer.Typer(help="Look after the ledger.", no_args_is_help=True, rich_markup_mode=None)
 config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
-effects_app = typer.Typer(help="What is said after a publish.", no_args_is_help=True, rich_markup_mode=None)
+effects_app = typer.Typer(help="What is sent after a publish.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command("init")(create.init)
 app.command("run")(runs.run)
@@ -81,6 +83,20 @@ effects_app.command("list")(effects.list_)
 effects_app.command("show")(effects.show)
 effects_app.command("send")(effects.send)
 effects_app.command("resolve")(effects.resolve)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"twice {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None: ...
 
 
 def main() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import getpass
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, Yes, ask, boundary, print_json
+from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the ledger.")]
@@ -19,18 +18,16 @@ Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the le
 def show(
     task: TaskName,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Show how far an incremental task has read.
 
     Asks the target, which keeps the mark in the same commit as the data.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
 
-    with open_project(project, profile) as opened:
-        mark = opened.mark(task)
+    with where.open() as opened:
+        mark = upkeep.mark(opened, task)
     if output is Format.json:
         print_json({"mark": asdict(mark)})
     elif mark.unclear is not None:
@@ -49,23 +46,21 @@ def reset(
     to: To = None,
     yes: Yes = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Set the mark back, so that rows are read again.
 
     Asks first; who did it and why is kept. No row is touched: the next run reads from there.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
 
-    with open_project(project, profile) as opened:
-        before = opened.mark(task)
+    with where.open() as opened:
+        before = upkeep.mark(opened, task)
         if not yes:
             twice = "" if before.keyed else " Its rows have no key: those that are read again come twice."
-            question = f"move the mark from {before.at or 'where nobody can say'} to {to or before.initial}?{twice}"
+            question = f"move the mark from {before.at or 'an unclear place'} to {to or before.initial}?{twice}"
             ask(f"{task}: {question}", "a mark is not moved", "The mark is where it was.")
-        before, after = opened.reset_mark(task, to, getpass.getuser(), reason)
+        before, after = upkeep.reset_mark(opened, task, to, getpass.getuser(), reason)
     if output is Format.json:
         print_json({"before": asdict(before), "after": asdict(after)})
     elif before == after:

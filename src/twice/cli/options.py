@@ -1,7 +1,8 @@
-"""Options that several commands share, and the boundary where errors become text and exit codes."""
+"""The options that commands share, each declared once, and the boundary where errors become text and exit codes."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -9,18 +10,22 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from twice.core.failpoints import Action, Point, SendPoint, armed, kill_at
 from twice.core.interruption import Terminated, exit_code_of
 from twice.errors import Interrupted, TwiceError, UsageError
+
+if TYPE_CHECKING:
+    from twice.wiring.open_project import OpenProject
 
 SCHEMA_VERSION = 1
 
@@ -30,7 +35,12 @@ class Format(str, Enum):
     json = "json"
 
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="text for people, json for programs.")]
+def output_option(help_: str) -> Any:
+    """For commands with formats of their own."""
+    return typer.Option("--output", "-o", help=help_)
+
+
+Output = Annotated[Format, output_option("text for people, json for programs.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Folder = Annotated[Path, typer.Option("--project", "-C", help="The project's folder, or one below it.")]
@@ -39,29 +49,67 @@ Date = Annotated[str | None, typer.Option("--date", "-d", help="The logical date
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task's name.")]
 Wait = Annotated[float | None, typer.Option("--wait", help="Seconds to wait for a busy slice.", min=0)]
 
-P = ParamSpec("P")
+
+@dataclass(frozen=True)
+class Where:
+    """The project that a command is about."""
+
+    folder: Path = Path()
+    profile: str | None = None
+
+    def open(self) -> AbstractContextManager[OpenProject]:
+        from twice.wiring.open_project import open_project  # here: the way to the help loads nothing heavy
+
+        return open_project(self.folder, self.profile)
 
 
-def boundary(command: Callable[P, int | None]) -> Callable[P, None]:
-    """Run a command; tell errors as text or JSON; leave with the documented exit code."""
+HERE = Where()
+
+
+def boundary(command: Callable[..., int | None]) -> Callable[..., None]:
+    """A command as typer gets it: errors become text or JSON and the documented exit code.
+
+    It has the option --debug, and for its parameter `where` the options --project and --profile.
+    """
 
     @wraps(command)
-    def bounded(*args: P.args, **kwargs: P.kwargs) -> None:
-        as_json = kwargs.get("output") == "json"  # every command's own formats are strings, too
+    def bounded(*, debug: bool, **given: Any) -> None:
+        as_json = given.get("output") == "json"  # every command's own formats are strings, too
+        if "project" in given:
+            given["where"] = Where(given.pop("project"), given.pop("profile"))
         try:
             with ending_in_order(), armed(_failpoint()):
-                code = command(*args, **kwargs) or 0
+                code = command(**given) or 0
         except TwiceError as error:
             code = error.exit_code
-            tell(error, as_json=as_json, debug=bool(kwargs.get("debug")))
+            print_error(error, as_json=as_json, debug=debug)
         except KeyboardInterrupt as interrupt:
-            code = _tell_interrupted(interrupt, as_json=as_json, debug=bool(kwargs.get("debug")))
+            code = _print_interrupted(interrupt, as_json=as_json, debug=debug)
         raise typer.Exit(code)
 
+    options = _with_shared_options(command)
+    bounded.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    bounded.__annotations__ = {option.name: option.annotation for option in options}
     return bounded
 
 
-def tell(error: TwiceError, *, as_json: bool, debug: bool) -> None:
+def _with_shared_options(command: Callable[..., object]) -> list[inspect.Parameter]:
+    """The parameters of a command, with the options that all have in the place of `where` and at the end."""
+    shared = {"where": [_option("project", Folder, Path()), _option("profile", Profile, None)]}
+    own = inspect.signature(command, eval_str=True).parameters
+    options = [each for name, one in own.items() for each in shared.get(name, [_named(one)])]
+    return [*options, _option("debug", Debug, False)]
+
+
+def _option(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _named(parameter: inspect.Parameter) -> inspect.Parameter:
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def print_error(error: TwiceError, *, as_json: bool, debug: bool) -> None:
     """An error on its way to a person (stderr) or a program (stdout)."""
     if debug:
         traceback.print_exception(error, file=sys.stderr)
@@ -73,8 +121,8 @@ def tell(error: TwiceError, *, as_json: bool, debug: bool) -> None:
 
 @contextmanager
 def ending_in_order() -> Iterator[None]:
-    """SIGTERM is heard like Ctrl-C for as long as a command lasts: what is under way ends in order. Only where nobody
-    else has a say in it."""
+    """While a command runs, SIGTERM is like Ctrl-C: what is under way ends in order. Not where the process has a
+    handler of its own."""
 
     def terminated(_: int, __: FrameType | None) -> None:
         raise Terminated
@@ -90,12 +138,12 @@ def ending_in_order() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _tell_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bool) -> int:
-    told = interrupt.told if isinstance(interrupt, Interrupted) else None
-    if told is not None and (as_json or debug):
-        tell(told, as_json=as_json, debug=debug)
+def _print_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bool) -> int:
+    error = interrupt.told if isinstance(interrupt, Interrupted) else None
+    if error is not None and (as_json or debug):
+        print_error(error, as_json=as_json, debug=debug)
     else:
-        print(told or "interrupted", file=sys.stderr)
+        print(error or "interrupted", file=sys.stderr)
     return interrupt.exit_code if isinstance(interrupt, Interrupted) else exit_code_of(interrupt)
 
 
@@ -120,8 +168,8 @@ def _failpoint() -> Action:
 
 
 def ask(question: str, alone: str, kept: str) -> None:
-    """A person must say yes. `alone` is what is not done without one, `kept` what stays true if they do not."""
+    """A person must confirm. `alone` is what is not done without one, `kept` what stays true if they do not."""
     if not sys.stdin.isatty():
-        raise UsageError(f"{alone} without a person's word", fix="Say it with --yes.")
+        raise UsageError(f"{alone} without a person's confirmation", fix="Confirm it with --yes.")
     if not typer.confirm(question, err=True):
         raise UsageError("not confirmed", now=kept)

@@ -1,4 +1,4 @@
-"""How a backfill's progress is told: a live table on a terminal, plain lines elsewhere, JSON lines for programs."""
+"""How a backfill's progress is shown: a live table on a terminal, plain lines elsewhere, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Teller(Protocol):
-    """Threads may tell at once."""
+    """Several threads may call it at once."""
 
     def __call__(self, event: Event) -> None: ...
 
@@ -36,7 +36,7 @@ class Lines:
     def __call__(self, event: Event) -> None:
         if event.kind == "done":
             self._done += len(event.claim.slices)
-        print(f"{told(event)} ({self._done}/{self._total})", flush=True)
+        print(f"{describe(event)} ({self._done}/{self._total})", flush=True)
 
 
 class JsonLines:
@@ -84,7 +84,7 @@ class Live:
         self._live.__exit__(*trouble)
 
     def __call__(self, event: Event) -> None:
-        self._last = told(event)
+        self._last = describe(event)
         self._live.refresh()
 
     def _drawn(self) -> Group:
@@ -109,7 +109,7 @@ class Live:
         return Group(table, Text(self._last))
 
 
-def told(event: Event) -> str:
+def describe(event: Event) -> str:
     labels = event.claim.labels
     where = f"{event.claim.task}[{labels[0]}]" if len(labels) == 1 else f"{event.claim.task}[{labels[0]}..{labels[-1]}]"
     if event.kind == "done":

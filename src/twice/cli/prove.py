@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, boundary, print_json, tell
+from twice.cli.options import HERE, Date, Format, Output, Where, boundary, print_error, print_json
 from twice.cli.records import print_table
 from twice.core.proof import Proof, document
 from twice.errors import TwiceError, UsageError
@@ -45,9 +45,7 @@ def prove(
     warehouse: Warehouse = Path("warehouse"),
     report: Report = None,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Run a task twice, crash it, shuffle it: is its table the same?
 
@@ -55,16 +53,16 @@ def prove(
     code tries beside its result is named. Exit 1 if anything differs.
     """
     if script is not None:
-        from twice.wiring.jobs import prove_file
+        from twice.project.prove import prove_script
 
-        proof = prove_file(script, words or (), table or (), warehouse)
+        proof = prove_script(script, words or (), table or (), warehouse)
         if output is Format.text:
             print_proof(proof)
-        return tell_ends(Ends((proof,)), report, output)
+        return print_ends(Ends((proof,)), report, output)
     if len(words or ()) != (0 if everything else 1):
         raise UsageError("prove takes a task, or --all", fix="twice prove revenue_daily --date 2026-06-09")
-    ends = _tasks(words or [], date, _asked(scenario, kill), output, (project, profile))
-    return tell_ends(ends, report, output)
+    ends = _tasks(words or [], date, _asked(scenario, kill), output, where)
+    return print_ends(ends, report, output)
 
 
 def _asked(scenarios: list[str] | None, kill: bool) -> Sequence[str]:
@@ -85,26 +83,24 @@ class Ends:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-def _tasks(
-    names: list[str], date: str | None, scenarios: Sequence[str], output: Format, place: tuple[Path, str | None]
-) -> Ends:
-    """The one task, or all of them; each is told as soon as it is proved. Of all, one that fails does not stop the
+def _tasks(names: list[str], date: str | None, scenarios: Sequence[str], output: Format, where: Where) -> Ends:
+    """The one task, or all of them; each is printed as soon as it is proved. Of all, one that fails does not stop the
     others."""
-    from twice.wiring import open_project
+    from twice.project.prove import prove as prove_task
 
     proofs: list[Proof] = []
     errors: list[TwiceError] = []
-    with open_project(*place) as opened:
+    with where.open() as opened:
         dates, left_out = (dict.fromkeys(names, date), {}) if names else dates_of_all(opened.project, date)
         for name in names or [each.name for each in opened.project.in_order() if each.name in dates]:
             try:
-                proofs.append(opened.prove(name, dates[name], scenarios))
+                proofs.append(prove_task(opened, name, dates[name], scenarios))
             except TwiceError as error:
                 if names:
                     raise
                 errors.append(error.at(name))
                 if output is Format.text:
-                    tell(error, as_json=False, debug=False)
+                    print_error(error, as_json=False, debug=False)
                 continue
             if output is Format.text:
                 print_proof(proofs[-1])
@@ -122,8 +118,8 @@ def dates_of_all(project: Project, date: str | None) -> tuple[Mapping[str, str |
     return {name: each[0].label if name in timed else None for name, each in slices.items()}, left_out
 
 
-def tell_ends(ends: Ends, report: Path | None, output: Format) -> int:
-    """Write the report, tell the end, give the exit code: 1 if something differs or failed, or nothing was shown."""
+def print_ends(ends: Ends, report: Path | None, output: Format) -> int:
+    """Write the report, print the end, give the exit code: 1 if something differs or failed, or nothing was shown."""
     if report is not None:
         from twice.proof.report import write_report
 

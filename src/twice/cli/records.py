@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, boundary, print_json
+from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
 from twice.core.mark import shown
 from twice.core.record import TABLE
 from twice.core.slice import WHOLE
@@ -17,11 +16,12 @@ from twice.errors import UsageError
 
 if TYPE_CHECKING:
     from twice.core.proof import ProofRecord
-    from twice.core.record import AttemptRecord, Overview, RunRecord
+    from twice.core.record import AttemptRecord, RunRecord
+    from twice.core.status import Status
 
 SomeLimit = Annotated[int | None, typer.Option("--limit", help="How many at most: 50, or all as JSON.", min=1)]
 Limit = Annotated[int, typer.Option("--limit", help="How many at most.", min=1)]
-_SHOWN, _ALL = 50, 1_000_000_000
+_SHOWN = 50
 
 
 @boundary
@@ -30,58 +30,35 @@ def status(
     limit: SomeLimit = None,
     calendar: Annotated[bool, typer.Option("--calendar", help="Draw the task's slices by month (or day).")] = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Show what is published, what failed, what is stale.
 
     Every slice, as far as the ledger knows. Exit 1 if the last attempt at one failed, or an effect waits for a person.
     """
-    from twice.wiring import open_project
+    from twice.project import inspect
 
     if calendar:
-        return _calendar(task, output, (project, profile))
+        return _calendar(task, output, where)
     # A program is given everything, a person the last ones.
-    wanted = limit or (_ALL if output is Format.json else _SHOWN)
-    with open_project(project, profile) as opened:
-        found = opened.status(task, wanted)
-        stale = {(each.task, each.slice.label): each.why for each in opened.stale(task)} if found.runs else {}
-        marks = opened.marks(found.runs)
-        effects = opened.ledger.outbox.counts(task)
-        proofs = [each for name, each in opened.proofs().items() if task is None or name == task]
-        unasked = opened.tables_to_ask
-    waiting = {state.value: count for state, count in effects.items() if state.waits_for_a_person}
+    wanted = limit or (None if output is Format.json else _SHOWN)
+    with where.open() as opened:
+        found = inspect.status(opened, task, wanted)
     if output is Format.json:
-        runs = [{**_run_data(run), "stale": stale.get((run.task, run.label))} for run in found.runs]
-        told = {state.value: count for state, count in effects.items()}
-        proved = [{**asdict(proof), "current": current} for proof, current in proofs]
-        counts = {"total": found.total, "failed": found.failed, "stale": len(stale)}
-        print_json({"runs": runs, **counts, "effects": told, "proofs": proved})
-    elif not found.runs:
-        print("nothing has run yet\nnext: twice run TASK --date DATE")
+        print_json(_status_data(found))
     else:
-        _print_overview(found, marks, stale)
-    if output is Format.text:
-        for proof, current in proofs:
-            print(_proved(proof, current))
-    if unasked and output is Format.text:
-        print(f"not shown: records from before this ledger knew environments, of {', '.join(unasked)}")
-        print("next: twice ledger check (it asks the tables which are their own)")
-    if waiting and output is Format.text:
-        print(f"effects wait for a person: {', '.join(f'{count} {state}' for state, count in waiting.items())}")
-        print("next: twice effects list")
-    return 1 if found.failed or waiting else 0
+        _print_status(found)
+    return 1 if found.needs_attention else 0
 
 
-def _calendar(task: str | None, output: Format, place: tuple[Path, str | None]) -> int:
+def _calendar(task: str | None, output: Format, where: Where) -> int:
     from twice.cli.calendar import print_calendar
-    from twice.wiring import open_project
+    from twice.project import inspect
 
     if task is None:
         raise UsageError("a calendar is of one task", fix="Name it: twice status TASK --calendar.")
-    with open_project(*place) as opened:
-        pages = opened.calendar(task)
+    with where.open() as opened:
+        pages = inspect.calendar(opened, task)
     if output is Format.json:
         print_json({"calendar": [asdict(page) for page in pages]})
     elif not pages:
@@ -97,18 +74,16 @@ def history(
     date: Date = None,
     limit: Limit = 20,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Show every attempt, and why.
 
     Rows, fingerprint, version, audits, why it was (not) computed, and where the time went.
     """
-    from twice.wiring import open_project
+    from twice.project import inspect
 
-    with open_project(project, profile) as opened:
-        attempts = opened.history(task, date, limit)
+    with where.open() as opened:
+        attempts = inspect.history(opened, task, date, limit)
     if output is Format.json:
         print_json({"attempts": [_attempt_data(attempt) for attempt in attempts]})
     elif not attempts:
@@ -119,26 +94,51 @@ def history(
     return 0
 
 
-def _print_overview(
-    found: Overview, marks: Mapping[tuple[str, str], str], stale: Mapping[tuple[str, str], str]
-) -> None:
+def _status_data(found: Status) -> dict[str, Any]:
+    return {
+        "runs": [{**_run_data(run), "stale": found.stale.get((run.task, run.label))} for run in found.runs],
+        "total": found.total,
+        "failed": found.failed,
+        "stale": len(found.stale),
+        "effects": {state.value: count for state, count in found.effects.items()},
+        "proofs": [{**asdict(proof), "current": current} for proof, current in found.proofs],
+    }
+
+
+def _print_status(found: Status) -> None:
+    if not found.runs:
+        print("nothing has run yet\nnext: twice run TASK --date DATE")
+    else:
+        _print_runs(found)
+    for proof, current in found.proofs:
+        print(_proved(proof, current))
+    if found.tables_to_ask:
+        print(f"not shown: records from before this ledger knew environments, of {', '.join(found.tables_to_ask)}")
+        print("next: twice ledger check (it asks the tables which are their own)")
+    if found.waiting:
+        waiting = ", ".join(f"{count} {state.value}" for state, count in found.waiting.items())
+        print(f"effects wait for a person: {waiting}")
+        print("next: twice effects list")
+
+
+def _print_runs(found: Status) -> None:
     print_table(
         ("slice", "published", "generation", "rows", "last attempt"),
         [
             (
                 f"{run.task}[{run.label}]",
                 moment(run.published) if run.generation else "-",
-                marks.get((run.task, run.label)) or str(run.generation or "-"),
+                found.marks.get((run.task, run.label)) or str(run.generation or "-"),
                 "-" if run.rows is None else f"{run.rows:,}",
-                _last(run) + (", stale" if (run.task, run.label) in stale else ""),
+                _last(run) + (", stale" if (run.task, run.label) in found.stale else ""),
             )
             for run in found.runs
         ],
     )
     if len(found.runs) < found.total:
         print(f"({found.total - len(found.runs):,} more; --limit shows them)")
-    for name in dict.fromkeys(task for task, _ in stale):
-        print(stale_line(name, {label: why for (task, label), why in stale.items() if task == name}))
+    for name in dict.fromkeys(task for task, _ in found.stale):
+        print(stale_line(name, {label: why for (task, label), why in found.stale.items() if task == name}))
     if found.last_failed:
         print(
             f"next: twice history {found.last_failed.task} --date {found.last_failed.label}, then twice retry --failed"
@@ -147,8 +147,8 @@ def _print_overview(
 
 def stale_line(task: str, whys: Mapping[str, str]) -> str:
     first, *others = whys
-    told = f"{task}[{first}]" if not others else f"{len(whys)} slices of {task}, the first {first},"
-    return f"stale: {told} because {whys[first]}; next: {make_right(task, tuple(whys))}"
+    which = f"{task}[{first}]" if not others else f"{len(whys)} slices of {task}, the first {first},"
+    return f"stale: {which} because {whys[first]}; next: {make_right(task, tuple(whys))}"
 
 
 def make_right(task: str, labels: Sequence[str]) -> str:

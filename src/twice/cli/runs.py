@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime, timedelta, timezone
-from pathlib import Path
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twice.cli.options import Date, Debug, Folder, Format, Output, Profile, TaskName, Wait, boundary, print_json, tell
+from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
 from twice.core.mark import shown
 from twice.core.run import EffectEnd, Outcome, RunResult
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
 OptionalTask = Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task's name (or --all).")]
 Everything = Annotated[bool, typer.Option("--all", help="Every task of that date, in the order of their inputs.")]
 Start = Annotated[str | None, typer.Option("--start", help="With --end: a data interval, e.g. an orchestrator's.")]
-Silent = Annotated[bool, typer.Option("--silent", help="Publish without saying anything: no effects.")]
+Silent = Annotated[bool, typer.Option("--silent", help="Publish without sending effects.")]
 End = Annotated[str | None, typer.Option("--end", help="Where the data interval ends (not included).")]
 
-_SAID = {
+_OUTCOME_TEXT = {
     Outcome.PUBLISHED: "published",
     Outcome.ALREADY: "already published",
     Outcome.IDENTICAL: "restated: IDENTICAL",
@@ -46,9 +45,7 @@ def run(
     wait: Wait = None,
     silent: Silent = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Make a slice right, once.
 
@@ -59,10 +56,10 @@ def run(
             raise UsageError(
                 "--all takes a --date, no task, no interval and no --silent", fix="twice run --all --date 2026-06-09"
             )
-        return _run_all(date, _patience(wait), output, (project, profile))
+        return _run_all(date, _patience(wait), output, where)
     if task is None:
         raise UsageError("no task given", fix="Name one, or run them all with --all.")
-    return _run("run", task, date, (start, end), (wait, silent), output, (project, profile))
+    return _run("run", task, date, (start, end), (wait, silent), output, where)
 
 
 @boundary
@@ -72,15 +69,13 @@ def restate(
     wait: Wait = None,
     silent: Silent = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Compute a published slice again.
 
     On purpose, whatever changed or not; says IDENTICAL or CHANGED.
     """
-    return _run("restate", task, date, (None, None), (wait, silent), output, (project, profile))
+    return _run("restate", task, date, (None, None), (wait, silent), output, where)
 
 
 @boundary
@@ -90,9 +85,7 @@ def retry(
     date: Date = None,
     wait: Wait = None,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Try again what failed, also if it is quarantined.
 
@@ -103,14 +96,14 @@ def retry(
             "retry takes a task, with or without a --date, or --failed",
             fix="twice retry revenue_daily --date 2026-06-09, or twice retry --failed",
         )
-    from twice.wiring import open_project
+    from twice.project import run as runs
 
-    with open_project(project, profile) as opened:
-        ends = opened.retry(task, date, _patience(wait))
+    with where.open() as opened:
+        ends = runs.retry(opened, task, date, _patience(wait))
     if not ends and output is Format.text:
         print("nothing has failed")
         return 0
-    return tell_ends(ends, output)
+    return print_ends(ends, output)
 
 
 @boundary
@@ -118,15 +111,13 @@ def plan(
     task: TaskName,
     date: Date = None,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Say what a run would do, and why. Writes to no table."""
-    from twice.wiring import open_project
+    from twice.project import run as runs
 
-    with open_project(project, profile) as opened:
-        forecasts = opened.plan(task, date)
+    with where.open() as opened:
+        forecasts = runs.plan(opened, task, date)
     if output is Format.json:
         print_json({"plan": [asdict(explain) for explain in forecasts]})
     else:
@@ -142,13 +133,13 @@ def _run(
     interval: tuple[str | None, str | None],
     manner: tuple[float | None, bool],
     output: Format,
-    place: tuple[Path, str | None],
+    where: Where,
 ) -> int:
-    from twice.wiring import open_project
+    from twice.project import run as runs
 
-    with open_project(*place) as opened:
-        slices = opened.slices(task, date, _interval(interval, date))
-        results = opened.run(task, slices, kind, _patience(manner[0]), manner[1])
+    with where.open() as opened:
+        slices = runs.slices(opened, task, date, _interval(interval, date))
+        results = runs.run(opened, task, slices, kind, _patience(manner[0]), manner[1])
     if output is Format.json:
         print_json({"results": [_as_data(result) for result in results]})
     else:
@@ -158,15 +149,15 @@ def _run(
     return 0
 
 
-def _run_all(date: str | None, wait: timedelta | None, output: Format, place: tuple[Path, str | None]) -> int:
-    from twice.wiring import open_project
+def _run_all(date: str | None, wait: timedelta | None, output: Format, where: Where) -> int:
+    from twice.project import run as runs
 
-    with open_project(*place) as opened:
-        ends = opened.run_all(date, wait)
-    return tell_ends(ends, output)
+    with where.open() as opened:
+        ends = runs.run_all(opened, date, wait)
+    return print_ends(ends, output)
 
 
-def tell_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
+def print_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
     failed = [end for end in ends if end.error or end.waits_for]
     if output is Format.json:
         print_json({"tasks": [_end_data(end) for end in ends]})
@@ -175,7 +166,7 @@ def tell_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
         for result in end.results:
             _print_result(result)
         if end.error:
-            tell(end.error, as_json=False, debug=False)
+            print_error(end.error, as_json=False, debug=False)
         if end.waits_for:
             print(f"{end.task}: not run, because {end.waits_for} did not succeed")
         if end.left_out:
@@ -225,19 +216,15 @@ def _interval(ends: tuple[str | None, str | None], date: str | None) -> tuple[da
         return None
     if start is None or end is None or date is not None:
         raise UsageError("--start and --end go together, and without --date", fix="Give both, or one --date.")
-    return _moment(start), _moment(end)
+    from twice.project.run import moment
 
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        raise UsageError(f"{text!r} is no date or time", fix="Write 2026-06-09 or 2026-06-09T00:00:00+00:00.") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return moment(start), moment(end)
 
 
 def _as_data(result: RunResult) -> dict[str, Any]:
-    return {**asdict(result), "outcome": result.outcome.value}
+    data = {**asdict(result), "outcome": result.outcome.value}
+    del data["earlier"]  # each run is in the list itself
+    return data
 
 
 def _print_result(result: RunResult) -> None:
@@ -245,7 +232,7 @@ def _print_result(result: RunResult) -> None:
         parts = [f"mark {result.mark}"] if result.mark else [f"generation {slice_.generation}"]
         parts += [f"{slice_.rows:,} rows"] if slice_.rows is not None else []
         parts += [f"version {result.version}"] if result.version is not None else []
-        print(f"{result.task}[{slice_.label}]: {_SAID[result.outcome]} ({', '.join(parts)})")
+        print(f"{result.task}[{slice_.label}]: {_OUTCOME_TEXT[result.outcome]} ({', '.join(parts)})")
         if slice_.fingerprint:
             print(f"  fingerprint {slice_.fingerprint}")
     if result.changes:
@@ -255,7 +242,7 @@ def _print_result(result: RunResult) -> None:
         passed = sum(audit.passed for audit in result.audits)
         print(f"  audits: {passed} of {len(result.audits)} passed")
     for effect in result.effects:
-        print(f"  effect {effect.name}: {_effect_said(effect)}")
+        print(f"  effect {effect.name}: {_effect_text(effect)}")
     for note in result.notes:
         print(f"  note: {note}")
     print(f"  took {sum(result.seconds.values()):.1f} s")
@@ -265,10 +252,10 @@ def _dated(result: RunResult) -> str:
     return "" if result.mark or result.outcome is Outcome.NOTHING_NEW else f" --date {result.slices[-1].label}"
 
 
-def _effect_said(effect: EffectEnd) -> str:
+def _effect_text(effect: EffectEnd) -> str:
     why = f" ({effect.why})" if effect.why else ""
     if effect.already:
-        return f"already said for this slice: {effect.state.value}{why}"
+        return f"already there for this slice: {effect.state.value}{why}"
     if effect.state.waits_for_a_person:
         return f"{effect.state.value.replace('_', ' ').upper()}{why}; next: twice effects show {effect.id}"
     return f"{effect.state.value}{why}"

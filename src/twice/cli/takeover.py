@@ -1,14 +1,13 @@
-"""takeover: give a table to another task than the one whose slices it holds."""
+"""takeover: give a table to another task than the one that owns its slices."""
 
 from __future__ import annotations
 
 import getpass
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twice.cli.options import Debug, Folder, Format, Output, Profile, TaskName, Yes, ask, boundary, print_json
+from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the table and in the ledger.")]
 
@@ -19,18 +18,16 @@ def takeover(
     reason: Reason,
     yes: Yes = False,
     output: Output = Format.text,
-    project: Folder = Path(),
-    profile: Profile = None,
-    debug: Debug = False,
+    where: Where = HERE,
 ) -> int:
     """Give a table to another task than the one that wrote it.
 
     Asks first; who did it and why is kept. No row is touched. A task that only has a new name needs formerly= instead.
     """
-    from twice.wiring import open_project
+    from twice.project import upkeep
 
-    with open_project(project, profile) as opened:
-        others = opened.other_owners(task)
+    with where.open() as opened:
+        others = upkeep.other_owners(opened, task)
         if others and not yes:
             listed = ", ".join(f"{count:,} slices of {owner}" for owner, count in others.items())
             ask(
@@ -38,9 +35,9 @@ def takeover(
                 "publishes comes beside them unless its strategy replaces or merges them. Let the old task's runs end "
                 "first: one that has begun may still publish. Take the table over?",
                 "a table is not taken over",
-                "The table is whose it was.",
+                "The table's owner is unchanged.",
             )
-        taken = opened.take_over(task, getpass.getuser(), reason) if others else {}
+        taken = upkeep.take_over(opened, task, getpass.getuser(), reason) if others else {}
     if output is Format.json:
         print_json({"taken_over": taken})
     elif not taken:

@@ -17,7 +17,7 @@ AuditKind = Literal["not_null", "unique", "rows", "accepted", "between", "expres
 
 @dataclass(frozen=True)
 class Audit:
-    """One check. Use the functions below; `name` is what results and messages show."""
+    """One check. Use the functions of `audit`; `name` is what results and messages show."""
 
     kind: AuditKind
     name: str

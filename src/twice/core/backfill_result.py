@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 
 from twice.core.backfill import BackfillPlan, PlannedSlice, Request, SliceStatus
+from twice.core.summary import Summarized, Table
 from twice.core.token import Kind
 
 
@@ -148,8 +149,8 @@ class SliceReport:
     error: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True)
-class BackfillResult:
+@dataclass(frozen=True, repr=False)
+class BackfillResult(Summarized):
     """A backfill as it is now. `left_out` is known only of one that was planned just now."""
 
     name: str
@@ -176,6 +177,24 @@ class BackfillResult:
     def restated(self) -> int:
         """How many published slices are computed again on purpose."""
         return sum(slice_.generation > 0 for slice_ in self.slices) if self.request.restate else 0
+
+    def __str__(self) -> str:
+        failed = f", {len(self.failed):,} failed" if self.failed else ""
+        return f"{self.name}: {self.state.value}, {len(self.done):,} of {len(self.slices):,} slices done{failed}"
+
+    def as_table(self) -> Table:
+        head = ("slice", "planned because", "state", "outcome", "rows", "error")
+        return head, [
+            (
+                f"{each.task}[{each.label}]",
+                each.why,
+                each.state.value,
+                str(each.comparison) if each.comparison else each.outcome,
+                each.rows,
+                (each.error or {}).get("what"),
+            )
+            for each in self.slices
+        ]
 
 
 def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillResult:

@@ -2,8 +2,8 @@
 
     effects=[slack("#finance", text=lambda result: f"{result.slice}: {result.rows} rows")]
 
-Text and body may be functions of the stored `Result`. They are called once, after the publish; what they return is
-stored, and every try sends those very bytes.
+Text and body may be functions of the stored `PublishedSlice`. They are called once, after the publish; what they return
+is stored, and every try sends those very bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 @dataclass(frozen=True)
-class Result:
+class PublishedSlice:
     """What was published for one slice, as it is stored: what the functions of an effect are given.
 
     `sample` are the first rows in the order of their columns, as many as the effect asks for, of the version that was
@@ -55,19 +55,19 @@ class Result:
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Result:
+    def from_json(cls, text: str) -> PublishedSlice:
         stored = json.loads(text)
         audits = tuple(AuditResult(**audit) for audit in stored.pop("audits"))
         return cls(**{**stored, "audits": audits, "sample": tuple(stored["sample"])})
 
 
-Text = str | Callable[[Result], str]
-Body = str | Mapping[str, Any] | Callable[[Result], Any]
+Text = str | Callable[[PublishedSlice], str]
+Body = str | Mapping[str, Any] | Callable[[PublishedSlice], Any]
 
 
 @dataclass(frozen=True)
 class Effect:
-    """One thing to say about each published slice. Use the functions below.
+    """One message about each published slice. Use `slack`, `email`, `webhook` or `call`.
 
     `keyed`: the receiver acts once per key, so the same bytes may be sent again while it `remembers` the key. Nobody
     sends an effect without a key again by itself.
@@ -82,7 +82,7 @@ class Effect:
     remembers: timedelta = DAY
     headers: Mapping[str, str] = field(default_factory=dict)
     sample: int = 0
-    function: Callable[[Result, str], Any] | None = None
+    function: Callable[[PublishedSlice, str], Any] | None = None
     probe: Probe | None = None
 
     def __post_init__(self) -> None:
@@ -193,7 +193,7 @@ def webhook(
 
 
 def call(
-    function: Callable[[Result, str], Any],
+    function: Callable[[PublishedSlice, str], Any],
     *,
     keyed: bool,
     key_lifetime: timedelta = DAY,
@@ -214,7 +214,7 @@ def call(
     )
 
 
-def rendered(part: Body, result: Result) -> Any:
+def rendered(part: Body, result: PublishedSlice) -> Any:
     """A part of an effect's text: as it is declared, or what its function makes of the result."""
     return part(result) if callable(part) else part
 

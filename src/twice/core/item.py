@@ -16,6 +16,8 @@ LONGEST_ID = 500
 
 
 class ItemStatus(str, Enum):
+    """Where an item of a queue is."""
+
     PENDING = "pending"
     PROCESSING = "processing"
     DONE = "done"

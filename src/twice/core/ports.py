@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from twice.core.audit import Measure
-from twice.core.effect import Effect, Message, Result
+from twice.core.effect import Effect, Message, PublishedSlice
 from twice.core.outbox import Answer
 from twice.core.owner import Ownership
 from twice.core.since import CursorValue, Window
@@ -334,13 +334,13 @@ class OutgoingMessage:
     key: str
     keyed: bool
     message: Message
-    function: Callable[[Result, str], Any] | None = None
+    function: Callable[[PublishedSlice, str], Any] | None = None
 
 
 class Sender(Protocol):
     """One kind of receiver. A try is one request: no retries of its own, no redirects, and an end in time."""
 
-    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:
+    def compose(self, effect: Effect, result: PublishedSlice, key: str, at: datetime) -> Message:
         """The very bytes that every try sends. Calls the user's functions; changes nothing."""
 
     def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:

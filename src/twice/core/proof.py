@@ -11,6 +11,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from twice.core.summary import Summarized, Table
+
 SCHEMA_VERSION = 1
 SHOWN = 3
 """So many rows of a difference are shown side by side."""
@@ -93,8 +95,8 @@ class Beside:
     where: str
 
 
-@dataclass(frozen=True)
-class Proof:
+@dataclass(frozen=True, repr=False)
+class Proof(Summarized):
     """`label` is the slice's; `code_hash` the code that was proved; `notes` what a person should know; `beside` what
     the code tried beside its result; `not_blocked` what this system could not have kept it from."""
 
@@ -116,6 +118,17 @@ class Proof:
     def holds(self) -> bool:
         """Nothing differed, and at least one scenario was really played."""
         return not self.changed and any(trial.verdict is Verdict.SAME for trial in self.trials)
+
+    def __str__(self) -> str:
+        if self.changed:
+            end = f"CHANGED after {', '.join(trial.scenario for trial in self.changed)}"
+        else:
+            end = "proved" if self.holds else "nothing could be shown"
+        return f"{self.task}[{self.label}]: {end}, {len(self.trials)} scenarios, {self.seconds:.1f} s"
+
+    def as_table(self) -> Table:
+        head = ("scenario", "table", "seconds", "what was done")
+        return head, [(each.scenario, each.verdict.value, f"{each.seconds:.1f}", each.reason) for each in self.trials]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from twice.core.audit import AuditResult
 from twice.core.outbox import EffectState
+from twice.core.summary import Summarized, Table, counted, slice_range
 from twice.core.write import Changes
 
 
@@ -74,10 +75,11 @@ class EffectEnd:
     already: bool
 
 
-@dataclass(frozen=True)
-class RunResult:
+@dataclass(frozen=True, repr=False)
+class RunResult(Summarized):
     """One run's end. `why` says why it was computed, or why not; `notes` what a person should know.
-    `mark` is where an incremental task is now; `more`: its source goes further, another run will take it."""
+    `mark` is where an incremental task is now; `more`: its source goes further, another run will take it.
+    `earlier`: the runs that one call made before this one, oldest first."""
 
     task: str
     outcome: Outcome
@@ -92,3 +94,33 @@ class RunResult:
     mark: str | None = None
     more: bool = False
     effects: tuple[EffectEnd, ...] = ()
+    earlier: tuple[RunResult, ...] = ()
+
+    @property
+    def rows(self) -> int | None:
+        """Of all its slices; None where it is not known."""
+        known = [slice_.rows for slice_ in self.slices if slice_.rows is not None]
+        return sum(known) if known else None
+
+    def __str__(self) -> str:
+        parts = [self.outcome.value]
+        parts += [f"mark {self.mark}"] if self.mark else []
+        parts += [f"{self.rows:,} rows"] if self.rows is not None else []
+        parts += [f"version {self.version}"] if self.version is not None else []
+        parts += [f"after {counted(len(self.earlier), 'earlier run')}"] if self.earlier else []
+        return f"{slice_range(self.task, [slice_.label for slice_ in self.slices])}: {', '.join(parts)}"
+
+    def as_table(self) -> Table:
+        head = ("slice", "outcome", "generation", "rows", "version", "why")
+        runs = (*self.earlier, self)
+        return head, [
+            (f"{run.task}[{each.label}]", run.outcome.value, each.generation, each.rows, run.version, run.why)
+            for run in runs
+            for each in run.slices
+        ]
+
+
+def last_of(results: Sequence[RunResult]) -> RunResult:
+    """The last of several runs of one call, which knows those before it."""
+    *earlier, last = results
+    return replace(last, earlier=tuple(earlier))

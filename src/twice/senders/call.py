@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from twice.core.effect import Effect, Message, Result
+from twice.core.effect import Effect, Message, PublishedSlice
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import OutgoingMessage
 from twice.errors import EffectRefused
@@ -15,13 +15,13 @@ from twice.senders.redaction import Redaction
 
 @dataclass(frozen=True)
 class CallSender:
-    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:  # noqa: ARG002
+    def compose(self, effect: Effect, result: PublishedSlice, key: str, at: datetime) -> Message:  # noqa: ARG002
         return Message(effect.to, result.to_json())
 
     def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
         if outgoing.function is None:
             return Refused("the task does not declare this call any more", for_good=True)
-        result, redaction = Result.from_json(outgoing.message.body), Redaction()
+        result, redaction = PublishedSlice.from_json(outgoing.message.body), Redaction()
         leaving()
         try:
             receipt = outgoing.function(result, outgoing.key)

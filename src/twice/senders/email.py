@@ -14,7 +14,7 @@ from email.utils import format_datetime
 from typing import NoReturn
 from urllib.parse import unquote, urlsplit
 
-from twice.core.effect import Effect, Message, Result, rendered
+from twice.core.effect import Effect, Message, PublishedSlice, rendered
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import NotLeaving, OutgoingMessage
 from twice.errors import DeclarationError
@@ -36,7 +36,7 @@ class EmailSender:
     allowed: Allowed = PUBLIC_ONLY
     certificates: str | None = None
 
-    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:
+    def compose(self, effect: Effect, result: PublishedSlice, key: str, at: datetime) -> Message:
         if self.author is None:
             raise DeclarationError(
                 "no address that mail comes from is configured",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from twice.core.effect import Effect, Message, Result, rendered
+from twice.core.effect import Effect, Message, PublishedSlice, rendered
 from twice.core.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import OutgoingMessage
 from twice.errors import DeclarationError
@@ -28,7 +28,7 @@ class SlackSender:
     token: str | None
     url: str = URL
 
-    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:  # noqa: ARG002
+    def compose(self, effect: Effect, result: PublishedSlice, key: str, at: datetime) -> Message:  # noqa: ARG002
         text = rendered(effect.parts["text"], result)
         return Message(effect.to, json.dumps({"channel": effect.to[0], "text": str(text)}, sort_keys=True))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from twice.core.effect import Effect, Message, Result, rendered
+from twice.core.effect import Effect, Message, PublishedSlice, rendered
 from twice.core.outbox import Answer
 from twice.core.ports import OutgoingMessage
 from twice.senders.http import Http, Reply, meaning
@@ -20,7 +20,7 @@ KEY = "Idempotency-Key"
 class WebhookSender:
     http: Http
 
-    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:  # noqa: ARG002
+    def compose(self, effect: Effect, result: PublishedSlice, key: str, at: datetime) -> Message:  # noqa: ARG002
         body = rendered(effect.parts["body"], result)
         text = isinstance(body, str)
         kind = "text/plain; charset=utf-8" if text else "application/json"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from twice.config import Secret, Settings, load
 from twice.core.task import TableName
 from twice.errors import EnvironmentProblem
-from twice.wiring import OpenProject
+from twice.wiring.delta import delta_target
+from twice.wiring.open_project import OpenProject
 
 if TYPE_CHECKING:
     from twice.core.ports import Target
     from twice.engine.session.session import SessionSettings
     from twice.proof.enclosure.enclosure import Enclosure
-    from twice.proof.tasks.scratch import ProofSetup
+    from twice.proof.tasks.scratch import ChildRun, ProofSetup
 
 _THEIRS = (
     *("spark.master", "spark.sql.catalog", "spark.sql.warehouse.dir", "spark.hadoop.hive", "spark.sql.hive"),
@@ -26,6 +29,8 @@ _THEIRS = (
 """Settings of the user's that lead to catalogs, folders and clusters of the user's."""
 _PACKAGES = "spark.jars.packages"
 _KEPT = "spark.sql.catalog.spark_catalog"
+CHILD_RUN = "twice.wiring.child_run"
+"""Started by its name: importing it here would close a ring, since it opens an enclosed project."""
 
 
 class EnclosedProject(OpenProject):
@@ -59,17 +64,14 @@ class EnclosedProject(OpenProject):
     @cached_property
     def proof_setup(self) -> ProofSetup:
         from twice.proof.tasks.scratch import ProofSetup
-        from twice.wiring.child_run import command
-        from twice.wiring.delta import delta_target
 
         context = replace(self.context, target_of=self._target_of)
         delta = partial(delta_target, internal=self.settings.internal)
-        sent = command(self.settings, self.copies)
+        sent = child_command(self.settings, self.copies)
         return ProofSetup(context, delta, self.targets.folder, sent, self.enclosure)
 
     def _target_of(self, table: TableName, session: Any) -> Target:
         from twice.proof.play import NotApplicable
-        from twice.wiring.delta import delta_target
 
         if self.targets.folder(table) is not None:
             return self.targets.of(table, session)
@@ -77,6 +79,17 @@ class EnclosedProject(OpenProject):
         if copy is None:
             raise NotApplicable(f"{table} is not a Delta table and no declared input, so a proof has no copy of it")
         return delta_target(session, lambda _: copy)
+
+
+def child_command(settings: Settings, copies: Mapping[str, str]) -> Callable[[ChildRun], Sequence[str]]:
+    """The command of the process that runs a task in a scratch copy (`child_run.main`)."""
+
+    def command(child: ChildRun) -> Sequence[str]:
+        point = child.point.value if child.point else ""
+        arguments = (child.task, child.label, str(child.folder), point, json.dumps(dict(copies)))
+        return [sys.executable, "-m", CHILD_RUN, str(settings.root), settings.profile or "", *arguments]
+
+    return command
 
 
 def plain_session(enclosure: Enclosure) -> Any:

@@ -35,7 +35,7 @@ def publish_a_day(session: SparkSession, folder: Path, internal: bool = True) ->
     slow = target.one_slice_only(table)
     if not isinstance(end, Landed) or count != 3:
         return Check("publish", False, f"{end}, {count} rows of 3", "Report this with the versions above.")
-    refused = not internal or _is_told_of_a_moved_token(session, str(folder / table.name), app)
+    refused = not internal or _refuses_a_moved_token(session, str(folder / table.name), app)
     if not isinstance(loser, Lost) or not refused:
         fix = "Set internal = false in twice.toml." if internal else "Report this with the versions above."
         return Check("publish", False, "a swap that must lose was not refused", fix)
@@ -46,8 +46,8 @@ def publish_a_day(session: SparkSession, folder: Path, internal: bool = True) ->
     )
 
 
-def _is_told_of_a_moved_token(session: SparkSession, path: str, app: str) -> bool:
-    """Two transactions that saw one token: Delta itself must refuse the second. Nothing else would tell if one of its
+def _refuses_a_moved_token(session: SparkSession, path: str, app: str) -> bool:
+    """Two transactions that saw one token: Delta itself must refuse the second. Nothing else would show if one of its
     private calls came to mean something else."""
     with acting(session):
         first, second = Log(session, path).begin(), Log(session, path).begin()
@@ -56,6 +56,6 @@ def _is_told_of_a_moved_token(session: SparkSession, path: str, app: str) -> boo
         first.commit([], [], {app: 2}, None, Note("first", "run", {app: 2}).to_json())
         try:
             second.commit([], [], {app: 2}, None, Note("second", "run", {app: 2}).to_json())
-        except Exception as error:  # noqa: BLE001 - judged by what it is
+        except Exception as error:  # noqa: BLE001 - checked below
             return is_conflict(error)
     return False

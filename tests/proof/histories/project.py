@@ -7,7 +7,7 @@ from dataclasses import replace as but
 from datetime import datetime
 from typing import Any
 
-from twice import Daily, Policy, Result, Since, append_once, audit, call, insert_new, merge, read, replace, task
+from twice import Daily, Policy, PublishedSlice, Since, append_once, audit, call, insert_new, merge, read, replace, task
 from twice.core.ports import Column
 from twice.core.project import Project, assemble
 from twice.core.since import told
@@ -20,10 +20,12 @@ SPEAKING = ("daily", "merged")
 COLUMNS = (Column("id", "bigint"), Column("day", "date"), Column("seen", "timestamp"), Column("amount", "bigint"))
 
 
-def _silence(_result: Result, _key: str) -> None: ...
+def _silence(_result: PublishedSlice, _key: str) -> None: ...
 
 
-def project(initial: datetime = START, announce: Callable[[Result, str], Any] = _silence, prefix: str = "") -> Project:
+def project(
+    initial: datetime = START, announce: Callable[[PublishedSlice, str], Any] = _silence, prefix: str = ""
+) -> Project:
     """`prefix` names the tables' format, in front of their names."""
     effects = [call(announce, keyed=False, name="announce")]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.proof.late_clock import LateClock
 
-from twice import Result
+from twice import PublishedSlice
 from twice.core.home import Home
 from twice.core.ports import Engine, Target
 from twice.core.task import TableName
@@ -71,8 +71,8 @@ class Sides:
         for context in self.shops:
             context.ledger.close()
 
-    def _receiver(self, side: int) -> Callable[[Result, str], None]:
-        def announce(result: Result, _key: str) -> None:
+    def _receiver(self, side: int) -> Callable[[PublishedSlice, str], None]:
+        def announce(result: PublishedSlice, _key: str) -> None:
             self.sent[side].append((result.task, result.slice))
 
         return announce

@@ -6,7 +6,7 @@ import pytest
 
 from twice.cli.options import Format
 from twice.cli.records import stale_line
-from twice.cli.runs import tell_ends
+from twice.cli.runs import print_ends
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
 from twice.runtime.run.run_many import TaskEnd
@@ -24,7 +24,7 @@ def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     late = TaskEnd("new", left_out="2026-06-09 is before the task's start, 2026-07-01")
-    assert tell_ends((TaskEnd("copy"), TaskEnd("below", stale=stale("07", "08")), late), Format.text) == 0
+    assert print_ends((TaskEnd("copy"), TaskEnd("below", stale=stale("07", "08")), late), Format.text) == 0
     assert capsys.readouterr().out.splitlines() == [
         "new: left out, because 2026-06-09 is before the task's start, 2026-07-01",
         "2 of 2 tasks are right, 1 left out, 2 slices of other dates are stale",
@@ -34,17 +34,17 @@ def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(
 
 
 def test_one_stale_slice_is_named_with_the_command_that_makes_it_right(capsys: pytest.CaptureFixture[str]) -> None:
-    tell_ends((TaskEnd("below", stale=stale("08")),), Format.text)
+    print_ends((TaskEnd("below", stale=stale("08")),), Format.text)
     assert capsys.readouterr().out.splitlines()[-1] == (
         f"  below[2026-06-08] is stale: {WHY}; "
         "next: twice backfill below --from 2026-06-08 --to 2026-06-08 --only stale --with-downstream"
     )
-    tell_ends((TaskEnd("total", stale=(Stale("total", WHOLE, WHY),)),), Format.text)
+    print_ends((TaskEnd("total", stale=(Stale("total", WHOLE, WHY),)),), Format.text)
     assert capsys.readouterr().out.splitlines()[-1] == f"  total[all] is stale: {WHY}; next: twice run total"
 
 
 def test_a_failed_task_still_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tell_ends((TaskEnd("copy"), TaskEnd("below", waits_for="copy")), Format.text) == 1
+    assert print_ends((TaskEnd("copy"), TaskEnd("below", waits_for="copy")), Format.text) == 1
     assert "1 of 2 tasks are right, the others can be run again" in capsys.readouterr().out
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from twice import Daily, Hourly, Whole, read, replace, task
 from twice.cli.options import Format
-from twice.cli.prove import Ends, dates_of_all, tell_ends
+from twice.cli.prove import Ends, dates_of_all, print_ends
 from twice.core.project import Project, assemble
 from twice.core.proof import Proof, Trial, Verdict
 from twice.errors import BeforeStart
@@ -54,10 +54,10 @@ def test_where_all_begin_later_there_is_nothing_to_prove() -> None:
 
 def test_what_is_left_out_is_named_and_no_error(capsys: pytest.CaptureFixture[str]) -> None:
     ends = Ends((HELD,), left_out={"later": LATER})
-    assert tell_ends(ends, None, Format.text) == 0
+    assert print_ends(ends, None, Format.text) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"later: left out, because {LATER}",
         "proved: 1 of 1, 1 left out; next: twice status",
     ]
-    assert tell_ends(ends, None, Format.json) == 0
+    assert print_ends(ends, None, Format.json) == 0
     assert json.loads(capsys.readouterr().out)["left_out"] == {"later": LATER}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twice import Daily, Result, Since, append_once, call, email, read, replace, slack, task, webhook
+from twice import Daily, PublishedSlice, Since, append_once, call, email, read, replace, slack, task, webhook
 from twice.core.audit import AuditResult
 from twice.core.effect import Message, tidy_effects
 from twice.core.outbox import EffectRecord, EffectState, key_of, occasion_of, too_late, wait_before
@@ -60,7 +60,7 @@ def test_a_secret_by_reference_is_taken() -> None:
 
 
 def test_a_call_is_named_after_its_function() -> None:
-    def pay(result: Result, key: str) -> None: ...
+    def pay(result: PublishedSlice, key: str) -> None: ...
 
     assert call(pay, keyed=True).name == "pay"
     assert call(lambda result, key: None, keyed=True).name == "call"
@@ -75,8 +75,8 @@ def test_a_task_keeps_its_effects() -> None:
 
 def test_a_result_and_a_message_come_back_from_the_ledger_as_they_were() -> None:
     audits = (AuditResult("rows", "warn", False, "no rows"),)
-    result = Result("p", "t", "2026-06-09", 2, 3, "f", 7, audits, ({"region": "éu", "amount": "1.50"},))
-    assert Result.from_json(result.to_json()) == result
+    result = PublishedSlice("p", "t", "2026-06-09", 2, 3, "f", 7, audits, ({"region": "éu", "amount": "1.50"},))
+    assert PublishedSlice.from_json(result.to_json()) == result
     message = Message(("a", "b"), "text\nwith ünicode", {"X": "1"})
     assert Message.from_json(message.to_json()) == message
 

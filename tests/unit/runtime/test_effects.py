@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from twice import EffectRefused, Result, audit, call
+from twice import EffectRefused, PublishedSlice, audit, call
 from twice.core.backfill import Request
 from twice.core.effect import Effect
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
@@ -40,10 +40,10 @@ class Receiver:
     """Remembers what it was told; `fail` decides how a call ends."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[Result, str]] = []
+        self.told: list[tuple[PublishedSlice, str]] = []
         self.errors: list[Exception] = []
 
-    def __call__(self, result: Result, key: str) -> str:
+    def __call__(self, result: PublishedSlice, key: str) -> str:
         if self.errors:
             raise self.errors.pop(0)
         self.told.append((result, key))
@@ -169,9 +169,9 @@ def test_every_point_of_sending_is_met_in_its_order(bench: Bench, receiver: Rece
 
 
 def test_every_try_gets_the_text_that_was_made_at_first(bench: Bench) -> None:
-    told: list[Result] = []
+    told: list[PublishedSlice] = []
 
-    def fails_once(result: Result, key: str) -> None:
+    def fails_once(result: PublishedSlice, key: str) -> None:
         told.append(result)
         if len(told) == 1:
             raise RuntimeError("reply lost")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.endings import Ending, check_told, end_at, heard
 
-from twice import Outcome, Policy, Result, Retry, Since, append_once, call, read, task
+from twice import Outcome, Policy, PublishedSlice, Retry, Since, append_once, call, read, task
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.interruption import BrokenOff, uninterrupted
 from twice.core.outbox import EffectState
@@ -36,15 +36,15 @@ SLICE = "2026-06-09"
 
 
 @pytest.fixture
-def told() -> list[Result]:
+def told() -> list[PublishedSlice]:
     return []
 
 
 @pytest.fixture
-def declared(bench: Bench, told: list[Result]) -> Task:
+def declared(bench: Bench, told: list[PublishedSlice]) -> Task:
     """A task with one effect, which is not tried again by itself."""
 
-    def tell(result: Result, key: str) -> str:
+    def tell(result: PublishedSlice, key: str) -> str:
         told.append(result)
         return key
 
@@ -53,7 +53,7 @@ def declared(bench: Bench, told: list[Result]) -> Task:
     return bench.declare(replace(task, effects=(call(tell, keyed=False, name="tell"),)))
 
 
-def check_clean(bench: Bench, told: list[Result]) -> None:
+def check_clean(bench: Bench, told: list[PublishedSlice]) -> None:
     assert bench.revenue == [(DAY, 15)]
     assert bench.version == 1, "one commit per generation"
     assert [(one.slice, one.generation, one.rows) for one in told] == [(SLICE, 1, 1)]
@@ -68,7 +68,7 @@ def check_clean(bench: Bench, told: list[Result]) -> None:
 @pytest.mark.parametrize("ending", Ending)
 @pytest.mark.parametrize("point", Point)
 def test_whatever_ends_a_run_anywhere_a_rerun_at_once_gives_the_clean_table_and_says_it_once(
-    bench: Bench, declared: Task, told: list[Result], point: Point, ending: Ending
+    bench: Bench, declared: Task, told: list[PublishedSlice], point: Point, ending: Ending
 ) -> None:
     end = end_at(point, ending, lambda: bench.run(declared))
     landed = bench.version == 1
@@ -84,7 +84,7 @@ def test_whatever_ends_a_run_anywhere_a_rerun_at_once_gives_the_clean_table_and_
 @pytest.mark.parametrize("ending", [Ending.ERROR, Ending.CTRL_C])
 @pytest.mark.parametrize("point", [Point.PUBLISHING, Point.BEFORE_COMMIT, *LANDED])
 def test_after_any_end_recover_says_what_was_published_and_nothing_else(
-    bench: Bench, declared: Task, told: list[Result], point: Point, ending: Ending
+    bench: Bench, declared: Task, told: list[PublishedSlice], point: Point, ending: Ending
 ) -> None:
     end_at(point, ending, lambda: bench.run(declared))
     recover(bench.context, None)
@@ -101,7 +101,7 @@ def test_an_error_after_the_commit_landed_is_a_note_and_the_run_is_published(ben
 
 
 def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_next_look(
-    bench: Bench, declared: Task, told: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, declared: Task, told: list[PublishedSlice], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
 
@@ -131,7 +131,7 @@ def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_n
 
 
 def test_a_table_that_cannot_be_asked_leaves_the_attempt_open_and_its_slice_free(
-    bench: Bench, declared: Task, told: list[Result], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, declared: Task, told: list[PublishedSlice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreadable(*_: Any) -> Any:
         raise OSError("the warehouse is away")
@@ -154,7 +154,7 @@ def test_a_table_that_cannot_be_asked_leaves_the_attempt_open_and_its_slice_free
 
 
 def test_a_second_signal_breaks_into_the_commit_and_the_outcome_is_unknown(
-    bench: Bench, declared: Task, told: list[Result]
+    bench: Bench, declared: Task, told: list[PublishedSlice]
 ) -> None:
     def press_twice(passed: Any) -> None:
         if passed is Point.AFTER_COMMIT:
@@ -241,7 +241,7 @@ class TestGivenUpTooEarly:
         return lambda: commit(*given[0])
 
     def test_the_next_run_finds_it_and_says_what_it_had_to_say(
-        self, bench: Bench, declared: Task, told: list[Result], orphan: Any
+        self, bench: Bench, declared: Task, told: list[PublishedSlice], orphan: Any
     ) -> None:
         orphan()
         result = bench.run(declared)
@@ -249,14 +249,14 @@ class TestGivenUpTooEarly:
         assert "had published without reporting back" in result.notes[0]
         check_clean(bench, told)
 
-    def test_recover_finds_it(self, bench: Bench, declared: Task, told: list[Result], orphan: Any) -> None:
+    def test_recover_finds_it(self, bench: Bench, declared: Task, told: list[PublishedSlice], orphan: Any) -> None:
         orphan()
         assert [one.state for one in recover(bench.context, None)] == [AttemptState.PUBLISHED]
         assert recover(bench.context, None) == ()
         check_clean(bench, told)
 
     def test_also_if_its_staged_rows_were_thought_to_be_gone(
-        self, bench: Bench, declared: Task, told: list[Result], orphan: Any
+        self, bench: Bench, declared: Task, told: list[PublishedSlice], orphan: Any
     ) -> None:
         orphan()
         bench.ledger.discarded(bench.ledger.attempts("revenue")[0].id)
@@ -264,7 +264,7 @@ class TestGivenUpTooEarly:
         check_clean(bench, told)
 
     def test_one_that_never_lands_says_nothing(
-        self, bench: Bench, declared: Task, told: list[Result], orphan: Any
+        self, bench: Bench, declared: Task, told: list[PublishedSlice], orphan: Any
     ) -> None:
         assert bench.run(declared).outcome is Outcome.PUBLISHED
         check_clean(bench, told)
@@ -413,7 +413,7 @@ def test_a_stage_that_cannot_be_discarded_does_not_hide_the_real_error(
 
 
 def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
-    bench: Bench, declared: Task, told: list[Result], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, declared: Task, told: list[PublishedSlice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end_at(Point.AFTER_STAGE, Ending.INTERRUPT, lambda: bench.run(declared))  # leaves something to look for
 

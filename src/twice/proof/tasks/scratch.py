@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.effect import Effect, Message, Result
+from twice.core.effect import Effect, Message, PublishedSlice
 from twice.core.failpoints import Point
 from twice.core.outbox import Answer, Delivered
 from twice.core.ports import OutgoingMessage, Sender, Target
@@ -102,7 +102,7 @@ class RecordingSender:
     inner: Sender
     sent: list[OutgoingMessage]
 
-    def compose(self, effect: Effect, result: Result, key: str, at: datetime) -> Message:
+    def compose(self, effect: Effect, result: PublishedSlice, key: str, at: datetime) -> Message:
         return self.inner.compose(effect, result, key, at)
 
     def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:

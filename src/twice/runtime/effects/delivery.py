@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from twice.core.effect import Effect, Message, Result
+from twice.core.effect import Effect, Message, PublishedSlice
 from twice.core.failpoints import SendPoint, hit
 from twice.core.outbox import (
     Answer,
@@ -201,7 +201,7 @@ def _composed(delivery: Delivery, effect: EffectRecord) -> Message | Change:
     return message
 
 
-def stored_result(delivery: Delivery, effect: EffectRecord, sample: tuple[Mapping[str, Any], ...]) -> Result:
+def stored_result(delivery: Delivery, effect: EffectRecord, sample: tuple[Mapping[str, Any], ...]) -> PublishedSlice:
     """What the ledger remembers of the publish that the effect speaks of."""
     attempt = delivery.ledger.attempt(effect.attempt) if effect.attempt else None
     learnt = next((one for one in attempt.slices if one.label == effect.label), None) if attempt else None
@@ -209,7 +209,7 @@ def stored_result(delivery: Delivery, effect: EffectRecord, sample: tuple[Mappin
     here = delivery.ledger.outbox.table_of(effect) == delivery.ledger.home.place(effect.task).table
     known = run if here and run is not None and run.generation == effect.generation else None
     of_slice = learnt or known
-    return Result(
+    return PublishedSlice(
         project=delivery.project.id,
         task=effect.task,
         slice=effect.label,

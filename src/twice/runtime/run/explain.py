@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from twice.core.ports import Leaf, Suspicion
 from twice.core.since import Since
 from twice.core.slice import Slice
+from twice.core.summary import Summarized, Table
 from twice.core.task import Task
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins, compute
@@ -21,8 +22,8 @@ from twice.runtime.table.settle import remembered
 from twice.runtime.table.write_plan import make_plan
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Summarized):
     """`suspicions` would stop the run; `leaves` is what it would read. `quarantined`: a run would refuse it."""
 
     task: str
@@ -36,6 +37,16 @@ class Explanation:
     leaves: tuple[Leaf, ...]
     suspicions: tuple[Suspicion, ...]
     quarantined: bool = False
+
+    def __str__(self) -> str:
+        end = "would be computed" if self.compute else "would stay as it is"
+        held = ", but is quarantined" if self.quarantined else ""
+        return f"{self.task}[{self.label}]: {end}{held} ({self.why})"
+
+    def as_table(self) -> Table:
+        reads = [("reads", f"{leaf.kind} {leaf.name}", leaf.version, None) for leaf in self.leaves]
+        refused = [("would be refused", each.name, None, ", ".join(each.columns)) for each in self.suspicions]
+        return ("", "what", "version", "columns"), [*reads, *refused]
 
 
 def _idle(task: Task, slice_: Slice, generation: int, version: int | None) -> Explanation:

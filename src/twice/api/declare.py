@@ -5,14 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from twice.core.audit import Audit
-from twice.core.backfill import CHOICES, DEFAULT, BatchSize, Request, SliceStatus, parse_batch, parse_only
-from twice.core.backfill_result import BackfillResult, as_result
 from twice.core.effect import Effect, tidy_effects
 from twice.core.ports import Frame
-from twice.core.proof import Proof
 from twice.core.scope import Scope
 from twice.core.task import Policy, Read, Strategy, TableName, Task, check_task, tidy_audits
 from twice.errors import DeclarationError
@@ -21,12 +18,13 @@ from twice.errors import DeclarationError
 class DeclaredTask(Task):
     """A task as `@task` returns it: still a plain function, with a preview."""
 
-    def preview(self, date: str | None = None, *, project: str | Path = ".") -> Frame:
+    def preview(self, date: str | None = None, *, project: str | Path = ".", profile: str | None = None) -> Frame:
         """The result frame of one slice, pinned and cut like a run's, published nowhere."""
-        from twice.wiring import open_project  # here: a task is declared long before a session is needed
+        from twice.project.run import preview  # here: a task is declared long before a session is needed
+        from twice.wiring.open_project import open_project
 
-        with open_project(Path(project)) as opened:
-            return opened.preview(self, date)
+        with open_project(Path(project), profile) as opened:
+            return preview(opened, self, date)
 
 
 def task(
@@ -112,60 +110,6 @@ def sql_task(
     )
     check_task(declared)
     return declared
-
-
-def session(project: str | Path = ".") -> Any:
-    """The project's Spark session, for tests and notebooks; the one already running, if there is one."""
-    from twice.wiring import session as open_session  # here: importing twice starts no engine
-
-    return open_session(Path(project))
-
-
-def backfill(
-    task: Task | str,
-    start: str,
-    end: str,
-    *,
-    only: Sequence[SliceStatus] | None = None,
-    parallel: int = 1,
-    reverse: bool = False,
-    batch: BatchSize = "auto",
-    dry_run: bool = False,
-    name: str | None = None,
-    effects: Literal["silent", "send"] = "silent",
-    restate: bool = False,
-    downstream: bool = False,
-    project: str | Path = ".",
-) -> BackfillResult:
-    """Make the slices from `start` to `end` (both included) right, by a plan that is made once and stored. A second
-    call of the same backfill resumes it, and tries again what failed. Failures are in the result, not raised."""
-    from twice.runtime.backfill.worker import Stop  # here, as below: importing twice starts no engine
-    from twice.wiring import open_project
-
-    chosen = parse_only(",".join(only or (CHOICES if restate else DEFAULT)))
-    title = task if isinstance(task, str) else task.name
-    silent = effects == "silent"
-    request = Request(title, start, end, chosen, reverse, parse_batch(str(batch)), restate, silent, downstream)
-    with open_project(Path(project)) as opened:
-        if dry_run:
-            return as_result(opened.backfills.plan(request, name))
-        record, _ = opened.backfills.start(request, name)
-        opened.backfills.work(record.name, lambda _: None, Stop.never(), parallel)
-        return opened.backfills.show(record.name)
-
-
-def prove(
-    job: Callable[[Any, Path], object],
-    *,
-    tables: Sequence[str],
-    warehouse: str | Path = "warehouse",
-    scenarios: Sequence[str] = (),
-) -> Proof:
-    """Prove a PySpark job that does not use twice. `job` is called several times with a session and the folder of a
-    copy of `warehouse`: it must read and write there. `tables` are what it writes, compared after each time."""
-    from twice.wiring.jobs import prove_callable  # here: importing twice starts no engine
-
-    return prove_callable(job, tables, Path(warehouse), scenarios)
 
 
 def _query(bound: str, views: Mapping[str, str], parameters: Sequence[str]) -> Callable[..., Frame]:

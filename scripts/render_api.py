@@ -1,0 +1,175 @@
+"""Write docs/api.md from the public names, their signatures and docstrings; `--check` only says whether it is right."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import twice
+
+PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+WIDTH = 100
+
+HEAD = """# The Python API
+
+Everything here is imported from `twice`, and nothing else is public. This page is made from the code by
+`scripts/render_api.py`.
+
+```python
+import twice
+
+result = twice.run("revenue_daily", date="2026-06-09")  # a task, or its name
+result.outcome  # Outcome.PUBLISHED; again: Outcome.ALREADY
+```
+
+The verbs are those of the command line. Each opens the project that the folder `project` is in, does one thing and
+closes it. They work in a notebook, in a test and in an orchestrator's worker: a Spark session that runs in the process
+is used, else one is started and stays. `date` is the logical date, as text or as a `datetime.date`. What fails raises a
+`TwiceError` with the command line's message. A result prints as one line, and as a small table in a notebook.
+"""
+
+SECTIONS = {
+    "Verbs": "run restate retry plan status history backfill recover prove prove_job session",
+    "Results": "RunResult Outcome Explanation Status History BackfillResult Recovered Proof TwiceError",
+    "Declaring tasks": "task sql_task DeclaredTask Task read Read Policy Retry",
+    "Scopes": "Daily Monthly Hourly Every Whole Since days hours",
+    "Strategies": "replace merge insert_new append_once Strategy",
+    "Audits": "audit Audit",
+    "Effects": "slack email webhook call Effect PublishedSlice EffectRefused",
+    "Keys and comparison": "surrogate_key stable_row_hash assert_identical",
+    "Messages": "WorkQueue Inbox Item ItemStatus Worked",
+}
+
+
+def page() -> str:
+    """The whole page. Fails where a public name has no section."""
+    sections = {title: names.split() for title, names in SECTIONS.items()}
+    listed = [name for names in sections.values() for name in names]
+    if sorted(listed) != sorted(twice.__all__):
+        raise SystemExit(f"these names have no section, or are not public: {set(listed) ^ set(twice.__all__)}")
+    parts = [HEAD.strip()]
+    for title, names in sections.items():
+        parts.append(f"## {title}")
+        for name in names:
+            parts += _entry(name, getattr(twice, name))
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(name: str, public: Any) -> list[str]:
+    shape = "\n".join(_shape(name, public))
+    code = [f"```text\n{shape}\n```"] if shape else []
+    own = [_method(word, each) for word, each in _methods(public)] if inspect.isclass(public) else []
+    return [f"### {name}", *code, (inspect.getdoc(public) or "").strip(), *(["\n".join(own)] if own else [])]
+
+
+def _shape(name: str, public: Any) -> list[str]:
+    """How it is called, or what it has."""
+    if inspect.ismodule(public):
+        found = [(word, each) for word, each in vars(public).items() if inspect.isfunction(each)]
+        return [_signature(f"{name}.{word}", each) for word, each in found if _returns_audit(each)]
+    if inspect.isfunction(public):
+        return [_signature(name, public)]
+    if issubclass(public, Enum):
+        return [f"{name}.{each.name}  # {each.value}" for each in public]
+    if public in (twice.DeclaredTask, twice.Strategy):
+        return []
+    if not _is_called(public) and is_dataclass(public):
+        return [f"{each.name}: {each.type}" for each in fields(public)]
+    return [_signature(name, public.__init__)] if "__init__" in vars(public) else []
+
+
+def _is_called(public: type) -> bool:
+    """Whether users make it themselves: then its call is shown, else its fields."""
+    return public.__name__ in SECTIONS["Scopes"].split() or public in (twice.Policy, twice.Retry)
+
+
+def _returns_audit(function: Any) -> bool:
+    return bool(function.__annotations__.get("return") == "Audit")
+
+
+def _methods(public: type) -> list[tuple[str, Any]]:
+    """Its own public methods and properties, without those of its own machinery."""
+    if _is_called(public) or issubclass(public, Enum | Exception) or public is twice.Strategy:
+        return []
+    return [
+        (name, each)
+        for name, each in vars(public).items()
+        if not name.startswith("_")
+        and name not in ("as_table", "to_json")
+        and (inspect.isfunction(each) or isinstance(each, property))
+    ]
+
+
+def _method(name: str, each: Any) -> str:
+    function = each.fget if isinstance(each, property) else each
+    doc = " ".join((inspect.getdoc(function) or "").split())
+    if isinstance(each, property):
+        shape = f"{name}: {function.__annotations__['return']}"
+    else:
+        shape = " ".join(_signature(name, function).split()).replace("( ", "(").replace(", )", ")")
+    return f"- `{shape}`" + (f" {doc}" if doc else "")
+
+
+def _signature(name: str, function: Any) -> str:
+    """As it is written, without `self`; over several lines if it is long."""
+    signature = inspect.signature(function)
+    given = [each for each in signature.parameters.values() if each.name != "self"]
+    found = signature.replace(parameters=[each.replace(annotation=_plain(each.annotation)) for each in given])
+    returns = _plain(found.return_annotation)
+    arrow = "" if returns in (inspect.Signature.empty, "None") else f" -> {returns}"
+    parameters = _parameters(found)
+    line = f"{name}({', '.join(parameters)}){arrow}"
+    if len(line) <= WIDTH:
+        return line
+    return "\n".join([f"{name}(", *(f"    {each}," for each in parameters), f"){arrow}"])
+
+
+def _parameters(signature: inspect.Signature) -> list[str]:
+    written, keywords = [], False
+    for each in signature.parameters.values():
+        if each.kind is each.KEYWORD_ONLY and not keywords:
+            keywords = True
+            written.append("*")
+        elif each.kind is each.VAR_POSITIONAL:
+            keywords = True
+        note = "" if each.annotation is each.empty else f": {each.annotation}"
+        default = "" if each.default is each.empty else (" = " if note else "=") + _default(each.default)
+        star = "*" if each.kind is each.VAR_POSITIONAL else "**" if each.kind is each.VAR_KEYWORD else ""
+        written.append(f"{star}{each.name}{note}{default}")
+    return written
+
+
+def _default(value: Any) -> str:
+    """Left out where it is made anew, or is long."""
+    text = repr(value).replace("datetime.timedelta", "timedelta").replace("'", '"')
+    return "…" if text.startswith("<") or len(text) > 40 else text
+
+
+def _plain(annotation: Any) -> Any:
+    return annotation if isinstance(annotation, str) or annotation is inspect.Signature.empty else _named(annotation)
+
+
+def _named(annotation: Any) -> str:
+    return "None" if annotation is None else getattr(annotation, "__name__", str(annotation))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="exit 1 if the page is not what would be written")
+    wanted = page()
+    if not parser.parse_args().check:
+        PAGE.write_text(wanted, encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
+        return 0
+    print("docs/api.md is not what the code says; run: python scripts/render_api.py", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

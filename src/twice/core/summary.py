@@ -1,0 +1,66 @@
+"""Results for people: one line of text on a terminal, a small HTML table in a notebook. Pure."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from html import escape
+from itertools import islice
+
+SHOWN = 50
+"""So many rows a table shows at most."""
+
+Table = tuple[Sequence[str], Sequence[Sequence[object]]]
+"""The head, and the rows."""
+
+
+class Summarized:
+    """A result that shows itself. `str()` is its one line, `repr()` the same with its type."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    @abstractmethod
+    def as_table(self) -> Table:
+        """What a notebook shows beneath the one line."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), *self.as_table())
+
+
+def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Every value is escaped: a message may quote data, and data may be markup. None is an empty cell."""
+    lines = [f"<div><p>{escape(title)}</p>"]
+    if rows:
+        body = "".join(_row("td", row) for row in islice(rows, SHOWN))
+        lines.append(f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>")
+    if len(rows) > SHOWN:
+        lines.append(f"<p>and {len(rows) - SHOWN:,} more</p>")
+    return "".join([*lines, "</div>"])
+
+
+def _row(cell: str, values: Sequence[object]) -> str:
+    return f"<tr>{''.join(f'<{cell}>{_text(value)}</{cell}>' for value in values)}</tr>"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return escape(f"{value:,}" if type(value) is int else str(value))
+
+
+def slice_range(task: str, labels: Sequence[str]) -> str:
+    """`revenue_daily[2026-06-09]`, `revenue_daily[2026-06-01..2026-06-09]`, or the task alone."""
+    if not labels:
+        return task
+    return f"{task}[{labels[0]}]" if len(labels) == 1 else f"{task}[{labels[0]}..{labels[-1]}]"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 slice`, `3 slices`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""What a caller does with an opened project: functions that take it, for the command line, the API and pytest alike."""

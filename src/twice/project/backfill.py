@@ -1,0 +1,77 @@
+"""Backfills of an opened project. What only reads or writes the ledger starts no Spark."""
+
+from __future__ import annotations
+
+from twice.core.backfill import BackfillPlan, Request
+from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, report
+from twice.runtime.backfill import backfill as backfills
+from twice.runtime.backfill import worker
+from twice.runtime.backfill.worker import Stop, Tell
+from twice.wiring.open_project import OpenProject
+
+
+def plan(opened: OpenProject, request: Request, name: str | None) -> BackfillPlan:
+    """What `start` would store."""
+    _check(opened, request)
+    return backfills.plan_backfill(opened.context, request, name)
+
+
+def start(opened: OpenProject, request: Request, name: str | None) -> tuple[BackfillRecord, BackfillPlan | None]:
+    """The plan is given only where it is new: a second start resumes."""
+    _check(opened, request)
+    return backfills.start(opened.context, request, name)
+
+
+def ready(opened: OpenProject) -> None:
+    """Start what work needs. A session that starts takes Ctrl-C for itself: set your own handler after this."""
+    assert opened.context is not None
+
+
+def work(opened: OpenProject, name: str, tell: Tell, stop: Stop, parallel: int) -> BackfillRecord:
+    """Take batches until none is left, or `stop` is set."""
+    return worker.work(opened.context, name, tell, stop, parallel)
+
+
+def records(opened: OpenProject) -> tuple[BackfillRecord, ...]:
+    return opened.ledger.backfills.records()
+
+
+def running(opened: OpenProject) -> tuple[BackfillRecord, ...]:
+    """Those a worker may find something to do in."""
+    return tuple(record for record in records(opened) if record.state is BackfillState.RUNNING and record.open)
+
+
+def record(opened: OpenProject, name: str) -> BackfillRecord:
+    return backfills.find(opened.ledger, name)
+
+
+def show(opened: OpenProject, name: str) -> BackfillResult:
+    """As it is now, slice by slice."""
+    return report(record(opened, name), opened.ledger.backfills.batches(name))
+
+
+def holders(opened: OpenProject, name: str) -> tuple[str, ...]:
+    """The workers that have a batch of it now."""
+    return tuple(sorted({hold.holder for hold in opened.ledger.backfills.held(name)}))
+
+
+def progress(opened: OpenProject, name: str) -> tuple[BackfillRecord, int]:
+    """As it is now, and how many workers have a batch of it."""
+    return record(opened, name), len(holders(opened, name))
+
+
+def pause(opened: OpenProject, name: str) -> BackfillRecord:
+    return backfills.pause(opened.ledger, name)
+
+
+def resume(opened: OpenProject, name: str) -> BackfillRecord:
+    return backfills.resume(opened.ledger, name)
+
+
+def cancel(opened: OpenProject, name: str) -> BackfillRecord:
+    return backfills.cancel(opened.ledger, name)
+
+
+def _check(opened: OpenProject, request: Request) -> None:
+    """Before a session is started for nothing."""
+    backfills.asked_for(opened.project.task(request.task), request)

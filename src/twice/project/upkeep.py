@@ -1,0 +1,54 @@
+"""What crashes leave behind, the marks of incremental tasks, and the owners of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from twice.core.record import AttemptRecord
+from twice.runtime.table.garbage import RemovedFiles, collect_garbage
+from twice.runtime.upkeep import mark as marks
+from twice.runtime.upkeep import recover as recovery
+from twice.runtime.upkeep import takeover
+from twice.runtime.upkeep.mark import Mark
+from twice.runtime.upkeep.recover import Recovered
+from twice.runtime.upkeep.scratch import clear_scratch
+from twice.wiring.open_project import OpenProject
+
+
+def recover(opened: OpenProject) -> tuple[Recovered, ...]:
+    """Settle attempts that did not report back. It never runs a task."""
+    return recovery.recover(opened.context, opened.context.engine.fresh())
+
+
+def open_attempts(opened: OpenProject) -> tuple[AttemptRecord, ...]:
+    """Also those on tables that tasks wrote before they were given another one."""
+    before = (a for task, _, there in opened.ledger.left_open() for a in there.open_attempts(task))
+    return (*opened.ledger.open_attempts(), *before)
+
+
+def gc(opened: OpenProject) -> tuple[RemovedFiles, ...]:
+    """Delete what dead attempts staged, and the scratch files of killed processes."""
+    clear_scratch(opened.settings.root / ".twice" / "scratch")
+    return collect_garbage(opened.context, opened.context.engine.fresh())
+
+
+def mark(opened: OpenProject, task: str) -> Mark:
+    """How far an incremental task has read."""
+    declared = opened.project.task(task)
+    marks.incremental(declared)  # before a session is started for nothing
+    return marks.show_mark(opened.context, declared)
+
+
+def reset_mark(opened: OpenProject, task: str, to: str | None, by: str, reason: str) -> tuple[Mark, Mark]:
+    """The mark before and after. `to`: left out, the task's initial one."""
+    return marks.reset_mark(opened.context, opened.project.task(task), marks.Reset(to, by, reason))
+
+
+def other_owners(opened: OpenProject, task: str) -> Mapping[str, int]:
+    """The other tasks that own slices in this task's table, and how many."""
+    return takeover.other_owners_of(opened.context, opened.project.task(task))
+
+
+def take_over(opened: OpenProject, task: str, by: str, reason: str) -> Mapping[str, int]:
+    """Give the table to this task; from whom, and how many slices."""
+    return takeover.take_over(opened.context, opened.project.task(task), takeover.Takeover(by, reason))

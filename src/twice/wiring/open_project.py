@@ -1,0 +1,172 @@
+"""An opened project: its settings, tasks, ledger, session, targets and senders, each made when it is first needed.
+
+Nothing heavy is imported before: `status` and `history` never start Spark. What is done with it is in `twice.project`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twice.config import Settings, load
+from twice.core.clock import SYSTEM_CLOCK
+from twice.core.project import Project
+from twice.core.task import Task
+from twice.errors import DeclarationError
+from twice.ledgers.ledger import Ledger
+from twice.runtime.context import RunContext
+from twice.runtime.effects.delivery import Delivery
+from twice.runtime.effects.send import delivery_of
+from twice.runtime.holder import this_process
+from twice.runtime.table.assign import assign_all
+from twice.runtime.upkeep.scratch import scratch_name
+from twice.wiring.discover import discover
+from twice.wiring.homes import home_of
+from twice.wiring.prover import Prover
+from twice.wiring.targets import Targets
+
+if TYPE_CHECKING:
+    from twice.core.outbox import EffectRecord
+    from twice.core.ports import Sender
+    from twice.engine.session.session import SessionSettings
+
+NEEDS_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
+"""PySpark's own word for an error that a running session cures."""
+
+EMBEDDED = "local[*]"
+"""The default master: the session then takes the cores this process may use."""
+
+
+class OpenProject:
+    """A project with its ledger and, once it is needed, its Spark session. Close it, or use `open_project`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def project(self) -> Project:
+        try:
+            return self._discover()
+        except DeclarationError as error:
+            if NEEDS_SESSION not in str(error.__cause__):
+                raise
+        self.spark  # noqa: B018 - a pipeline file that declares `@udf("bigint")` has Spark read that type
+        return self._discover()
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        ledger = Ledger.open(self.settings.ledger_url, home=home_of(self.settings, self.project))
+        for task in self.project.tasks.values():
+            for old in task.formerly:
+                if old != task.name:  # renamed, and renamed back
+                    ledger.rename(old, task.name)
+        return ledger
+
+    @cached_property
+    def spark(self) -> Any:
+        """The session that is running in this process, or one that is started with the project's settings."""
+        from twice.engine.session.session import base, check_tested
+
+        session = base(_session_settings(self.settings))
+        if self.settings.internal:
+            check_tested(session)
+        return session
+
+    @cached_property
+    def targets(self) -> Targets:
+        return Targets(self.settings)
+
+    @cached_property
+    def context(self) -> RunContext:
+        """What runs need. It starts Spark, and asks the tables which old records are their own."""
+        from twice.engine.spark import SparkEngine
+
+        targets = self.targets
+        context = RunContext(
+            project=self.project,
+            ledger=self.ledger,
+            engine=SparkEngine(self.spark),
+            target_of=targets.of,
+            let_go=targets.release,
+            code_hash=self.code_hash,
+            clock=SYSTEM_CLOCK,
+            holder=this_process(),
+            root=self.settings.root,
+            lease=timedelta(seconds=self.settings.lease_seconds),
+            senders=self.senders,
+            sends=self.settings.effects.send,
+        )
+        assign_all(context)
+        return context
+
+    def code_hash(self, task: Task) -> str:
+        """The hash of a task's code and options as they are now."""
+        from twice.engine.code.code_hash import code_hash
+
+        return code_hash(task)
+
+    @cached_property
+    def senders(self) -> dict[str, Sender]:
+        from twice.wiring.senders import senders
+
+        return senders(self.settings.effects)
+
+    @cached_property
+    def delivery(self) -> Delivery:
+        """For sending alone: no session is started unless a text needs rows of its table."""
+
+        def sample(task: Task, effect: EffectRecord, count: int) -> Any:
+            return delivery_of(self.context, self.context.engine.fresh()).sample(task, effect, count)
+
+        return Delivery(self.project, self.ledger, self.senders, SYSTEM_CLOCK, this_process(), sample)
+
+    @cached_property
+    def prover(self) -> Prover:
+        return Prover(self.settings.root)
+
+    def close(self) -> None:
+        """End what was opened, but for the Spark session, which lives as long as this process."""
+        if "prover" in self.__dict__:
+            self.prover.close()
+        if "ledger" in self.__dict__:
+            self.ledger.close()
+
+    def _discover(self) -> Project:
+        return discover(self.settings.project, self.settings.root, self.settings.pipelines, self.settings.format)
+
+
+@contextmanager
+def open_project(folder: Path = Path(), profile: str | None = None) -> Iterator[OpenProject]:
+    """The project that `folder` is in. Its Spark session lives as long as this process."""
+    opened = OpenProject(load(folder, profile))
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def session(folder: Path = Path(), profile: str | None = None) -> Any:
+    """The project's Spark session, for tests and notebooks; the one already running, if there is one."""
+    return OpenProject(load(folder, profile)).spark
+
+
+def _session_settings(settings: Settings) -> SessionSettings:
+    from twice.engine.session.session import SessionSettings
+
+    spark = settings.spark
+    conf = {name: value.reveal() for name, value in spark.conf.items()}
+    if spark.master != EMBEDDED:
+        conf = {"spark.master": spark.master, **conf}
+    folder = settings.root / ".twice"
+    return SessionSettings(
+        folder,
+        settings.warehouse,
+        short_jobs=spark.short_jobs,
+        memory=spark.memory,
+        conf=conf,
+        scratch=scratch_name(),
+    )

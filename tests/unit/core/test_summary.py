@@ -1,0 +1,112 @@
+"""Results show themselves: one line of text, a small table in a notebook, and no markup from data."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from twice.core.backfill import Request
+from twice.core.backfill_result import BackfillResult, BackfillState, BatchState, SliceReport
+from twice.core.outbox import EffectState
+from twice.core.ports import Leaf, Suspicion
+from twice.core.proof import Proof, Trial, Verdict
+from twice.core.record import AttemptRecord, RunRecord, SliceRecord
+from twice.core.run import AttemptState, Outcome, RunResult, SliceResult, last_of
+from twice.core.status import History, Status
+from twice.core.summary import SHOWN, Summarized, html_table
+from twice.runtime.run.explain import Explanation
+
+EVIL = "<script>alert('&')</script>"
+NOW = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
+
+
+def run(label: str = "2026-06-09", outcome: Outcome = Outcome.PUBLISHED, why: str = EVIL) -> RunResult:
+    return RunResult("revenue", outcome, (SliceResult(label, 1, 1200),), "a", why, version=3)
+
+
+def attempt(state: AttemptState = AttemptState.FAILED) -> AttemptRecord:
+    record = SliceRecord("2026-06-09", rows=3)
+    end: Any = (NOW, NOW, None, (record,), (), (), "x", None, (), {}, {"code": "run", "what": EVIL}, False)
+    return AttemptRecord("0123456789", "revenue", "run", state, 1, "me", *end)
+
+
+def published(label: str = "2026-06-09") -> RunRecord:
+    return RunRecord("revenue", label, 1, "a", None, 3, "f", 1, NOW, "a", AttemptState.PUBLISHED)
+
+
+SLICES = tuple(
+    SliceReport("revenue", f"2026-06-0{day}", "missing", EVIL, 0, state, error=error)
+    for day, state, error in ((1, BatchState.DONE, None), (2, BatchState.FAILED, {"what": EVIL}))
+)
+STATUS = Status((published(),), 7, 1, stale={("revenue", "2026-06-09"): EVIL}, effects={EffectState.IN_DOUBT: 2})
+RESULTS: list[tuple[Summarized, str]] = [
+    (run(), "revenue[2026-06-09]: published, 1,200 rows, version 3"),
+    (
+        last_of([run("2026-06-07"), run("2026-06-08"), run(outcome=Outcome.ALREADY)]),
+        "revenue[2026-06-09]: already published, 1,200 rows, version 3, after 2 earlier runs",
+    ),
+    (
+        Proof("revenue", "2026-06-09", "c", NOW, (Trial("twice", Verdict.SAME, EVIL),), 1.25),
+        "revenue[2026-06-09]: proved, 1 scenarios, 1.2 s",
+    ),
+    (
+        Proof("revenue", "2026-06-09", "c", NOW, (Trial("crash", Verdict.CHANGED, EVIL),), 1.0),
+        "revenue[2026-06-09]: CHANGED after crash, 1 scenarios, 1.0 s",
+    ),
+    (
+        BackfillResult("june", Request("revenue", "a", "b"), BackfillState.FINISHED, SLICES),
+        "june: finished, 1 of 2 slices done, 1 failed",
+    ),
+    (STATUS, "7 slices, 1 failed, 1 stale, 2 effects waiting for a person"),
+    (History([attempt()]), "1 attempt, the last failed: revenue[2026-06-09]"),
+    (
+        Explanation(
+            *("revenue", "shop.revenue", "replace", "2026-06-09", 1, 3, True, EVIL),
+            (Leaf("delta", EVIL, "i", 4),),
+            (Suspicion("rand", ("amount",), "why", "fix"),),
+        ),
+        f"revenue[2026-06-09]: would be computed ({EVIL})",
+    ),
+]
+
+
+@pytest.mark.parametrize(("result", "line"), RESULTS, ids=lambda value: type(value).__name__)
+def test_a_result_is_one_line_and_its_repr_names_its_type(result: Summarized, line: str) -> None:
+    assert str(result) == line
+    assert repr(result) == f"<{type(result).__name__} {line}>"
+
+
+@pytest.mark.parametrize("result", [result for result, _ in RESULTS], ids=lambda result: type(result).__name__)
+def test_what_a_notebook_shows_has_no_markup_from_data(result: Summarized) -> None:
+    shown = result._repr_html_()
+    assert "<script" not in shown
+    assert "&lt;script&gt;alert(&#x27;&amp;&#x27;)&lt;/script&gt;" in shown
+    assert shown.count("<tr>") > 1
+
+
+def test_no_attempt_is_an_empty_history_without_a_table() -> None:
+    assert str(History()) == "no attempt yet"
+    assert History()._repr_html_() == "<div><p>no attempt yet</p></div>"
+    assert History([attempt()]) == (attempt(),)
+
+
+def test_a_long_table_is_cut_and_says_how_much_is_missing() -> None:
+    shown = html_table("many", ("n",), [(n,) for n in range(SHOWN + 1200)])
+    assert shown.count("<tr>") == SHOWN + 1
+    assert shown.endswith("<p>and 1,200 more</p></div>")
+
+
+def test_the_last_of_several_runs_knows_those_before_it_oldest_first() -> None:
+    first, second = run("2026-06-07"), run("2026-06-08")
+    last = last_of([first, second, run()])
+    assert last.earlier == (first, second)
+    assert [row[0] for row in last.as_table()[1]] == [f"revenue[2026-06-0{day}]" for day in (7, 8, 9)]
+    assert last_of([first]) == first
+
+
+def test_a_status_needs_attention_if_something_failed_or_an_effect_waits() -> None:
+    assert STATUS.needs_attention
+    assert Status((), 0, 0, effects={EffectState.DEAD: 1}).needs_attention
+    assert not Status((published(),), 1, 0, effects={EffectState.SENT: 1}).needs_attention

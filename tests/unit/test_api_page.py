@@ -1,0 +1,21 @@
+"""docs/api.md is what the code says."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import twice
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "api.md"
+
+
+def test_the_page_of_the_api_is_current() -> None:
+    wanted = runpy.run_path(str(ROOT / "scripts" / "render_api.py"))["page"]()
+    assert PAGE.read_text(encoding="utf-8") == wanted, "run: python scripts/render_api.py"
+
+
+def test_every_public_name_has_an_entry() -> None:
+    titles = [line.removeprefix("### ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:4] == "### "]
+    assert sorted(titles) == sorted(twice.__all__)

@@ -1,0 +1,97 @@
+"""The verbs in Python, as far as they need no Spark: what is known of a project, and what is refused at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import twice
+from twice.errors import UsageError
+
+PIPELINE = """
+from twice import Daily, Whole, replace, task
+
+@task("shop.revenue", scope=Daily("day", start="2026-06-01"), inputs={}, write=replace())
+def revenue(run): ...
+
+@task("shop.all", scope=Whole(), inputs={}, write=replace())
+def everything(): ...
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines" / "tasks.py").write_text(PIPELINE)
+    (tmp_path / "twice.toml").write_text('project = "p"\n[profiles.prod]\nenvironment = "prod"\n')
+    return tmp_path
+
+
+def test_status_and_history_of_a_fresh_project_are_empty(root: Path) -> None:
+    found = twice.status(project=root)
+    assert (found.runs, found.total, found.failed, found.needs_attention) == ((), 0, 0, False)
+    assert twice.history("revenue", date="2026-06-09", project=root, profile="prod") == ()
+
+
+def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(root: Path) -> None:
+    assert twice.retry(project=root) == ()
+    assert twice.retry("revenue", project=root) == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda root: twice.run("revenu", project=root), "there is no task 'revenu' .* Did you mean revenue"),
+        (lambda root: twice.run("revenue", project=root), "no date given"),
+        (lambda root: twice.run("revenue", date=date(2026, 5, 1), project=root), "2026-05-01"),
+        (lambda root: twice.restate("everything", date="2026-06-09", project=root), "owns its whole table"),
+        (lambda root: twice.history("nothing", project=root), "there is no task 'nothing'"),
+        (lambda root: twice.status("nothing", project=root), "there is no task 'nothing'"),
+        (lambda root: twice.retry(date="2026-06-09", project=root), "a date is of one task"),
+        (lambda root: twice.prove("revenue", tables=["a.b"], project=root), "tables= is for a job"),
+        (
+            lambda root: twice.run("revenue", date="2026-06-09", interval=("2026-06-09", "2026-06-10"), project=root),
+            "a date and an interval were given",
+        ),
+        (
+            lambda root: twice.run("revenue", interval=("2026-06-09", "tomorrow"), project=root),
+            "'tomorrow' is no date or time",
+        ),
+        (
+            lambda root: twice.run("everything", interval=("2026-06-09", "2026-06-10"), project=root),
+            "has no interval",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_spark_is_started(root: Path, call: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        call(root)
+
+
+def test_a_task_may_be_given_by_itself(root: Path) -> None:
+    @twice.task("shop.revenue", scope=twice.Daily("day", start="2026-06-01"), inputs={}, write=twice.replace())
+    def revenue(run: Any) -> None: ...
+
+    assert twice.history(revenue, project=root) == ()
+
+
+def test_looking_at_a_project_loads_no_spark(root: Path) -> None:
+    code = "import sys, twice; twice.status(); twice.history('revenue'); print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_prove_with_a_job_is_deprecated_and_names_prove_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("twice.project.prove.prove_job", lambda *given: asked.append(given))
+
+    def job(session: Any, warehouse: Path) -> None: ...
+
+    with pytest.warns(DeprecationWarning, match=r"twice\.prove_job\(job, tables=…\)"):
+        twice.prove(job, tables=["shop.revenue"], scenarios=["twice"])
+    assert asked == [(job, ["shop.revenue"], Path("warehouse"), ["twice"])]
