@@ -15,11 +15,10 @@ from twice.core.backfill_result import BackfillState
 from twice.core.effect import Message
 from twice.core.mark import last_of_kind, version_of
 from twice.core.outbox import Change, EffectState, Prepared
-from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, SliceRecord
+from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, Pruned, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.ledgers.ledger import Ledger
-from twice.ledgers.runs.prune import Pruned
 
 S = AttemptState
 TASKS, LABELS = ("revenue", "clicks"), ("2026-06-09", "2026-06-10", "all")

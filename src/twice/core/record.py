@@ -184,3 +184,15 @@ class Overview:
     total: int
     failed: int
     last_failed: RunRecord | None
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of
+    effects that were sent, backfills, proofs."""
+
+    attempts: int = 0
+    effects: int = 0
+    texts: int = 0
+    backfills: int = 0
+    proofs: int = 0

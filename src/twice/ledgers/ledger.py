@@ -28,6 +28,7 @@ from twice.core.record import (
     InputRecord,
     Overview,
     Pinned,
+    Pruned,
     RunRecord,
     SliceRecord,
 )
@@ -45,7 +46,6 @@ from twice.ledgers.database.schema import HEAD, attempts
 from twice.ledgers.effects.outbox import Outbox
 from twice.ledgers.runs import claims, history, proofs, prune, quarantine, transitions
 from twice.ledgers.runs.claims import ClaimRequest
-from twice.ledgers.runs.prune import Pruned
 from twice.ledgers.runs.rename import rename, settle_in
 from twice.ledgers.runs.unassigned import OldRecords
 

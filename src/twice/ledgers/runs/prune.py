@@ -13,7 +13,6 @@ Every function is one transaction of the caller's. Dying between two leaves the 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, func, or_, select, update
@@ -49,18 +48,6 @@ PART = 500
 _SAID = (EffectState.SENT, EffectState.ABANDONED, EffectState.UNKNOWN)
 _OVER = (BackfillState.FINISHED, BackfillState.CANCELLED)
 _PERSONS_WORD = ("reset", "takeover")
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of
-    effects that were said, backfills, proofs."""
-
-    attempts: int = 0
-    effects: int = 0
-    texts: int = 0
-    backfills: int = 0
-    proofs: int = 0
 
 
 def prune_attempts(connection: Connection, owner: Owner, before: datetime) -> int:

@@ -27,11 +27,10 @@ from twice.core.outbox import (
     after_silence,
     too_late,
 )
-from twice.core.ports import Clock, NotLeaving, OutgoingMessage, Sender
+from twice.core.ports import Clock, NotLeaving, OutgoingMessage, RunLedger, Sender
 from twice.core.project import Project
 from twice.core.task import Task
 from twice.errors import DeclarationError, TwiceError
-from twice.ledgers.ledger import Ledger
 from twice.runtime.holder import is_gone
 
 IN_FLIGHT = 8
@@ -48,7 +47,7 @@ class Delivery:
     """What sending needs at hand: no engine, no target. `sample` reads rows of what was committed."""
 
     project: Project
-    ledger: Ledger
+    ledger: RunLedger
     senders: Mapping[str, Sender]
     clock: Clock
     holder: str

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from twice.core.mark import shown
 from twice.core.outbox import prepare
-from twice.core.ports import Published, Target
+from twice.core.ports import AttemptHistory, Claims, Published, Target
 from twice.core.record import AttemptRecord, Facts, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
 from twice.core.token import Intention
 from twice.core.write import Changes, Plan, UpsertRows
-from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.table.assign import assign_seen
 from twice.runtime.table.foreign_changes import changed_by_others
@@ -105,7 +104,7 @@ def settle_passed(
     return notes
 
 
-def _undecided(ledger: Ledger, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
+def _undecided(ledger: AttemptHistory, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
     """Attempts on these slices that may have landed without a word, oldest first: the open ones, and those closed
     without a publish whose staged rows were never deleted."""
     wanted = set(labels)
@@ -137,7 +136,7 @@ def never_looked(attempt: AttemptRecord) -> bool:
     return all(slice_.expected is None for slice_ in attempt.slices)
 
 
-def lease_ran_out(ledger: Ledger, attempt: AttemptRecord) -> bool:
+def lease_ran_out(ledger: Claims, attempt: AttemptRecord) -> bool:
     """Also if another attempt has taken the slice over since."""
     return attempt.lease_until is None or attempt.lease_until < ledger.now()
 
