@@ -23,8 +23,8 @@ from twice.strategies.merge import merge
 from twice.strategies.replace import replace
 
 if TYPE_CHECKING:
-    from twice.runtime.queue.inbox import Inbox
-    from twice.runtime.queue.queue import WorkQueue
+    from twice.queues.inbox import Inbox
+    from twice.queues.work_queue import WorkQueue
 
 __version__ = "0.1.0"
 
@@ -71,11 +71,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """A queue or an inbox needs a database library; a pipeline that has none need not load it."""
     if name == "WorkQueue":
-        from twice.runtime.queue.queue import WorkQueue
+        from twice.queues.work_queue import WorkQueue
 
         return WorkQueue
     if name == "Inbox":
-        from twice.runtime.queue.inbox import Inbox
+        from twice.queues.inbox import Inbox
 
         return Inbox
     raise AttributeError(f"module 'twice' has no attribute {name!r}")

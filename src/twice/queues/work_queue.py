@@ -17,8 +17,8 @@ from twice.core.retry import Failure, Retry, judged, pause_after
 from twice.engine.causes import signs
 from twice.errors import BodyDiffers, LeaseLost, TwiceError
 from twice.ledgers.database.clock import database_time
-from twice.ledgers.queue import items
-from twice.ledgers.queue.handling import Handler, Handling
+from twice.queues import items
+from twice.queues.handling import Handler, Handling
 from twice.runtime.holder import this_process
 
 T = TypeVar("T")
