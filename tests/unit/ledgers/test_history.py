@@ -12,7 +12,7 @@ from sqlalchemy.dialects import sqlite
 from twice.core.home import Home, Place
 from twice.ledgers.database.owners import Owner
 from twice.ledgers.ledger import Ledger
-from twice.ledgers.runs import history
+from twice.ledgers.runs import history, run_records
 
 OWNER = Owner(Home("p", "dev", {"t": Place("dev", "shop.t")}))
 
@@ -43,7 +43,7 @@ def test_attempts_are_found_by_an_index(ledger: Ledger, chosen: Select[int], ind
 
 
 def test_a_status_walks_through_the_runs_of_its_own_environment_alone(ledger: Ledger) -> None:
-    chosen = history._runs(OWNER, None)
+    chosen = run_records._runs(OWNER, None)
     text = chosen.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     with ledger._engine.begin() as connection:
         plan = " / ".join(row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}"))

@@ -8,8 +8,7 @@ slices and, in the end, by the target.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,33 +27,18 @@ from twice.core.backfill_result import (
 )
 from twice.core.home import backfill_key, name_of
 from twice.ledgers.backfills.plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
-from twice.ledgers.database.outage import Outage, outliving
-from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import backfills, batches, insert_or, needs
+from twice.ledgers.database.transactions import Records
 
 _OPEN = [state.value for state in OPEN]
 
 
-class Backfills:
-    """`Ledger.backfills` gives it; the ledger's transactions and clock are its own."""
-
-    def __init__(
-        self,
-        outage: Outage,
-        writing: Callable[[], AbstractContextManager[Connection]],
-        reading: Callable[[], AbstractContextManager[Connection]],
-        time: Callable[[Connection], datetime],
-        owner: Owner,
-    ) -> None:
-        self._outage = outage
-        self._writing = writing
-        self._reading = reading
-        self._time = time
-        self._owner = owner
+class SqlBackfills(Records):
+    """See `core.ports.BackfillStore`. `Ledger.backfills` gives it."""
 
     @outliving
     def create(self, plan: BackfillPlan) -> bool:
-        """Store a plan; False, and nothing written, if there is one of that name. Dying here stores all or nothing."""
         owner, task = self._owner, plan.request.task
         with self._writing() as connection:
             owner.register(connection, {task, *(batch.task for batch in plan.batches)})
@@ -83,19 +67,16 @@ class Backfills:
 
     @outliving
     def records(self) -> tuple[BackfillRecord, ...]:
-        """Oldest first."""
         with self._reading() as connection:
             return records_of(connection, self._mine(), None)
 
     @outliving
     def batches(self, name: str) -> tuple[BatchRecord, ...]:
-        """In the order they are taken."""
         with self._reading() as connection:
             return batches_of(connection, self._key(connection, name) or "")
 
     @outliving
     def move(self, name: str, before: Sequence[BackfillState], after: BackfillState) -> bool:
-        """Pause, resume or cancel; False if it is in another state. A second call changes nothing."""
         with self._writing() as connection:
             moved = update(backfills).where(
                 backfills.c.name == self._key(connection, name),
@@ -105,7 +86,6 @@ class Backfills:
 
     @outliving
     def finish(self, name: str) -> bool:
-        """Running becomes finished once nothing is open; False otherwise."""
         with self._writing() as connection:
             key = self._key(connection, name)
             still = exists().where(batches.c.backfill == key, batches.c.state.in_(_OPEN))
@@ -116,8 +96,6 @@ class Backfills:
 
     @outliving
     def again(self, name: str) -> int:
-        """Everything that failed, or waited for it, becomes pending once more, and the backfill runs; how many
-        batches. A second call finds none."""
         bad = [BatchState.FAILED.value, BatchState.SKIPPED.value]
         with self._writing() as connection:
             key = self._key(connection, name)
@@ -136,8 +114,6 @@ class Backfills:
 
     @outliving
     def claim(self, name: str, holder: str, lease: timedelta) -> BatchClaim | None:
-        """The first batch that is free (or whose worker was silent for too long) and needs nothing more; None if there
-        is none now. Dying after it leaves a claim that runs out by itself, and so does a reply that was lost."""
         with self._writing() as connection:
             now = self._time(connection)
             key = self._key(connection, name)
@@ -159,18 +135,15 @@ class Backfills:
 
     @outliving
     def renew(self, claim: BatchClaim, lease: timedelta) -> bool:
-        """Hold on for another `lease`. False: another worker has the batch."""
         with self._writing() as connection:
             until = self._time(connection) + lease
             return connection.execute(self._of(connection, claim).values(until=until)).rowcount == 1
 
     def release(self, claim: BatchClaim) -> bool:
-        """Put a batch back that was not done. False: another worker has it."""
         return self.free(claim.backfill, claim.number, claim.tries)
 
     @outliving
     def held(self, name: str) -> tuple[Hold, ...]:
-        """The batches that workers have now. Asked every second, so of ten thousand slices none is read."""
         with self._reading() as connection:
             chosen = select(batches.c.number, batches.c.tries, batches.c.holder).where(
                 batches.c.backfill == self._key(connection, name), batches.c.state == BatchState.CLAIMED.value
@@ -179,7 +152,6 @@ class Backfills:
 
     @outliving
     def free(self, name: str, number: int, tries: int) -> bool:
-        """A worker is known to be gone: its batch is free again. False if it is not its any more."""
         with self._writing() as connection:
             freed = _of_claim(self._key(connection, name), number, tries).values(
                 state=BatchState.PENDING.value, holder=None, until=None
@@ -188,7 +160,6 @@ class Backfills:
 
     @outliving
     def done(self, claim: BatchClaim, ends: Sequence[SliceEnd], seconds: float) -> bool:
-        """Dying before it leaves the claim to run out; the next worker finds the slices published."""
         with self._writing() as connection:
             values = {"state": BatchState.DONE.value, "holder": None, "until": None, "seconds": seconds, "error": None}
             if connection.execute(self._of(connection, claim).values(values)).rowcount != 1:
@@ -198,7 +169,6 @@ class Backfills:
 
     @outliving
     def failed(self, claim: BatchClaim, error: Mapping[str, str], seconds: float) -> bool:
-        """The batch failed for good (until `again`), and what needs it is skipped."""
         with self._writing() as connection:
             values = {
                 "state": BatchState.FAILED.value,
@@ -214,7 +184,6 @@ class Backfills:
 
     @outliving
     def split(self, claim: BatchClaim) -> bool:
-        """A failed batch becomes two pending ones in its place. Dying here has split it or not."""
         _, second = halves(claim.slices)
         with self._writing() as connection:
             values = {"state": BatchState.PENDING.value, "holder": None, "until": None}

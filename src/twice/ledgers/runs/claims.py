@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -12,7 +12,10 @@ from twice.core.home import name_of
 from twice.core.record import Busy, Claim
 from twice.core.run import AttemptState
 from twice.core.token import Kind
+from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import attempts, insert_or, leases, runs, slices
+from twice.ledgers.database.transactions import Records
+from twice.ledgers.runs.history import named
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,46 @@ class ClaimRequest:
             raise ValueError(f"a claim needs a task, an attempt and the labels of its slices, not {self}")
         if len(set(self.labels)) != len(self.labels):
             raise ValueError(f"a claim names each slice once, not {self.labels}")
+
+
+class SqlClaims(Records):
+    """See `core.ports.Claims`."""
+
+    @outliving
+    def now(self) -> datetime:
+        with self._reading() as connection:
+            return self._time(connection)
+
+    @outliving
+    def claim(
+        self, task: str, labels: Sequence[str], *, attempt: str, kind: Kind, holder: str, lease: timedelta
+    ) -> Claim | Busy:
+        request = ClaimRequest(self._owner.key(task) if task else "", tuple(labels), attempt, kind, holder)
+        found: Claim | Busy | None = None
+        while found is None:
+            with self._writing() as connection:
+                # With the lock in hand: a claim that waited for it must not judge leases by an old time.
+                self._owner.register(connection, [task])
+                now = self._time(connection)
+                found = claim(connection, request, now, now + lease)
+                if not isinstance(found, Claim):
+                    connection.rollback()
+        return found
+
+    @outliving
+    def renew(self, claim: Claim, lease: timedelta) -> bool:
+        with self._writing() as connection:
+            held = renew(connection, claim, self._time(connection) + lease)
+            if not held:
+                connection.rollback()
+            return held
+
+    @outliving
+    def release(self, attempt: str) -> None:
+        with self._writing() as connection:
+            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            if fence is not None:
+                release(connection, fence)
 
 
 def claim(connection: Connection, request: ClaimRequest, now: datetime, until: datetime) -> Claim | Busy | None:

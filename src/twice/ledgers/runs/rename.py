@@ -23,7 +23,7 @@ from twice.ledgers.database.schema import (
     slices,
 )
 from twice.ledgers.runs.proofs import proofs
-from twice.ledgers.runs.transitions import move_forward
+from twice.ledgers.runs.publishes import move_forward
 
 Rows = Mapping[Table, ColumnElement[bool]]
 

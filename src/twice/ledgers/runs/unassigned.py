@@ -7,8 +7,7 @@ is never sent. Nothing is taken from another owner: only bare names are.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,8 +17,9 @@ from twice.core.home import MARK, backfill_key
 from twice.core.outbox import EffectState
 from twice.core.record import Shown, Unassigned
 from twice.ledgers.database.effect_tables import COUNTS, effects
-from twice.ledgers.database.outage import Outage, outliving
+from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.owners import Owner, tasks
+from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import (
     IS_OPEN,
     OPEN_STATES,
@@ -31,32 +31,18 @@ from twice.ledgers.database.schema import (
     runs,
     slices,
 )
+from twice.ledgers.database.transactions import Records
 from twice.ledgers.effects import transitions as outbox
 from twice.ledgers.runs.proofs import proofs
+from twice.ledgers.runs.publishes import record_runs
 from twice.ledgers.runs.rename import Rows, move_backfill, move_key
-from twice.ledgers.runs.transitions import record_runs
 
-_VALUES = 500
 _UNSENT = [state.value for state in (EffectState.RELEASED, EffectState.PENDING, EffectState.SENDING)]
 _WHY = "from before this ledger knew environments, and no table shows whose it is"
 
 
-class OldRecords:
-    """`Ledger.unassigned` gives it. Every method is one transaction; a second call changes nothing more."""
-
-    def __init__(
-        self,
-        outage: Outage,
-        writing: Callable[[], AbstractContextManager[Connection]],
-        reading: Callable[[], AbstractContextManager[Connection]],
-        time: Callable[[Connection], datetime],
-        owner: Owner,
-    ) -> None:
-        self._outage = outage
-        self._writing = writing
-        self._reading = reading
-        self._time = time
-        self._owner = owner
+class SqlUnassigned(Records):
+    """See `core.ports.UnassignedRecords`. `Ledger.unassigned` gives it. A second call changes nothing more."""
 
     @outliving
     def waiting(self, names: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -157,7 +143,7 @@ def _bare(column: ColumnElement[str]) -> ColumnElement[bool]:
 
 def _take_shown(connection: Connection, name: str, key: str, shown: Collection[str]) -> int:
     taken = 0
-    for part in _parts(sorted(shown)):
+    for part in in_parts(sorted(shown)):
         named = attempts.alias("named")
         fences = select(named.c.fence).where(named.c.id.in_(part))
         found = connection.execute(fences.where(named.c.task == name)).scalars().all()
@@ -178,7 +164,7 @@ def _take_shown(connection: Connection, name: str, key: str, shown: Collection[s
 def _mine(connection: Connection, key: str, shown: Collection[str]) -> set[str]:
     """Those of these attempts that are the task's already."""
     found: set[str] = set()
-    for part in _parts(sorted(shown)):
+    for part in in_parts(sorted(shown)):
         mine = select(attempts.c.id).where(attempts.c.task == key, attempts.c.id.in_(part))
         found |= set(connection.execute(mine).scalars())
     return found
@@ -191,7 +177,7 @@ def _keep_silent(
     those of a generation that the table does not hold, unless its mark may have been set back, nor those of other rows
     than it holds: these are another's."""
     reset = _reset(connection, [*names, key])
-    for part in _parts(sorted(held)):
+    for part in in_parts(sorted(held)):
         known = select(runs).where(runs.c.task == key, runs.c.label.in_(part))
         present = {row.label: row for row in connection.execute(known)}
         old = select(effects).where(effects.c.task.in_(names), COUNTS, effects.c.label.in_(part))
@@ -281,9 +267,3 @@ def _take_backfills(connection: Connection, owner: Owner) -> None:
     )
     for row in connection.execute(unowned).all():
         move_backfill(connection, row.name, backfill_key(row.name, row.task), row.task)
-
-
-def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    # A statement carries only so many values.
-    for at in range(0, len(values), _VALUES):
-        yield values[at : at + _VALUES]

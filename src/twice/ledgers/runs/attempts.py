@@ -1,0 +1,74 @@
+"""Attempts in the ledger, from their claim to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import update
+
+from twice.core.record import Claim, Facts
+from twice.core.run import AttemptState
+from twice.ledgers.database.errors import problem
+from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.schema import attempts
+from twice.ledgers.database.transactions import Records
+from twice.ledgers.runs import transitions
+from twice.ledgers.runs.history import named
+
+
+class SqlAttempts(Records):
+    """See `core.ports.Attempts`."""
+
+    @outliving
+    def fix(self, claim: Claim, expected: Mapping[str, int], aims: Mapping[str, int] | None = None) -> None:
+        aimed = {label: generation + 1 for label, generation in expected.items()} | dict(aims or {})
+        with self._writing() as connection:
+            transitions.fix(connection, claim, expected, aimed)
+
+    def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
+
+        def move(again: bool) -> None:
+            with self._writing() as connection:
+                now = self._time(connection)
+                transitions.advance(connection, claim, before, after, facts, now, again)
+
+        self._outage.outlive(move)
+
+    @outliving
+    def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
+        with self._writing() as connection:
+            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            if fence is None:
+                raise problem(
+                    f"attempt {attempt} is not in this ledger: it was replaced, or its environment was given a name, "
+                    "while the attempt ran. "
+                    "The table holds what the attempt published",
+                    self._engine.url,
+                    "Run again: it will look at the table first.",
+                )
+            transitions.publish(connection, fence, facts, generations, self._time(connection))
+
+    @outliving
+    def close_attempt(self, attempt: str, state: AttemptState, facts: Facts = Facts()) -> bool:  # noqa: B008
+        with self._writing() as connection:
+            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            return fence is not None and transitions.close(connection, fence, state, facts, self._time(connection))
+
+    @outliving
+    def abandon_unlooked(self, attempt: str) -> bool:
+        with self._writing() as connection:
+            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            return fence is not None and transitions.abandon_unlooked(connection, fence, self._time(connection))
+
+    @outliving
+    def discarded(self, attempt: str) -> None:
+        with self._writing() as connection:
+            mine = self._owner.of_any_table(attempts.c.task)
+            connection.execute(update(attempts).where(attempts.c.id == attempt, mine).values(discarded=True))
+
+    @outliving
+    def record_takeover(self, task: str, attempt: str, holder: str, why: str) -> None:
+        with self._writing() as connection:
+            self._owner.register(connection, [task])
+            key, now = self._owner.key(task), self._time(connection)
+            transitions.record_takeover(connection, key, attempt, holder, why, now)
