@@ -19,12 +19,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
+from twice.core.closed import assert_never
 from twice.core.effect import Again, Effect, EffectKind, Message
 
 MOST_TRIES = 12
 """Refused for now so many times, an effect is dead: about four hours."""
 
 LONGEST_WAIT = timedelta(hours=1)
+
+
+class Needs(Enum):
+    """What an effect needs to move on."""
+
+    A_PUBLISH = "its attempt must land"
+    A_SENDER = "it is sent as soon as it is due"
+    A_PERSON = "a probe or a person must decide"
+    NOTHING = "it is settled"
 
 
 class EffectState(str, Enum):
@@ -41,12 +51,26 @@ class EffectState(str, Enum):
 
     @property
     def counts(self) -> bool:
-        """Whether it holds its occasion: no other effect speaks of that again."""
-        return self not in (EffectState.PREPARED, EffectState.CANCELLED)
+        """Whether it holds its occasion: no other effect is sent for that again."""
+        return self.needs is not Needs.A_PUBLISH
 
     @property
     def waits_for_a_person(self) -> bool:
-        return self in (EffectState.IN_DOUBT, EffectState.DEAD)
+        return self.needs is Needs.A_PERSON
+
+    @property
+    def needs(self) -> Needs:
+        match self:
+            case EffectState.PREPARED | EffectState.CANCELLED:
+                return Needs.A_PUBLISH
+            case EffectState.RELEASED | EffectState.PENDING | EffectState.SENDING:
+                return Needs.A_SENDER
+            case EffectState.IN_DOUBT | EffectState.DEAD:
+                return Needs.A_PERSON
+            case EffectState.SENT | EffectState.ABANDONED | EffectState.UNKNOWN:
+                return Needs.NOTHING
+            case _:
+                assert_never(self)
 
 
 S = EffectState
@@ -153,9 +177,15 @@ class Change:
 
 def occasion_of(again: Again, generation: int, fingerprint: str | None) -> str:
     """What makes one telling differ from the next: nothing, the publish, or the publish of other rows."""
-    if again == "never":
-        return ""
-    return str(generation) if again == "on_restate" else f"{generation}:{fingerprint}"
+    match again:
+        case "never":
+            return ""
+        case "on_restate":
+            return str(generation)
+        case "when_changed":
+            return f"{generation}:{fingerprint}"
+        case _:
+            assert_never(again)
 
 
 def key_of(whose: Sequence[str], task: str, label: str, name: str, occasion: str) -> str:
@@ -184,10 +214,18 @@ def prepare(
 
 def after_answer(record: EffectRecord, answer: Answer, before: datetime | None, now: datetime) -> Change:
     """What the receiver's answer means. `before`: the doubt that was there before this try."""
-    if isinstance(answer, Delivered):
-        return Change(S.SENT, "", receipt=answer.receipt)
-    if isinstance(answer, Doubtful):
-        return _doubt(record, answer.why, now, answer.wait)
+    match answer:
+        case Delivered():
+            return Change(S.SENT, "", receipt=answer.receipt)
+        case Doubtful():
+            return _doubt(record, answer.why, now, answer.wait)
+        case Refused():
+            return _after_refusal(record, answer, before, now)
+        case _:
+            assert_never(answer)
+
+
+def _after_refusal(record: EffectRecord, answer: Refused, before: datetime | None, now: datetime) -> Change:
     if answer.for_good:
         return Change(S.DEAD, answer.why)
     if record.fence >= MOST_TRIES and before is None:

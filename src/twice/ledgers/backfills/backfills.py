@@ -16,7 +16,6 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, and_, ex
 
 from twice.core.backfill import BackfillPlan, Request, halves
 from twice.core.backfill_result import (
-    OPEN,
     BackfillRecord,
     BackfillState,
     BatchClaim,
@@ -31,7 +30,7 @@ from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import backfills, batches, insert_or, needs
 from twice.ledgers.database.transactions import Records
 
-_OPEN = [state.value for state in OPEN]
+_OPEN = [state.value for state in BatchState if state.open]
 
 
 class SqlBackfills(Records):

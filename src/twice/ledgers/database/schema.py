@@ -44,14 +44,16 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from twice.core.run import AttemptState
+
 HEAD = "0008"
 """The newest migration. Known without loading alembic, which most openings do not need."""
 
 VERSION_TABLE = "twice_schema"
 
-OPEN_STATES = ("claimed", "staged", "audited", "publishing")
-LEFTOVER_STATES = ("failed", "rejected", "superseded", "abandoned")
-"""Closed without publishing: staged files may be left. `unchanged` never staged any."""
+# In the order of AttemptState: the partial indices of the migrations name them in it.
+OPEN_STATES = tuple(state.value for state in AttemptState if state.open)
+LEFTOVER_STATES = tuple(state.value for state in AttemptState if state.may_leave_files)
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -258,14 +260,14 @@ needs = Table(
 )
 
 
-def _listed(states: tuple[str, ...]) -> str:
+def listed(states: tuple[str, ...]) -> str:
     return ", ".join(f"'{state}'" for state in states)
 
 
 # As text, in the index and in the query: SQLite uses a partial index only where it sees the same words.
-IS_OPEN = text(f"state IN ({_listed(OPEN_STATES)})")
+IS_OPEN = text(f"state IN ({listed(OPEN_STATES)})")
 IS_QUARANTINED = text("quarantined IS NOT NULL")
-HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({_listed(LEFTOVER_STATES)})")
+HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({listed(LEFTOVER_STATES)})")
 
 Index("twice_attempts_by_task", attempts.c.task, attempts.c.fence)
 Index("twice_attempts_open", attempts.c.fence, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, insert, literal,
 from twice.core.effect import Message
 from twice.core.home import name_of
 from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, Prepared
-from twice.ledgers.database.effect_tables import COUNTS, effect_events, effects
+from twice.ledgers.database.effect_tables import COUNTS, UNCOUNTED_STATES, effect_events, effects
 from twice.ledgers.database.schema import UtcTime
 
 S = EffectState
@@ -42,7 +42,7 @@ def release(connection: Connection, attempt: str, now: datetime) -> None:
     for row in waiting:
         other = effects.alias("other")
         taken = connection.execute(
-            select(other.c.attempt).where(*_same_occasion(other, row), other.c.state.not_in(("prepared", "cancelled")))
+            select(other.c.attempt).where(*_same_occasion(other, row), other.c.state.not_in(UNCOUNTED_STATES))
         ).first()
         change = (
             Change(S.RELEASED, "published") if taken is None else Change(S.CANCELLED, f"said by {_short(taken[0])}")

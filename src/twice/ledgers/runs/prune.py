@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, fu
 
 from twice.core.backfill_result import BackfillState
 from twice.core.mark import LAST_OF_KINDS
-from twice.core.outbox import EffectState
+from twice.core.outbox import EffectState, Needs
 from twice.core.record import TABLE
 from twice.core.run import AttemptState
 from twice.ledgers.database.effect_tables import effect_events, effects
@@ -45,8 +45,8 @@ from twice.ledgers.runs.proofs import proofs
 PART = 500
 """So many rows go at once: others must not wait for long."""
 
-_SAID = (EffectState.SENT, EffectState.ABANDONED, EffectState.UNKNOWN)
-_OVER = (BackfillState.FINISHED, BackfillState.CANCELLED)
+_SETTLED = [state.value for state in EffectState if state.needs is Needs.NOTHING]
+_OVER = [state.value for state in BackfillState if state.over]
 _PERSONS_WORD = ("reset", "takeover")
 
 
@@ -86,7 +86,7 @@ def prune_effects(connection: Connection, owner: Owner, before: datetime) -> int
 
 def prune_texts(connection: Connection, owner: Owner, before: datetime) -> int:
     """What was said, and how: that it was said stays."""
-    said = (effects.c.state.in_([state.value for state in _SAID]), effects.c.changed < before)
+    said = (effects.c.state.in_(_SETTLED), effects.c.changed < before)
     stories = select(effect_events.c.effect)
     ids = _ids(connection, owner, *said, effects.c.id.in_(stories))
     if ids:
@@ -97,7 +97,7 @@ def prune_texts(connection: Connection, owner: Owner, before: datetime) -> int:
 
 def prune_backfills(connection: Connection, owner: Owner, before: datetime) -> int:
     """Those that are over and computed only what was missing or stale: done again, they find nothing to do."""
-    over = (backfills.c.state.in_([state.value for state in _OVER]), backfills.c.created < before)
+    over = (backfills.c.state.in_(_OVER), backfills.c.created < before)
     found = connection.execute(
         select(backfills.c.name, backfills.c.request).where(owner.of_any_table(backfills.c.task), *over)
     ).all()

@@ -8,7 +8,8 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, e
 
 from twice.core.home import Place, backfill_key, key_at, name_of
 from twice.core.outbox import EffectState
-from twice.ledgers.database.effect_tables import COUNTS, effect_events, effects
+from twice.core.run import AttemptState
+from twice.ledgers.database.effect_tables import COUNTS, UNCOUNTED_STATES, effect_events, effects
 from twice.ledgers.database.owners import Owner, tasks
 from twice.ledgers.database.schema import (
     OPEN_STATES,
@@ -87,7 +88,7 @@ def _drop_unknown(connection: Connection, key: str, other: str) -> None:
         exists()
         .where(slices.c.task == other, slices.c.label == effects.c.label, attempts.c.fence == slices.c.fence)
         .where(func.coalesce(slices.c.aim, slices.c.expected + 1) == effects.c.generation)
-        .where(attempts.c.state.in_((*OPEN_STATES, "published")))
+        .where(attempts.c.state.in_((*OPEN_STATES, AttemptState.PUBLISHED.value)))
     )
     unknown = (effects.c.task == key, effects.c.state == EffectState.UNKNOWN.value, effects.c.attempt.is_(None))
     gone = select(effects.c.id).where(*unknown, made_by_other)
@@ -142,7 +143,7 @@ def _settle_effects(connection: Connection, old: str, new: str, which: ColumnEle
     names = ("label", "name", "occasion")
     said_by_new = (
         select(other.c.id)
-        .where(other.c.task == new, other.c.state.not_in(("prepared", "cancelled")))
+        .where(other.c.task == new, other.c.state.not_in(UNCOUNTED_STATES))
         .where(*(other.c[name] == effects.c[name] for name in names))
     )
     connection.execute(

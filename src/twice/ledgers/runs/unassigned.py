@@ -14,8 +14,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select, true, update
 
 from twice.core.home import MARK, backfill_key
-from twice.core.outbox import EffectState
+from twice.core.outbox import EffectState, Needs
 from twice.core.record import Shown, Unassigned
+from twice.core.run import AttemptState
 from twice.ledgers.database.effect_tables import COUNTS, effects
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.owners import Owner, tasks
@@ -37,7 +38,7 @@ from twice.ledgers.runs.proofs import proofs
 from twice.ledgers.runs.publishes import record_runs
 from twice.ledgers.runs.rename import Rows, move_backfill, move_key
 
-_UNSENT = [state.value for state in (EffectState.RELEASED, EffectState.PENDING, EffectState.SENDING)]
+_UNSENT = [state.value for state in EffectState if state.needs is Needs.A_SENDER]
 _WHY = "from before this ledger knew environments, and no table shows whose it is"
 
 
@@ -211,7 +212,11 @@ def _contested(connection: Connection, names: Sequence[str], key: str, held: Map
     published = (
         select(slices.c.label, slices.c.expected, aim.label("aim"), attempts.c.task)
         .join(attempts, attempts.c.fence == slices.c.fence)
-        .where(attempts.c.task.in_([*names, key]), attempts.c.state == "published", slices.c.expected.is_not(None))
+        .where(
+            attempts.c.task.in_([*names, key]),
+            attempts.c.state == AttemptState.PUBLISHED.value,
+            slices.c.expected.is_not(None),
+        )
     )
     found = connection.execute(published).all()
     if _any_twice(row.label for row in found if row.expected == 0):
