@@ -17,13 +17,13 @@ from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue
 from twice import Result, call
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.home import Home, Place
 from twice.core.outbox import EffectState, prepare
 from twice.core.proof import Proof
 from twice.core.record import Claim, Facts
+from twice.core.record_owner import RecordOwner, TaskTable
 from twice.core.run import AttemptState, Outcome
 from twice.core.task import TableName, Task
-from twice.ledgers.database.owners import Owner, tasks
+from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
@@ -66,8 +66,8 @@ def opened(either: str, tmp_path: Path) -> Iterator[Open]:
     clock = ShiftedClock()
 
     def open_(environment: str, project: str = "p", table: str = TABLE, **options: Any) -> Side:
-        place = Place(environment, table, **options)
-        ledger = Ledger.open(either, clock, home=Home(project, environment, {"revenue": place}))
+        place = TaskTable(environment, table, **options)
+        ledger = Ledger.open(either, clock, owner=RecordOwner(project, environment, {"revenue": place}))
         bench = make_bench(ledger, tmp_path, clock)
         told: list[tuple[Result, str]] = []
 
@@ -186,7 +186,7 @@ OF_THE_LEDGER_ITSELF = [
     "backfills",
     "close",
     "export",
-    "home",
+    "owner",
     "left_open",
     "migrate",
     "now",
@@ -386,7 +386,7 @@ def test_an_effect_of_the_old_table_has_no_rows_of_the_new_one(opened: Open) -> 
 def test_nor_counts_of_the_new_one(opened: Open) -> None:
     """One of which nobody knows the attempt, and which a person wants to be sent after all."""
     before = opened("dev")
-    whose = before.ledger.home.whose("revenue")
+    whose = before.ledger.owner.effect_owner("revenue")
     unknown = prepare(whose, "revenue", before.task.effects[0], NEXT, 1, None)
     assert before.ledger.outbox.remember_unknown("revenue", [unknown]) == 1
     after = moved(before, opened)
@@ -405,7 +405,7 @@ def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: O
     prod.run()
     assert dev.ledger.backfills.create(PLAN)
     dev.ledger.rename("older", "revenue")  # nothing is known of it
-    home = Home("p", "dev", {"takings": Place("dev", TABLE)})
+    home = RecordOwner("p", "dev", {"takings": TaskTable("dev", TABLE)})
     dev.bench.context = replace(dev.bench.context, ledger=replaced(dev, home))
     for _ in range(2):
         dev.ledger.rename("revenue", "takings")
@@ -415,9 +415,9 @@ def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: O
     assert [run.task for run in prod.ledger.runs()] == ["revenue"]
 
 
-def replaced(side: Side, home: Home) -> Ledger:
-    """The same ledger, opened for another home."""
-    return Ledger(replace(side.ledger._transactions, owner=Owner(home)))
+def replaced(side: Side, home: RecordOwner) -> Ledger:
+    """The same ledger, opened for another owner."""
+    return Ledger(replace(side.ledger._transactions, own=OwnRows(home)))
 
 
 def test_a_place_that_is_given_a_name_keeps_its_records(opened: Open) -> None:

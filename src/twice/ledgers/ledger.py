@@ -14,14 +14,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 from twice.core.clock import Clock
-from twice.core.home import Home, Place
 from twice.core.record import Pruned
+from twice.core.record_owner import RecordOwner, TaskTable
 from twice.ledgers.backfills.backfills import SqlBackfills
 from twice.ledgers.database.connect import connect, parse_url
 from twice.ledgers.database.export import export
 from twice.ledgers.database.migrate import migrate
 from twice.ledgers.database.outage import PATIENCE_SECONDS, Outage, outliving
-from twice.ledgers.database.owners import Owner, missing
+from twice.ledgers.database.own_rows import OwnRows, unregistered
 from twice.ledgers.database.schema import HEAD
 from twice.ledgers.database.transactions import Transactions
 from twice.ledgers.effects.outbox import SqlOutbox
@@ -33,11 +33,11 @@ from twice.ledgers.runs.history import SqlAttemptHistory, tables_left_open
 from twice.ledgers.runs.inputs import SqlInputs
 from twice.ledgers.runs.proofs import SqlProofs
 from twice.ledgers.runs.quarantine import SqlQuarantine
-from twice.ledgers.runs.rename import rename, settle_in
+from twice.ledgers.runs.rename import register_declared, rename
 from twice.ledgers.runs.run_records import SqlRunRecords
 from twice.ledgers.runs.unassigned import SqlUnassigned
 
-NOWHERE = Home()
+UNSHARED = RecordOwner()
 """For a ledger that nobody shares: a proof's, a test's."""
 
 
@@ -55,7 +55,7 @@ class Ledger(
 
     @classmethod
     def open(
-        cls, url: str, clock: Clock | None = None, patience: float = PATIENCE_SECONDS, home: Home = NOWHERE
+        cls, url: str, clock: Clock | None = None, patience: float = PATIENCE_SECONDS, owner: RecordOwner = UNSHARED
     ) -> Ledger:
         """Open, create or migrate the ledger. Dying here leaves no ledger, an empty one, or a whole one.
         A server that does not answer now is an error at once; one that goes away later is waited for, `patience`
@@ -63,8 +63,8 @@ class Ledger(
         engine = connect(parse_url(url))
         try:
             migrate(engine)
-            opened = cls(Transactions(engine, Owner(home), clock, Outage(patience)))
-            opened._settle_in()
+            opened = cls(Transactions(engine, OwnRows(owner), clock, Outage(patience)))
+            opened._register_declared()
         except BaseException:
             engine.dispose()
             raise
@@ -83,8 +83,8 @@ class Ledger(
         self._engine.dispose()
 
     @property
-    def home(self) -> Home:
-        return self._owner.home
+    def owner(self) -> RecordOwner:
+        return self._own.owner
 
     @property
     def backfills(self) -> SqlBackfills:
@@ -99,18 +99,18 @@ class Ledger(
         return SqlOutbox(self._transactions)
 
     def left_open(self) -> tuple[tuple[str, str, Ledger], ...]:
-        found = self._read(lambda connection: tables_left_open(connection, self._owner))
-        return tuple((task, place.table, self._at(task, place)) for task, place in found)
+        found = self._read(lambda connection: tables_left_open(connection, self._own))
+        return tuple((task, table.table, self._at(task, table)) for task, table in found)
 
-    def _at(self, task: str, place: Place) -> Ledger:
-        home = replace(self.home, places={**self.home.places, task: place})
-        return Ledger(replace(self._transactions, owner=Owner(home)))
+    def _at(self, task: str, table: TaskTable) -> Ledger:
+        owner = replace(self.owner, tables={**self.owner.tables, task: table})
+        return Ledger(replace(self._transactions, own=OwnRows(owner)))
 
     @outliving
     def rename(self, old: str, new: str) -> None:
         """A task's history follows it to its new name. A second call changes nothing."""
         with self._writing() as connection:
-            rename(connection, self._owner, old, new)
+            rename(connection, self._own, old, new)
 
     def prune(self, before: datetime) -> Pruned:
         return Pruned(
@@ -121,10 +121,10 @@ class Ledger(
             self._until_none(prune.prune_proofs, before),
         )
 
-    def _until_none(self, step: Callable[[Connection, Owner, datetime], int], before: datetime) -> int:
+    def _until_none(self, step: Callable[[Connection, OwnRows, datetime], int], before: datetime) -> int:
         def once(_: bool) -> int:
             with self._writing() as connection:
-                return step(connection, self._owner, before)
+                return step(connection, self._own, before)
 
         total = 0
         while count := self._outage.outlive(once):
@@ -137,11 +137,11 @@ class Ledger(
             yield from export(connection)
 
     @outliving
-    def _settle_in(self) -> None:
-        """Register the keys of the declared tasks; take over what their places were called before they had a name. A
-        ledger that knows all of it is only read. Dying here leaves the rest to the next opening."""
+    def _register_declared(self) -> None:
+        """Register the keys of the declared tasks; take over the records of the keys they had before their environment
+        had a name. A ledger that has all of it is only read. Dying here leaves the rest to the next opening."""
         with self._reading() as connection:
-            if not any(missing(connection, self.home)):
+            if not any(unregistered(connection, self.owner)):
                 return
         with self._writing() as connection:
-            settle_in(connection, self._owner, *missing(connection, self.home))
+            register_declared(connection, self._own, *unregistered(connection, self.owner))

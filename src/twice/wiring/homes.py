@@ -1,4 +1,4 @@
-"""Whose records a project's are: from its settings to the environment that its ledger is opened for."""
+"""The owner of a project's records: from its settings to the environment that its ledger is opened for."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import os
 from urllib.parse import parse_qs, urlsplit
 
 from twice.config import Settings
-from twice.core.home import Home, Place
 from twice.core.project import Project
+from twice.core.record_owner import RecordOwner, TaskTable
 from twice.core.task import TableName
 
 DELTA = "delta"
 
 
-def home_of(settings: Settings, project: Project) -> Home:
-    """With a name of the user's, one environment for all tables; without one, each table belongs to the place where
-    its table system lies (`Settings.warehouse_name`)."""
-    places = {name: _place(settings, project, task.target) for name, task in project.tasks.items()}
-    return Home(settings.project, settings.environment or _warehouse(settings)[0], places)
+def home_of(settings: Settings, project: Project) -> RecordOwner:
+    """With a name of the user's, one environment for all tables; without one, each table belongs to the location
+    of its table system (`Settings.warehouse_name`)."""
+    tables = {name: _table(settings, project, task.target) for name, task in project.tasks.items()}
+    return RecordOwner(settings.project, settings.environment or _warehouse(settings)[0], tables)
 
 
-def _place(settings: Settings, project: Project, target: TableName) -> Place:
+def _table(settings: Settings, project: Project, target: TableName) -> TaskTable:
     system = target.format or project.format
     table = f"{system}:{target.name}"
     here, known_as = _warehouse(settings) if system == DELTA else _server(settings, system)
     if settings.environment is None:
-        return Place(here, table, known_as)
-    return Place(settings.environment, table, formerly=tuple(dict.fromkeys((here, known_as))))
+        return TaskTable(here, table, known_as)
+    return TaskTable(settings.environment, table, formerly=tuple(dict.fromkeys((here, known_as))))
 
 
 def _warehouse(settings: Settings) -> tuple[str, str]:

@@ -14,11 +14,11 @@ from typing import Any
 from tests.proof.protocol.world import LEASE_LOST, LOST, Commit, Run, Seen, Sent
 
 from twice import Daily, audit, replace, task
-from twice.core.home import Home
 from twice.core.outbox import EffectRecord, EffectState
 from twice.core.ports import Column, Landed, Lost, Prepared, Published, Shape, Staged
 from twice.core.project import assemble
 from twice.core.record import AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
+from twice.core.record_owner import RecordOwner
 from twice.core.run import AttemptState, Outcome
 from twice.core.task import TableName, Task
 from twice.core.token import Intention, Note
@@ -179,8 +179,8 @@ class ModelLedger:
         self._me = me
 
     @property
-    def home(self) -> Home:
-        return Home()
+    def owner(self) -> RecordOwner:
+        return RecordOwner()
 
     @property
     def outbox(self) -> _NoEffects:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from twice.core.home import Home
 from twice.core.ports.backfills import BackfillStore
 from twice.core.ports.outbox import Outbox
 from twice.core.record import (
@@ -27,6 +26,7 @@ from twice.core.record import (
     Shown,
     SliceRecord,
 )
+from twice.core.record_owner import RecordOwner
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
 
@@ -215,7 +215,7 @@ class RunLedger(
     """All that the runtime asks of a ledger."""
 
     @property
-    def home(self) -> Home: ...
+    def owner(self) -> RecordOwner: ...
 
     @property
     def outbox(self) -> Outbox: ...

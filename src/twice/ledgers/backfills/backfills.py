@@ -24,7 +24,7 @@ from twice.core.backfill_result import (
     Hold,
     SliceEnd,
 )
-from twice.core.home import backfill_key, name_of
+from twice.core.record_owner import backfill_key, name_of
 from twice.ledgers.backfills.plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import backfills, batches, insert_or, needs
@@ -38,16 +38,16 @@ class SqlBackfills(Records):
 
     @outliving
     def create(self, plan: BackfillPlan) -> bool:
-        owner, task = self._owner, plan.request.task
+        own, task = self._own, plan.request.task
         with self._writing() as connection:
-            owner.register(connection, {task, *(batch.task for batch in plan.batches)})
-            owner.lock(connection)
+            own.register(connection, {task, *(batch.task for batch in plan.batches)})
+            own.lock(connection)
             if self._key(connection, plan.name) is not None:
                 return False
-            key = backfill_key(plan.name, owner.key(task))
+            key = backfill_key(plan.name, own.key(task))
             put = insert_or(connection, backfills).values(
                 name=key,
-                task=owner.key(task),
+                task=own.key(task),
                 state=BackfillState.RUNNING.value,
                 created=self._time(connection),
                 request=json.dumps(plan.request.to_data(), sort_keys=True),
@@ -56,7 +56,7 @@ class SqlBackfills(Records):
             stored = put.on_conflict_do_nothing().returning(backfills.c.name)
             if connection.execute(stored).one_or_none() is None:
                 return False
-            insert_plan(connection, owner, key, plan)
+            insert_plan(connection, own, key, plan)
             return True
 
     @outliving
@@ -195,14 +195,14 @@ class SqlBackfills(Records):
 
     def _key(self, connection: Connection, name: str) -> str | None:
         """What stands for the backfill in the tables; None if there is none of that name here."""
-        named = backfills.c.name.in_(self._owner.backfills(name))
+        named = backfills.c.name.in_(self._own.backfills(name))
         oldest = select(backfills.c.name).where(named, self._mine()).order_by(backfills.c.created).limit(1)
         return connection.execute(oldest).scalar_one_or_none()
 
     def _mine(self) -> ColumnElement[bool]:
         """One with a single task of another environment would wait for ever for batches that nobody here may do."""
-        foreign = exists().where(batches.c.backfill == backfills.c.name, ~self._owner.of(batches.c.task, None))
-        return and_(self._owner.of(backfills.c.task, None), ~foreign)
+        foreign = exists().where(batches.c.backfill == backfills.c.name, ~self._own.of(batches.c.task, None))
+        return and_(self._own.of(backfills.c.task, None), ~foreign)
 
     def _of(self, connection: Connection, claim: BatchClaim) -> Any:
         return _of_claim(self._key(connection, claim.backfill), claim.number, claim.tries)

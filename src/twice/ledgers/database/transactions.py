@@ -15,7 +15,7 @@ from twice.ledgers.database.clock import database_time
 from twice.ledgers.database.connect import for_writing
 from twice.ledgers.database.errors import plain_errors
 from twice.ledgers.database.outage import Outage
-from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.own_rows import OwnRows
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class Transactions:
     agree on it; a test may give its own `clock`."""
 
     engine: Engine
-    owner: Owner
+    own: OwnRows
     clock: Clock | None = None
     outage: Outage = field(default_factory=Outage)
 
@@ -59,8 +59,8 @@ class Records:
         return self._transactions.engine
 
     @property
-    def _owner(self) -> Owner:
-        return self._transactions.owner
+    def _own(self) -> OwnRows:
+        return self._transactions.own
 
     @property
     def _outage(self) -> Outage:

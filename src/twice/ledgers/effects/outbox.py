@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, func, select
 from twice.core.effect import Message
 from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, Prepared
 from twice.ledgers.database.effect_tables import COUNTS, effects
-from twice.ledgers.database.owners import tasks
+from twice.ledgers.database.own_rows import tasks
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.effects import transitions as rows
 
@@ -47,8 +47,8 @@ class SqlOutbox(Records):
     def remember_unknown(self, task: str, wanted: Sequence[Prepared]) -> int:
         def remember(_: bool) -> int:
             with self._writing() as connection:
-                self._owner.register(connection, [task])
-                return rows.remember_unknown(connection, self._owner.key(task), wanted, self._time(connection))
+                self._own.register(connection, [task])
+                return rows.remember_unknown(connection, self._own.key(task), wanted, self._time(connection))
 
         return self._outage.outlive(remember)
 
@@ -62,7 +62,7 @@ class SqlOutbox(Records):
         return self._chosen(effects.c.attempt == attempt)
 
     def said(self, task: str, label: str, name: str) -> EffectRecord | None:
-        of_slice = (self._owner.of(effects.c.task, task), effects.c.label == label, effects.c.name == name)
+        of_slice = (self._own.of(effects.c.task, task), effects.c.label == label, effects.c.name == name)
         newest = select(func.max(effects.c.id)).where(*of_slice, COUNTS).scalar_subquery()
         return next(iter(self._chosen(effects.c.id == newest)), None)
 
@@ -121,4 +121,4 @@ class SqlOutbox(Records):
 
     def _of(self, task: str | None) -> ColumnElement[bool]:
         """Also what a task says of a table that it does not write any more: it was published, and is to be said."""
-        return self._owner.of_any_table(effects.c.task, task)
+        return self._own.of_any_table(effects.c.task, task)

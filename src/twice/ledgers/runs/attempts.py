@@ -37,7 +37,7 @@ class SqlAttempts(Records):
     @outliving
     def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
         with self._writing() as connection:
-            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
             if fence is None:
                 raise problem(
                     f"attempt {attempt} is not in this ledger: it was replaced, or its environment was given a name, "
@@ -51,24 +51,24 @@ class SqlAttempts(Records):
     @outliving
     def close_attempt(self, attempt: str, state: AttemptState, facts: Facts = Facts()) -> bool:  # noqa: B008
         with self._writing() as connection:
-            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
             return fence is not None and transitions.close(connection, fence, state, facts, self._time(connection))
 
     @outliving
     def abandon_unlooked(self, attempt: str) -> bool:
         with self._writing() as connection:
-            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
             return fence is not None and transitions.abandon_unlooked(connection, fence, self._time(connection))
 
     @outliving
     def discarded(self, attempt: str) -> None:
         with self._writing() as connection:
-            mine = self._owner.of_any_table(attempts.c.task)
+            mine = self._own.of_any_table(attempts.c.task)
             connection.execute(update(attempts).where(attempts.c.id == attempt, mine).values(discarded=True))
 
     @outliving
     def record_takeover(self, task: str, attempt: str, holder: str, why: str) -> None:
         with self._writing() as connection:
-            self._owner.register(connection, [task])
-            key, now = self._owner.key(task), self._time(connection)
+            self._own.register(connection, [task])
+            key, now = self._own.key(task), self._time(connection)
             transitions.record_takeover(connection, key, attempt, holder, why, now)

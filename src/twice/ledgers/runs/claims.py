@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from twice.core.home import name_of
 from twice.core.record import Busy, Claim
+from twice.core.record_owner import name_of
 from twice.core.run import AttemptState
 from twice.core.token import Kind
 from twice.ledgers.database.outage import outliving
@@ -47,12 +47,12 @@ class SqlClaims(Records):
     def claim(
         self, task: str, labels: Sequence[str], *, attempt: str, kind: Kind, holder: str, lease: timedelta
     ) -> Claim | Busy:
-        request = ClaimRequest(self._owner.key(task) if task else "", tuple(labels), attempt, kind, holder)
+        request = ClaimRequest(self._own.key(task) if task else "", tuple(labels), attempt, kind, holder)
         found: Claim | Busy | None = None
         while found is None:
             with self._writing() as connection:
                 # With the lock in hand: a claim that waited for it must not judge leases by an old time.
-                self._owner.register(connection, [task])
+                self._own.register(connection, [task])
                 now = self._time(connection)
                 found = claim(connection, request, now, now + lease)
                 if not isinstance(found, Claim):
@@ -70,7 +70,7 @@ class SqlClaims(Records):
     @outliving
     def release(self, attempt: str) -> None:
         with self._writing() as connection:
-            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
             if fence is not None:
                 release(connection, fence)
 

@@ -11,13 +11,13 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select
 
 from twice.core.audit import AuditResult
-from twice.core.home import Place, name_of
 from twice.core.record import AttemptRecord, InputRecord, SliceRecord
+from twice.core.record_owner import TaskTable, name_of
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.core.write import Changes
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.owners import Owner, tasks
+from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.database.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, slices
 from twice.ledgers.database.transactions import Records
 
@@ -31,18 +31,18 @@ class SqlAttemptHistory(Records):
     @outliving
     def attempt(self, attempt: str, task: str | None = None) -> AttemptRecord | None:
         with self._reading() as connection:
-            return next(iter(read_attempts(connection, named(self._owner, attempt, task))), None)
+            return next(iter(read_attempts(connection, named(self._own, attempt, task))), None)
 
     @outliving
     def attempts(self, task: str, label: str | None = None, limit: int = 50) -> tuple[AttemptRecord, ...]:
         """Newest first."""
         with self._reading() as connection:
-            return read_attempts(connection, newest(self._owner, task, label, limit))[::-1]
+            return read_attempts(connection, newest(self._own, task, label, limit))[::-1]
 
     @outliving
     def open_attempts(self, task: str | None = None, labels: Sequence[str] | None = None) -> tuple[AttemptRecord, ...]:
         with self._reading() as connection:
-            found = read_attempts(connection, still_open(self._owner, task))
+            found = read_attempts(connection, still_open(self._own, task))
         # Filtered here: few attempts are open, but a backfill may ask for more labels than a statement can carry.
         wanted = None if labels is None else set(labels)
         return tuple(a for a in found if wanted is None or any(s.label in wanted for s in a.slices))
@@ -50,35 +50,35 @@ class SqlAttemptHistory(Records):
     @outliving
     def undiscarded(self, task: str | None = None) -> tuple[AttemptRecord, ...]:
         with self._reading() as connection:
-            return read_attempts(connection, with_leftovers(self._owner, task))
+            return read_attempts(connection, with_leftovers(self._own, task))
 
 
-def named(owner: Owner, attempt: str, task: str | None = None) -> Chosen:
-    mine = owner.of_any_table(attempts.c.task) if task is None else owner.of(attempts.c.task, task)
+def named(own: OwnRows, attempt: str, task: str | None = None) -> Chosen:
+    mine = own.of_any_table(attempts.c.task) if task is None else own.of(attempts.c.task, task)
     return select(attempts.c.fence).where(attempts.c.id == attempt, mine)
 
 
-def still_open(owner: Owner, task: str | None) -> Chosen:
-    return select(attempts.c.fence).where(IS_OPEN, owner.of(attempts.c.task, task))
+def still_open(own: OwnRows, task: str | None) -> Chosen:
+    return select(attempts.c.fence).where(IS_OPEN, own.of(attempts.c.task, task))
 
 
-def with_leftovers(owner: Owner, task: str | None) -> Chosen:
-    return select(attempts.c.fence).where(HAS_LEFTOVERS, owner.of(attempts.c.task, task))
+def with_leftovers(own: OwnRows, task: str | None) -> Chosen:
+    return select(attempts.c.fence).where(HAS_LEFTOVERS, own.of(attempts.c.task, task))
 
 
-def tables_left_open(connection: Connection, owner: Owner) -> tuple[tuple[str, Place], ...]:
+def tables_left_open(connection: Connection, own: OwnRows) -> tuple[tuple[str, TaskTable], ...]:
     """Where declared tasks wrote before they were given another table, if an attempt there is still open."""
-    left = (IS_OPEN, owner.of_any_table(attempts.c.task), ~owner.of(attempts.c.task, None))
+    left = (IS_OPEN, own.of_any_table(attempts.c.task), ~own.of(attempts.c.task, None))
     keys = connection.execute(select(attempts.c.task).where(*left).distinct()).scalars().all()
     found = connection.execute(select(tasks).where(tasks.c.key.in_(keys)).order_by(tasks.c.key))
-    return tuple((row.name, Place(row.environment, row.target)) for row in found)
+    return tuple((row.name, TaskTable(row.environment, row.target)) for row in found)
 
 
-def newest(owner: Owner, task: str, label: str | None, limit: int) -> Chosen:
+def newest(own: OwnRows, task: str, label: str | None, limit: int) -> Chosen:
     if label is None:
-        chosen = select(attempts.c.fence).where(owner.of(attempts.c.task, task)).order_by(attempts.c.fence.desc())
+        chosen = select(attempts.c.fence).where(own.of(attempts.c.task, task)).order_by(attempts.c.fence.desc())
     else:
-        of_slice = (owner.of(slices.c.task, task), slices.c.label == label)
+        of_slice = (own.of(slices.c.task, task), slices.c.label == label)
         chosen = select(slices.c.fence).where(*of_slice).order_by(slices.c.fence.desc())
     return chosen.limit(limit)
 

@@ -23,7 +23,7 @@ from twice.core.outbox import EffectState, Needs
 from twice.core.record import TABLE
 from twice.core.run import AttemptState
 from twice.ledgers.database.effect_tables import effect_events, effects
-from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import (
     HAS_LEFTOVERS,
     IS_OPEN,
@@ -50,11 +50,11 @@ _OVER = [state.value for state in BackfillState if state.over]
 _PERSONS_WORD = ("reset", "takeover")
 
 
-def prune_attempts(connection: Connection, owner: Owner, before: datetime) -> int:
+def prune_attempts(connection: Connection, own: OwnRows, before: datetime) -> int:
     """The oldest of those that nothing is decided by any more. 0: there is none left."""
     gone = (
         select(attempts.c.fence)
-        .where(owner.of_any_table(attempts.c.task), attempts.c.finished < before)
+        .where(own.of_any_table(attempts.c.task), attempts.c.finished < before)
         .where(attempts.c.state.not_in(OPEN_STATES), attempts.c.kind.not_in(_PERSONS_WORD))
         .where(or_(attempts.c.discarded, attempts.c.state.not_in(LEFTOVER_STATES)))
         .where(attempts.c.id.not_in(select(runs.c.attempt).where(runs.c.attempt.is_not(None))))
@@ -72,34 +72,34 @@ def prune_attempts(connection: Connection, owner: Owner, before: datetime) -> in
     return len(fences)
 
 
-def prune_effects(connection: Connection, owner: Owner, before: datetime) -> int:
+def prune_effects(connection: Connection, own: OwnRows, before: datetime) -> int:
     """Those of attempts that can land no more: they hold no occasion. One that was given up with staged rows left may
     still land, and its effects are sent then."""
     may_land = select(attempts.c.id).where(or_(IS_OPEN, HAS_LEFTOVERS))
     written_off = (effects.c.state == EffectState.CANCELLED.value, effects.c.changed < before)
-    ids = _ids(connection, owner, *written_off, effects.c.attempt.not_in(may_land))
+    ids = _ids(connection, own, *written_off, effects.c.attempt.not_in(may_land))
     if ids:
         connection.execute(delete(effect_events).where(effect_events.c.effect.in_(ids)))
         connection.execute(delete(effects).where(effects.c.id.in_(ids)))
     return len(ids)
 
 
-def prune_texts(connection: Connection, owner: Owner, before: datetime) -> int:
+def prune_texts(connection: Connection, own: OwnRows, before: datetime) -> int:
     """What was said, and how: that it was said stays."""
     said = (effects.c.state.in_(_SETTLED), effects.c.changed < before)
     stories = select(effect_events.c.effect)
-    ids = _ids(connection, owner, *said, effects.c.id.in_(stories))
+    ids = _ids(connection, own, *said, effects.c.id.in_(stories))
     if ids:
         connection.execute(delete(effect_events).where(effect_events.c.effect.in_(ids)))
         connection.execute(update(effects).where(effects.c.id.in_(ids)).values(message=None, receipt=None))
     return len(ids)
 
 
-def prune_backfills(connection: Connection, owner: Owner, before: datetime) -> int:
+def prune_backfills(connection: Connection, own: OwnRows, before: datetime) -> int:
     """Those that are over and computed only what was missing or stale: done again, they find nothing to do."""
     over = (backfills.c.state.in_(_OVER), backfills.c.created < before)
     found = connection.execute(
-        select(backfills.c.name, backfills.c.request).where(owner.of_any_table(backfills.c.task), *over)
+        select(backfills.c.name, backfills.c.request).where(own.of_any_table(backfills.c.task), *over)
     ).all()
     names = [row.name for row in found if not json.loads(row.request).get("restate")][:PART]
     if names:
@@ -109,15 +109,15 @@ def prune_backfills(connection: Connection, owner: Owner, before: datetime) -> i
     return len(names)
 
 
-def prune_proofs(connection: Connection, owner: Owner, before: datetime) -> int:
+def prune_proofs(connection: Connection, own: OwnRows, before: datetime) -> int:
     """All but the newest of each task."""
     newest = select(func.max(proofs.c.id)).group_by(proofs.c.task)
-    old = and_(owner.of_any_table(proofs.c.task), proofs.c.at < before, proofs.c.id.not_in(newest))
+    old = and_(own.of_any_table(proofs.c.task), proofs.c.at < before, proofs.c.id.not_in(newest))
     return connection.execute(delete(proofs).where(old)).rowcount
 
 
-def _ids(connection: Connection, owner: Owner, *where: ColumnElement[bool]) -> list[int]:
-    mine = select(effects.c.id).where(owner.of_any_table(effects.c.task), *where)
+def _ids(connection: Connection, own: OwnRows, *where: ColumnElement[bool]) -> list[int]:
+    mine = select(effects.c.id).where(own.of_any_table(effects.c.task), *where)
     return list(connection.execute(mine.order_by(effects.c.id).limit(PART)).scalars())
 
 

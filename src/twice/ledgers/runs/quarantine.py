@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, literal, select, update
 
 from twice.core.record import Facts
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import IS_QUARANTINED, UtcTime, attempts, runs, slices
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.claims import release
@@ -23,25 +23,25 @@ class SqlQuarantine(Records):
     @outliving
     def postpone(self, attempt: str, until: datetime, note: str) -> None:
         with self._writing() as connection:
-            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
             if fence is not None:
                 _postpone(connection, fence, until, note)
 
     @outliving
     def quarantine(self, attempt: str, note: str) -> bool:
         with self._writing() as connection:
-            fence = connection.execute(named(self._owner, attempt)).scalar_one_or_none()
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
             return fence is not None and _quarantine(connection, fence, self._time(connection), note)
 
     @outliving
     def lift(self, task: str, labels: Sequence[str]) -> None:
         with self._writing() as connection:
-            _lift(connection, self._owner, task, labels)
+            _lift(connection, self._own, task, labels)
 
     @outliving
     def quarantined(self, task: str) -> Mapping[str, datetime]:
         with self._reading() as connection:
-            return _quarantined(connection, self._owner, task)
+            return _quarantined(connection, self._own, task)
 
 
 def _postpone(connection: Connection, fence: int, until: datetime, note: str) -> None:
@@ -66,15 +66,15 @@ def _quarantine(connection: Connection, fence: int, now: datetime, note: str) ->
     return set_aside.rowcount > 0
 
 
-def _lift(connection: Connection, owner: Owner, task: str, labels: Sequence[str]) -> None:
+def _lift(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]) -> None:
     """A person wants them tried again. Dying here leaves all of them set aside, or none."""
     for label in sorted(labels):
-        of_slice = (owner.of(runs.c.task, task), runs.c.label == label)
+        of_slice = (own.of(runs.c.task, task), runs.c.label == label)
         connection.execute(update(runs).where(*of_slice).values(quarantined=None))
 
 
-def _quarantined(connection: Connection, owner: Owner, task: str) -> Mapping[str, datetime]:
+def _quarantined(connection: Connection, own: OwnRows, task: str) -> Mapping[str, datetime]:
     """The slices of a task that are set aside, and since when."""
-    set_aside = (owner.of(runs.c.task, task), IS_QUARANTINED)
+    set_aside = (own.of(runs.c.task, task), IS_QUARANTINED)
     rows = connection.execute(select(runs.c.label, runs.c.quarantined).where(*set_aside))
     return {row.label: row.quarantined for row in rows}

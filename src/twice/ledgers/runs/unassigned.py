@@ -13,13 +13,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select, true, update
 
-from twice.core.home import MARK, backfill_key
 from twice.core.outbox import EffectState, Needs
 from twice.core.record import Shown, Unassigned
+from twice.core.record_owner import MARK, backfill_key
 from twice.core.run import AttemptState
 from twice.ledgers.database.effect_tables import COUNTS, effects
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.owners import Owner, tasks
+from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import (
     IS_OPEN,
@@ -53,7 +53,7 @@ class SqlUnassigned(Records):
             old = _old_names(connection, sorted({one for had in names.values() for one in had}))
             asked = select(tasks.c.key).where(tasks.c.assigned.is_not(None))
             done = set(connection.execute(asked).scalars()) if old else set()
-        return tuple(n for n, had in names.items() if old.intersection(had) and self._owner.key(n) not in done)
+        return tuple(n for n, had in names.items() if old.intersection(had) and self._own.key(n) not in done)
 
     @outliving
     def any(self, names: Sequence[str]) -> bool:
@@ -80,10 +80,10 @@ class SqlUnassigned(Records):
         an attempt that was the task's before is left out: that attempt was made knowing what the old records say.
         Dying here has moved everything or nothing.
         """
-        key = self._owner.key(task)
+        key = self._own.key(task)
         with self._writing() as connection:
             now = self._time(connection)
-            self._owner.register(connection, [task])
+            self._own.register(connection, [task])
             mine = _mine(connection, key, shown.attempts)
             taken = sum(_take_shown(connection, name, key, shown.attempts) for name in names)
             alone = all_slices and not _contested(connection, names, key, shown.generations)
@@ -95,7 +95,7 @@ class SqlUnassigned(Records):
             if alone:
                 for name in names:
                     _take_closed(connection, name, key, now)
-                _take_backfills(connection, self._owner)
+                _take_backfills(connection, self._own)
             connection.execute(update(tasks).where(tasks.c.key == key).values(assigned=taken))
             return taken
 
@@ -103,11 +103,11 @@ class SqlUnassigned(Records):
     def take_rest(self, task: str, names: Sequence[str]) -> None:
         """A person says that all of it is this environment's. What was not sent is of unknown state."""
         with self._writing() as connection:
-            self._owner.register(connection, [task])
+            self._own.register(connection, [task])
             for name in names:
                 _silence(connection, (effects.c.task == name,), self._time(connection))
-                move_key(connection, name, self._owner.key(task))
-            _take_backfills(connection, self._owner)
+                move_key(connection, name, self._own.key(task))
+            _take_backfills(connection, self._own)
 
     @outliving
     def listed(self) -> tuple[Unassigned, ...]:
@@ -261,9 +261,9 @@ def _silence(connection: Connection, which: Sequence[ColumnElement[bool]], now: 
         outbox.make_unknown(connection, id_, _WHY, now)
 
 
-def _take_backfills(connection: Connection, owner: Owner) -> None:
+def _take_backfills(connection: Connection, own: OwnRows) -> None:
     """Those that have no batch of anybody else's. The first batch is of the task that was asked for."""
-    others = exists().where(batches.c.backfill == backfills.c.name, ~owner.of(batches.c.task, None))
+    others = exists().where(batches.c.backfill == backfills.c.name, ~own.of(batches.c.task, None))
     first = batches.alias("first")
     unowned = (
         select(backfills.c.name, first.c.task)

@@ -205,7 +205,7 @@ def stored_result(delivery: Delivery, effect: EffectRecord, sample: tuple[Mappin
     attempt = delivery.ledger.attempt(effect.attempt) if effect.attempt else None
     learnt = next((one for one in attempt.slices if one.label == effect.label), None) if attempt else None
     run = delivery.ledger.run(effect.task, effect.label)
-    here = delivery.ledger.outbox.table_of(effect) == delivery.ledger.home.place(effect.task).table
+    here = delivery.ledger.outbox.table_of(effect) == delivery.ledger.owner.table_of(effect.task).table
     known = run if here and run is not None and run.generation == effect.generation else None
     of_slice = learnt or known
     return Result(

@@ -29,7 +29,7 @@ def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[Prepared, ..
     task = attempt.task
     if attempt.silent or not task.effects:
         return ()
-    whose = attempt.context.ledger.home.whose(task.name)
+    whose = attempt.context.ledger.owner.effect_owner(task.name)
     return tuple(
         prepare(whose, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
         for label, generation in ready.found.aims.items()

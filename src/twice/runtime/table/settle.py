@@ -214,7 +214,7 @@ def forget_effects(context: RunContext, task: Task, generations: Mapping[str, in
     """What was said of slices whose publish this ledger did not see, nobody knows: it is not said again. Before they
     are adopted: dying in between leaves the rest to the next look."""
     unknown = [
-        prepare(context.ledger.home.whose(task.name), task.first_name, effect, label, generation, None)
+        prepare(context.ledger.owner.effect_owner(task.name), task.first_name, effect, label, generation, None)
         for label, generation in generations.items()
         for effect in task.effects
     ]
