@@ -110,7 +110,7 @@ def answers(ledger: Ledger) -> dict[str, Any]:
             found[f"end of {task}[{run.label}]"] = ledger.frozen_aim(task, run.label, run.generation)
             furthest = [ledger.furthest_aim(task, run.label, last_of_kind(kind)) for kind in KINDS]
             found[f"furthest of {task}[{run.label}]"] = furthest
-            said = ledger.outbox.said(task, run.label, "mail")
+            said = ledger.outbox.last_counted(task, run.label, "mail")
             found[f"said of {task}[{run.label}]"] = said and (said.id, said.key, said.occasion, said.state)
             found[f"last of {task}[{run.label}]"] = ledger.attempts(task, run.label, 1)
     waiting = [state for state in EffectState if state not in (EffectState.CANCELLED, EffectState.SENT)]

@@ -164,7 +164,6 @@ READS: dict[str, Callable[[Ledger], Any]] = {
 ORDERS = [
     "abandon_unlooked",
     "adopt",
-    "adopt_all",
     "advance",
     "claim",
     "close_attempt",
@@ -226,7 +225,7 @@ EFFECT_READS: dict[str, Callable[[Ledger, int], Any]] = {
     "find": lambda ledger, id_: ledger.outbox.find(id_),
     "events": lambda ledger, id_: ledger.outbox.events(id_),
     "of attempt": lambda ledger, id_: ledger.outbox.of_attempt("a"),
-    "said": lambda ledger, id_: ledger.outbox.said("revenue", DAY, "tell"),
+    "said": lambda ledger, id_: ledger.outbox.last_counted("revenue", DAY, "tell"),
     "in state": lambda ledger, id_: ledger.outbox.in_state(S.SENT),
     "listed": lambda ledger, id_: ledger.outbox.listed((), None, 10),
     "counts": lambda ledger, id_: ledger.outbox.counts(),
@@ -410,7 +409,7 @@ def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: O
     for _ in range(2):
         dev.ledger.rename("revenue", "takings")
     assert [run.task for run in dev.ledger.runs()] == ["takings"]
-    assert dev.ledger.outbox.said("takings", DAY, "tell") is not None
+    assert dev.ledger.outbox.last_counted("takings", DAY, "tell") is not None
     assert [batch.task for batch in dev.ledger.backfills.batches("june")] == ["takings"]
     assert [run.task for run in prod.ledger.runs()] == ["revenue"]
 

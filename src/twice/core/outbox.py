@@ -39,7 +39,7 @@ class Needs(Enum):
 
 class EffectState(str, Enum):
     PREPARED = "prepared"  # named before the publish; nothing landed yet
-    CANCELLED = "cancelled"  # what it was to speak of did not land, or was said by another
+    CANCELLED = "cancelled"  # what it was about did not land, or another was sent for it
     RELEASED = "released"  # landed; its text is not made yet
     PENDING = "pending"
     SENDING = "sending"
@@ -47,7 +47,7 @@ class EffectState(str, Enum):
     IN_DOUBT = "in_doubt"  # may have arrived
     DEAD = "dead"  # will not be sent by itself
     ABANDONED = "abandoned"  # a person gave it up
-    UNKNOWN = "unknown"  # may have been said, by whom nobody here knows: a lost ledger, a copied table, old records
+    UNKNOWN = "unknown"  # may have been sent, by whom is not known here: a lost ledger, a copied table, old records
 
     @property
     def counts(self) -> bool:
@@ -97,7 +97,7 @@ class EffectRecord:
     """One effect in the outbox.
 
     `sender` is the process that may still be sending it; `fence` counts its tries, so that an older try that wakes
-    up is told apart; `doubt_since` is when a try began whose end nobody knows: from then the receiver's memory counts.
+    up is distinguished; `doubt_since` is when a try began whose end is not known: from then its memory counts.
     """
 
     id: int
@@ -176,7 +176,7 @@ class Change:
 
 
 def occasion_of(again: Again, generation: int, fingerprint: str | None) -> str:
-    """What makes one telling differ from the next: nothing, the publish, or the publish of other rows."""
+    """What makes one message differ from the next: nothing, the publish, or the publish of other rows."""
     match again:
         case "never":
             return ""
@@ -188,18 +188,18 @@ def occasion_of(again: Again, generation: int, fingerprint: str | None) -> str:
             assert_never(again)
 
 
-def key_of(whose: Sequence[str], task: str, label: str, name: str, occasion: str) -> str:
-    """64 hexadecimal digits. As JSON, so that no two lists of words run together. `whose`: project, environment and
-    table, so that a receiver that has heard it from one does not take another's for the same."""
-    return hashlib.sha256(json.dumps([list(whose), task, label, name, occasion]).encode()).hexdigest()
+def key_of(owner: Sequence[str], task: str, label: str, name: str, occasion: str) -> str:
+    """64 hexadecimal digits. As JSON, so that no two lists of words run together. `owner`: project, environment and
+    table, so that a receiver that got it from one does not take another's for the same."""
+    return hashlib.sha256(json.dumps([list(owner), task, label, name, occasion]).encode()).hexdigest()
 
 
 def prepare(
-    whose: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
+    owner: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
 ) -> Prepared:
     occasion = occasion_of(effect.again, generation, fingerprint)
     return Prepared(
-        key_of(whose, task, label, effect.name, occasion),
+        key_of(owner, task, label, effect.name, occasion),
         label,
         effect.name,
         effect.kind,
@@ -236,9 +236,9 @@ def _after_refusal(record: EffectRecord, answer: Refused, before: datetime | Non
 
 
 def after_silence(record: EffectRecord, now: datetime) -> Change:
-    """The process that was sending it is not heard any more. It may wake up: its name stays."""
-    told = f"{record.sender} fell silent while it was sending"
-    change = _doubt(record, told, now, timedelta(0))
+    """The process that was sending it does not report any more. It may wake up: its name stays."""
+    why = f"{record.sender} fell silent while it was sending"
+    change = _doubt(record, why, now, timedelta(0))
     return Change(change.state, change.why, change.due, change.doubt_since, sender=record.sender)
 
 

@@ -15,7 +15,7 @@ from twice.queues import messages
 from twice.queues.handling import Handler, Handling
 
 SILENCE = timedelta(minutes=5)
-"""How long a handler may leave the database without a word before it counts as dead (PostgreSQL)."""
+"""How long a handler may leave the database idle before it counts as dead (PostgreSQL)."""
 
 
 class Inbox:

@@ -17,7 +17,7 @@ from twice import Daily, audit, replace, task
 from twice.core.outbox import EffectRecord, EffectState
 from twice.core.ports import Column, Landed, Lost, Prepared, Published, Shape, Staged
 from twice.core.project import assemble
-from twice.core.record import AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
+from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
 from twice.core.record_owner import RecordOwner
 from twice.core.run import AttemptState, Outcome
 from twice.core.task import TableName, Task
@@ -133,7 +133,7 @@ def _unasked(*_: Any, **__: Any) -> Any:
 class _NoEffects:
     """These tasks have none."""
 
-    render = begin = holds = end = change = remember_unknown = find = said = table_of = _unasked
+    render = begin = holds = end = change = remember_unknown = find = last_counted = table_of = _unasked
 
     def of_attempt(self, attempt: str) -> tuple[EffectRecord, ...]:
         return ()
@@ -172,7 +172,7 @@ class ModelLedger:
     """`core.ports.RunLedger`, as far as a run asks it."""
 
     frozen_aim = furthest_aim = why_published = last_version = published_versions = publishers = _unasked
-    runs = adopt_all = inputs = pins = postpone = quarantine = lift = record_takeover = prune = close = _unasked
+    runs = inputs = pins = postpone = quarantine = lift = record_takeover = prune = close = _unasked
 
     def __init__(self, line: _Line, me: str) -> None:
         self._line = line
@@ -233,19 +233,10 @@ class ModelLedger:
     def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
         self._line.ask("publish", attempt, generations[SLICE.label])
 
-    def adopt(
-        self,
-        task: str,
-        label: str,
-        *,
-        generation: int,
-        attempt: str | None,
-        intention: Intention | None,
-        version: int | None,
-        measured: SliceRecord | None = None,
-    ) -> None:
-        told = None if intention is None else (intention.code, str(intention.inputs))
-        self._line.ask("adopt", Run(generation, attempt, told))
+    def adopt(self, task: str, found: Sequence[Adopted]) -> None:
+        (one,) = found
+        told = None if one.intention is None else (one.intention.code, str(one.intention.inputs))
+        self._line.ask("adopt", Run(one.generation, one.attempt, told))
 
     def forget(self, task: str, label: str) -> None:
         self._line.ask("forget")

@@ -31,7 +31,7 @@ plan guard lets pass although it may differ."""
 
 @dataclass(frozen=True)
 class Portion:
-    """An input of several slices, before it was cut: `parts` says which `[start, end)` of the column each slice reads,
+    """An input of several slices, before it was cut: `parts`: which `[start, end)` of the column each slice reads,
     by label."""
 
     frame: Frame

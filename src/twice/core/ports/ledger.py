@@ -24,11 +24,10 @@ from twice.core.record import (
     Pruned,
     RunRecord,
     Shown,
-    SliceRecord,
 )
 from twice.core.record_owner import RecordOwner
 from twice.core.run import AttemptState
-from twice.core.token import Intention, Kind
+from twice.core.token import Kind
 
 
 class Claims(Protocol):
@@ -129,23 +128,9 @@ class RunRecords(Protocol):
     def runs(self, task: str | None = None) -> tuple[RunRecord, ...]:
         """By task and label."""
 
-    def adopt(
-        self,
-        task: str,
-        label: str,
-        *,
-        generation: int,
-        attempt: str | None,
-        intention: Intention | None,
-        version: int | None,
-        measured: SliceRecord | None = None,
-    ) -> None:
-        """Record a publish that the target shows and this ledger has missed, or has forgotten: then an attempt of its
-        own has `measured` it. Never moves a run back. When it happened is not known, so `published` stays empty. A
-        second call changes nothing."""
-
-    def adopt_all(self, task: str, found: Sequence[Adopted]) -> None:
-        """The same for many slices of a task, together."""
+    def adopt(self, task: str, found: Sequence[Adopted]) -> None:
+        """Record publishes that the target shows and this ledger has missed, or has forgotten. Never moves a run back.
+        When they happened is not known, so `published` stays empty. A second call changes nothing."""
 
     def forget(self, task: str, label: str) -> None:
         """The table holds less than was published (recreated, or an older copy put in its place): what is recorded

@@ -21,7 +21,7 @@ class Outbox(Protocol):
     def begin(self, effect: EffectRecord, sender: str, lease: timedelta) -> EffectRecord | None:
         """pending -> sending, committed before the first byte leaves. None if another process has it, or it is not
         due any more. Dying after it leaves `sending`, which others settle when the lease is over. It is not made again
-        after a lost reply: its own try could not be told from another's."""
+        after a lost reply: its own try could not be distinguished from another's."""
 
     def holds(self, effect: EffectRecord) -> bool:
         """Whether this very try may still go on: no other process has settled it as silent."""
@@ -41,7 +41,7 @@ class Outbox(Protocol):
 
     def of_attempt(self, attempt: str) -> tuple[EffectRecord, ...]: ...
 
-    def said(self, task: str, label: str, name: str) -> EffectRecord | None:
+    def last_counted(self, task: str, label: str, name: str) -> EffectRecord | None:
         """The last one that counts, for this slice and this name."""
 
     def table_of(self, effect: EffectRecord) -> str:

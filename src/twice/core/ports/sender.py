@@ -12,7 +12,7 @@ from twice.core.outbox import Answer
 
 
 class NotLeaving(Exception):
-    """This try may not go on: it was silent for too long, and others have judged it. Nothing has left."""
+    """This try may not go on: it was silent for too long, and others have settled it. Nothing was sent."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,6 @@ class Sender(Protocol):
         """The very bytes that every try sends. Calls the user's functions; changes nothing."""
 
     def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
-        """Send it once and tell apart: accepted, surely refused, in doubt. `leaving` is called when the next thing
+        """Send it once and distinguish: accepted, surely refused, in doubt. `leaving` is called when the next thing
         is the first byte (or what the receiver acts on); if it raises NotLeaving, nothing is sent. No secret is in
         the answer. Dying in here leaves doubt."""

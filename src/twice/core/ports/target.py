@@ -28,7 +28,7 @@ class Prepared:
 @dataclass(frozen=True)
 class Published:
     """What a table holds now: its version, the generation of each token asked for (0: never published) and, where a
-    look asked for any, whose tokens there are. `id`: which table it is; one that is made again under its name has
+    look asked for any, their owners. `id`: which table it is; one that is made again under its name has
     another, and counts its versions anew. None without a table, or where it has no id."""
 
     version: int | None
@@ -67,7 +67,7 @@ class Staged:
 
 @dataclass(frozen=True)
 class Landed:
-    """Data and tokens are in the table, read back. `changes` is told by keyed writes. `changed`: the labels of the
+    """Data and tokens are in the table, read back. `changes`: of keyed writes. `changed`: the labels of the
     slices that a restatement replaced with other rows than were there, where the target has compared them."""
 
     version: int
@@ -85,7 +85,7 @@ class Lost:
 @dataclass(frozen=True)
 class Foreign:
     """A commit that changed rows of a slice without twice; or (`forgotten`) the newest of those that the log has
-    forgotten, so that nobody can say who made them."""
+    forgotten, so that it is not known who made them."""
 
     version: int
     operation: str
@@ -94,7 +94,7 @@ class Foreign:
 
 @dataclass(frozen=True)
 class Span:
-    """Rows that a commit may have added, changed or taken away: those whose value in the column asked for lies in
+    """Rows that a commit may have added, changed or taken away: those whose value in the column asked for is in
     `[low, high]`. None: any row."""
 
     version: int
@@ -105,7 +105,7 @@ class Span:
 @dataclass(frozen=True)
 class Touched:
     """What happened to a table since a version. `name` is what a plan's leaves call the table. `spans` is None where
-    the log does not reach back so far. `id` as in Published: the spans say nothing to who read a table of another."""
+    the log does not reach back so far. `id` as in Published: the spans are not about a table of another."""
 
     name: str
     version: int
@@ -127,8 +127,8 @@ class Target(Protocol):
 
     def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
         """How the table must be for this result: as it is, with new columns (`evolve`), or made. Refuses a layout or
-        schema that does not fit, and a place that holds something else. Writes nothing: a table is made, and a column
-        added, by the commit that publishes rows into it, so that a run that fails before binds nobody."""
+        schema that does not fit, and a location that holds something else. Writes nothing: a table is made, and a
+        column added, by the commit that publishes rows into it, so that a run that fails before leaves nothing."""
 
     def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         """The recorded generations and the owners, fresh from the table. A missing table holds nothing."""
@@ -170,7 +170,7 @@ class Target(Protocol):
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:
         """How many staged rows share their values in these columns with an earlier one (NULL equals NULL), counted
-        where they lie; None where the engine must read them for that."""
+        where they are; None where the engine must read them for that."""
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
         """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
@@ -184,7 +184,7 @@ class Target(Protocol):
         version of the table refers to. A second call finds nothing."""
 
     def forget(self, table: TableName, before: datetime) -> int:
-        """Let go of whose the commits before then were, where no token has the generation they gave any more; how many.
+        """Let go of who made the commits before then, where no token has the generation they gave any more; how many.
         Tokens stay. 0 where the table's own log looks after that. Dying here has forgotten all of them or none."""
 
     def read(self, table: TableName, at: int | Staged | None = None) -> Frame:

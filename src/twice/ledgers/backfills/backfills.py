@@ -1,5 +1,5 @@
-"""Backfills in the ledger: frozen plans, and which worker has which batch of them. A ledger sees those whose tasks are
-all its own.
+"""Backfills in the ledger: frozen plans, and which worker has which batch of them. A ledger sees those of
+which all tasks are its own.
 
 Every method is one transaction. Claims only save work: two workers on one batch are kept apart by the leases of its
 slices and, in the end, by the target.
@@ -194,13 +194,13 @@ class SqlBackfills(Records):
             return True
 
     def _key(self, connection: Connection, name: str) -> str | None:
-        """What stands for the backfill in the tables; None if there is none of that name here."""
+        """The backfill in the rows; None if there is none of that name here."""
         named = backfills.c.name.in_(self._own.backfills(name))
         oldest = select(backfills.c.name).where(named, self._mine()).order_by(backfills.c.created).limit(1)
         return connection.execute(oldest).scalar_one_or_none()
 
     def _mine(self) -> ColumnElement[bool]:
-        """One with a single task of another environment would wait for ever for batches that nobody here may do."""
+        """One with a single task of another environment would wait for ever for batches that no worker here may do."""
         foreign = exists().where(batches.c.backfill == backfills.c.name, ~self._own.of(batches.c.task, None))
         return and_(self._own.of(backfills.c.task, None), ~foreign)
 
@@ -247,7 +247,7 @@ def _claimable(name: str, now: datetime) -> Select[int]:
 
 def _skip_what_needs(connection: Connection, name: str, number: int, error: Mapping[str, str]) -> None:
     """What needs a failed batch, and what needs that in turn: its input would be wrong."""
-    told = json.dumps({"code": "skipped", "what": f"it needs {error.get('where') or 'a slice that failed'}"})
+    reason = json.dumps({"code": "skipped", "what": f"it needs {error.get('where') or 'a slice that failed'}"})
     reached, waiting = {number}, [number]
     while waiting:
         found = select(needs.c.number).where(needs.c.backfill == name, needs.c.needed == waiting.pop())
@@ -257,5 +257,7 @@ def _skip_what_needs(connection: Connection, name: str, number: int, error: Mapp
     pending = (batches.c.backfill == name, batches.c.state == BatchState.PENDING.value)
     for one in sorted(reached - {number}):
         connection.execute(
-            update(batches).where(*pending, batches.c.number == one).values(state=BatchState.SKIPPED.value, error=told)
+            update(batches)
+            .where(*pending, batches.c.number == one)
+            .values(state=BatchState.SKIPPED.value, error=reason)
         )

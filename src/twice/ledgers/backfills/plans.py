@@ -1,5 +1,5 @@
-"""Frozen plans as rows of the ledger: how one is written, and read again with what became of it. `key` stands for a
-backfill."""
+"""Frozen plans as rows of the ledger: how one is written, and read again with what became of it. `key` is the
+backfill in the rows."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def batches_of(connection: Connection, key: str) -> tuple[BatchRecord, ...]:
 def _end(row: Any) -> SliceEnd:
     comparison = None
     if row.comparison is not None:
-        told = json.loads(row.comparison)
-        sums = {name: (old, new) for name, (old, new) in told["sums"].items()}
-        comparison = Comparison(told["identical"], told["rows_before"], told["rows"], sums)
+        stored = json.loads(row.comparison)
+        sums = {name: (old, new) for name, (old, new) in stored["sums"].items()}
+        comparison = Comparison(stored["identical"], stored["rows_before"], stored["rows"], sums)
     return SliceEnd(row.label, row.outcome, row.rows, row.fingerprint, comparison)

@@ -53,7 +53,7 @@ class OwnRows:
 
     def of(self, column: ColumnElement[str], task: str | None) -> ColumnElement[bool]:
         """Rows of one task as it is declared now, or of every task of this environment: without what a declared task
-        wrote into another table than it does now, since that says nothing of this one."""
+        wrote into another table than it does now, since that is not about this one."""
         return column == self.key(task) if task is not None else self._owns(column, *self._declared())
 
     def among(self, column: ColumnElement[str], task: str | None) -> ColumnElement[bool]:

@@ -1,4 +1,4 @@
-"""What every part of a ledger works with: its database, whose rows it may see there, and the clock of its leases."""
+"""What every part of a ledger works with: its database, the rows that are its own, and the clock of its leases."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from twice.ledgers.database.effect_tables import COUNTS, effects
 from twice.ledgers.database.own_rows import tasks
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.effects import transitions as rows
+from twice.ledgers.effects.transitions import Step
 
 S = EffectState
 
@@ -24,9 +25,8 @@ class SqlOutbox(Records):
     """See `core.ports.Outbox`. `Ledger.outbox` gives it."""
 
     def render(self, effect: EffectRecord, message: Message, who: str) -> bool:
-        return self._move(
-            effect, (S.RELEASED,), Change(S.PENDING, "rendered", due=effect.changed), who, message=message
-        )
+        rendered = Change(S.PENDING, "rendered", due=effect.changed)
+        return self._move(effect, Step((S.RELEASED,), rendered, who, message=message))
 
     def begin(self, effect: EffectRecord, sender: str, lease: timedelta) -> EffectRecord | None:
         with self._writing() as connection:
@@ -39,10 +39,10 @@ class SqlOutbox(Records):
 
     def end(self, effect: EffectRecord, change: Change, who: str) -> bool:
         before = (S.SENDING, S.IN_DOUBT, S.PENDING) if change.state is S.SENT else (S.SENDING, S.IN_DOUBT)
-        return self._move(effect, before, change, who, fence=effect.fence)
+        return self._move(effect, Step(before, change, who, effect.fence))
 
     def change(self, effect: EffectRecord, change: Change, who: str) -> bool:
-        return self._move(effect, (effect.state,), change, who, fence=effect.fence)
+        return self._move(effect, Step((effect.state,), change, who, effect.fence))
 
     def remember_unknown(self, task: str, wanted: Sequence[Prepared]) -> int:
         def remember(_: bool) -> int:
@@ -61,7 +61,7 @@ class SqlOutbox(Records):
     def of_attempt(self, attempt: str) -> tuple[EffectRecord, ...]:
         return self._chosen(effects.c.attempt == attempt)
 
-    def said(self, task: str, label: str, name: str) -> EffectRecord | None:
+    def last_counted(self, task: str, label: str, name: str) -> EffectRecord | None:
         of_slice = (self._own.of(effects.c.task, task), effects.c.label == label, effects.c.name == name)
         newest = select(func.max(effects.c.id)).where(*of_slice, COUNTS).scalar_subquery()
         return next(iter(self._chosen(effects.c.id == newest)), None)
@@ -97,22 +97,12 @@ class SqlOutbox(Records):
         found = select(effects.c.state, func.count()).where(self._of(task)).group_by(effects.c.state)
         return self._read(lambda connection: {EffectState(state): count for state, count in connection.execute(found)})
 
-    def _move(
-        self,
-        effect: EffectRecord,
-        before: Sequence[EffectState],
-        change: Change,
-        who: str,
-        *,
-        fence: int | None = None,
-        message: Message | None = None,
-    ) -> bool:
-        """Made again after a lost reply: then it says False if the first one happened, and the change is there."""
+    def _move(self, effect: EffectRecord, step: Step) -> bool:
+        """Made again after a lost reply: then it is False if the first one happened, and the change is there."""
 
         def move(_: bool) -> bool:
             with self._writing() as connection:
-                now = self._time(connection)
-                return rows.move(connection, effect.id, before, change, who, now, fence=fence, message=message)
+                return rows.move(connection, effect.id, step, self._time(connection))
 
         return self._outage.outlive(move)
 
@@ -120,5 +110,5 @@ class SqlOutbox(Records):
         return self._read(lambda connection: rows.read(connection, self._of(None), *where))
 
     def _of(self, task: str | None) -> ColumnElement[bool]:
-        """Also what a task says of a table that it does not write any more: it was published, and is to be said."""
+        """Also effects of a table that the task does not write any more: it was published, and they are to be sent."""
         return self._own.of_any_table(effects.c.task, task)

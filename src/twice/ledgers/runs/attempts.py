@@ -10,7 +10,7 @@ from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState
 from twice.ledgers.database.errors import problem
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.schema import attempts
+from twice.ledgers.database.schema import attempts, insert_or
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs import transitions
 from twice.ledgers.runs.history import named
@@ -26,11 +26,12 @@ class SqlAttempts(Records):
             transitions.fix(connection, claim, expected, aimed)
 
     def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
+        step = transitions.Step(before, after, facts)
 
         def move(again: bool) -> None:
             with self._writing() as connection:
                 now = self._time(connection)
-                transitions.advance(connection, claim, before, after, facts, now, again)
+                transitions.advance(connection, claim, step, now, again)
 
         self._outage.outlive(move)
 
@@ -68,7 +69,20 @@ class SqlAttempts(Records):
 
     @outliving
     def record_takeover(self, task: str, attempt: str, holder: str, why: str) -> None:
+        """Dying here leaves it in the table alone, and the table's commit has the same."""
         with self._writing() as connection:
             self._own.register(connection, [task])
-            key, now = self._own.key(task), self._time(connection)
-            transitions.record_takeover(connection, key, attempt, holder, why, now)
+            now = self._time(connection)
+            takeover = {
+                "id": attempt,
+                "task": self._own.key(task),
+                "kind": "takeover",
+                "state": AttemptState.PUBLISHED.value,
+                "holder": holder,
+                "started": now,
+                "finished": now,
+                "discarded": True,
+                "why": why,
+            }
+            once = insert_or(connection, attempts).on_conflict_do_nothing(index_elements=[attempts.c.id])
+            connection.execute(once, takeover)

@@ -51,7 +51,7 @@ class SqlClaims(Records):
         found: Claim | Busy | None = None
         while found is None:
             with self._writing() as connection:
-                # With the lock in hand: a claim that waited for it must not judge leases by an old time.
+                # With the lock in hand: a claim that waited for it must not compare leases with an old time.
                 self._own.register(connection, [task])
                 now = self._time(connection)
                 found = claim(connection, request, now, now + lease)
@@ -76,7 +76,7 @@ class SqlClaims(Records):
 
 
 def claim(connection: Connection, request: ClaimRequest, now: datetime, until: datetime) -> Claim | Busy | None:
-    """Take every slice, or say who has one; None if that one let go meanwhile: ask again. Without a claim the caller
+    """Take every slice, or return who has one; None if that one let go meanwhile: ask again. Without a claim the caller
     rolls back. Dying before the commit takes nothing;
     after it the slices are held until the lease runs out, and the attempt is open for a later look to settle.
     A second claim by the same attempt (the first one's reply was lost) finds the first."""
@@ -116,8 +116,8 @@ def release(connection: Connection, fence: int) -> None:
 
 
 def _lock(connection: Connection, fence: int) -> None:
-    """In the order in which a claim takes them: PostgreSQL would lock them as they lie on disk, and wait in a ring.
-    SQLite has one lock for all, and leaves the words out."""
+    """In the order in which a claim takes them: PostgreSQL would lock them as they are on disk, and wait in a ring.
+    SQLite has one lock for all, and leaves the clause out."""
     if connection.dialect.name != "sqlite":
         in_order = select(leases.c.label).where(leases.c.fence == fence).order_by(leases.c.label)
         connection.execute(in_order.with_for_update()).all()

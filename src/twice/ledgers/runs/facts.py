@@ -18,11 +18,11 @@ def learn(connection: Connection, fence: int, facts: Facts) -> None:
     _learn_of_attempt(connection, fence, facts)
     _learn_of_slices(connection, fence, facts.slices)
     if facts.inputs:
-        rows = [vars(record) | {"fence": fence, "position": place} for place, record in enumerate(facts.inputs)]
+        rows = [vars(record) | {"fence": fence, "position": position} for position, record in enumerate(facts.inputs)]
         connection.execute(delete(inputs).where(inputs.c.fence == fence))
         connection.execute(insert(inputs), rows)
     if facts.audits:
-        rows = [vars(result) | {"fence": fence, "position": place} for place, result in enumerate(facts.audits)]
+        rows = [vars(result) | {"fence": fence, "position": position} for position, result in enumerate(facts.audits)]
         connection.execute(delete(audits).where(audits.c.fence == fence))
         connection.execute(insert(audits), rows)
 
@@ -39,7 +39,7 @@ def _learn_of_attempt(connection: Connection, fence: int, facts: Facts) -> None:
         values["error"] = json.dumps(dict(facts.error), sort_keys=True)
     if facts.notes or facts.seconds:
         known = connection.execute(select(attempts.c.notes, attempts.c.seconds).where(attempts.c.fence == fence)).one()
-        # A note that was told stays told; telling it again does not double it.
+        # A note is kept once, however often it is written.
         notes = dict.fromkeys([*json.loads(known.notes or "[]"), *facts.notes])
         values["notes"] = json.dumps(list(notes))
         values["seconds"] = json.dumps({**json.loads(known.seconds or "{}"), **facts.seconds})

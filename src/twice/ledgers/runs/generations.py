@@ -60,12 +60,12 @@ class SqlGenerationHistory(Records):
 
 
 def _published_versions(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]) -> Iterator[int]:
-    """Of every attempt that the ledger still has, and of publishes that it only heard of."""
+    """Of every attempt that the ledger still has, and of publishes that it has adopted."""
     landed = (attempts.c.state == AttemptState.PUBLISHED.value, attempts.c.version.is_not(None))
     of_attempts = select(attempts.c.version).join(slices, slices.c.fence == attempts.c.fence).where(*landed)
     for some in in_parts(labels):
         yield from connection.execute(
             of_attempts.where(own.of(slices.c.task, task), slices.c.label.in_(some)).distinct()
         ).scalars()
-        heard = select(runs.c.version).where(own.of(runs.c.task, task), runs.c.version.is_not(None))
-        yield from connection.execute(heard.where(runs.c.label.in_(some))).scalars()
+        adopted = select(runs.c.version).where(own.of(runs.c.task, task), runs.c.version.is_not(None))
+        yield from connection.execute(adopted.where(runs.c.label.in_(some))).scalars()

@@ -36,8 +36,8 @@ def read_inputs(connection: Connection, own: OwnRows, task: str) -> dict[str, tu
     their pinned tables up to date: up to those versions the slice is known to be right."""
     found: dict[str, dict[tuple[str, str, int], InputRecord]] = defaultdict(dict)
     for row in _input_rows(connection, own, task):
-        place = -1 if row.kind == TABLE else row.position
-        found[row.label][row.kind, row.name, place] = input_record(row)
+        position = -1 if row.kind == TABLE else row.position
+        found[row.label][row.kind, row.name, position] = input_record(row)
     return {label: tuple(records.values()) for label, records in found.items()}
 
 

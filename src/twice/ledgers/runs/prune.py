@@ -1,11 +1,11 @@
 """Letting go of what is old. What a later run, plan, status or effect is decided by stays, however old it is.
 
-Of attempts stay: the one that published a slice as it is now (with its inputs: they say whether it is stale), the last
+Of attempts stay: the one that published a slice as it is now (with its inputs: they show whether it is stale), the last
 of each slice, the newest that found a slice unchanged by the versions of its tables, the first that froze the end of
 what the next run publishes, the one that moved a mark furthest, those that are open or may have left staged files, and
-every word of a person (a mark that was reset, a table that was taken over). Of effects stays for ever that they were
-said; their text, the receiver's reply and the steps of their lives go. A backfill that restates stays: begun again by
-its name, it must find itself done.
+every decision of a person (a mark that was reset, a table that was taken over). Of effects stays for ever that they
+were sent; their text, the receiver's reply and the steps of their lives go. A backfill that restates stays: begun again
+by its name, it must find itself done.
 
 Every function is one transaction of the caller's. Dying between two leaves the rest to the next call.
 """
@@ -47,7 +47,7 @@ PART = 500
 
 _SETTLED = [state.value for state in EffectState if state.needs is Needs.NOTHING]
 _OVER = [state.value for state in BackfillState if state.over]
-_PERSONS_WORD = ("reset", "takeover")
+_BY_A_PERSON = ("reset", "takeover")
 
 
 def prune_attempts(connection: Connection, own: OwnRows, before: datetime) -> int:
@@ -55,7 +55,7 @@ def prune_attempts(connection: Connection, own: OwnRows, before: datetime) -> in
     gone = (
         select(attempts.c.fence)
         .where(own.of_any_table(attempts.c.task), attempts.c.finished < before)
-        .where(attempts.c.state.not_in(OPEN_STATES), attempts.c.kind.not_in(_PERSONS_WORD))
+        .where(attempts.c.state.not_in(OPEN_STATES), attempts.c.kind.not_in(_BY_A_PERSON))
         .where(or_(attempts.c.discarded, attempts.c.state.not_in(LEFTOVER_STATES)))
         .where(attempts.c.id.not_in(select(runs.c.attempt).where(runs.c.attempt.is_not(None))))
         .where(attempts.c.fence.not_in(select(runs.c.last_fence).where(runs.c.last_fence.is_not(None))))
@@ -85,10 +85,10 @@ def prune_effects(connection: Connection, own: OwnRows, before: datetime) -> int
 
 
 def prune_texts(connection: Connection, own: OwnRows, before: datetime) -> int:
-    """What was said, and how: that it was said stays."""
-    said = (effects.c.state.in_(_SETTLED), effects.c.changed < before)
+    """The text that was sent, and the steps it took: that it was sent stays."""
+    settled = (effects.c.state.in_(_SETTLED), effects.c.changed < before)
     stories = select(effect_events.c.effect)
-    ids = _ids(connection, own, *said, effects.c.id.in_(stories))
+    ids = _ids(connection, own, *settled, effects.c.id.in_(stories))
     if ids:
         connection.execute(delete(effect_events).where(effect_events.c.effect.in_(ids)))
         connection.execute(update(effects).where(effects.c.id.in_(ids)).values(message=None, receipt=None))
@@ -146,9 +146,9 @@ def _freezing() -> Select[int]:
 
 def _furthest() -> Select[int]:
     """By slice and kind of mark, a publish that came furthest (`history.furthest_aim`): a mark that was set back, also
-    later, corrects what lies before that."""
+    later, corrects what is before that."""
     published = attempts.c.state == AttemptState.PUBLISHED.value
-    kind = case(*((slices.c.aim <= last, place) for place, last in enumerate(LAST_OF_KINDS)))
+    kind = case(*((slices.c.aim <= last, position) for position, last in enumerate(LAST_OF_KINDS)))
     of_slice = slices.join(attempts, attempts.c.fence == slices.c.fence)
     furthest = (
         select(slices.c.task, slices.c.label, func.max(slices.c.aim).label("aim"))

@@ -45,8 +45,8 @@ class SqlQuarantine(Records):
 
 
 def _postpone(connection: Connection, fence: int, until: datetime, note: str) -> None:
-    """The run is tried again then; until then nobody holds its slices. Dying here leaves a wait that nobody was told
-    of. A second call changes nothing."""
+    """The run is tried again then; until then nobody holds its slices. Dying here leaves a wait that is not
+    reported. A second call changes nothing."""
     connection.execute(update(attempts).where(attempts.c.fence == fence).values(retry_at=until))
     learn(connection, fence, Facts(notes=(note,)))
     release(connection, fence)

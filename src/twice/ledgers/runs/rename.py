@@ -59,7 +59,7 @@ def register_declared(
 
 
 def _forget_key(connection: Connection, old: str, new: str) -> None:
-    """A key that stands for nothing any more. If its table was asked which old records are its own, it was asked."""
+    """A key that no rows have any more. If its table was asked which old records are its own, it was asked."""
     row = delete(tasks).where(tasks.c.key == old).returning(tasks.c.assigned)
     assigned = connection.execute(row).scalar_one_or_none()
     if assigned is not None:
@@ -141,16 +141,16 @@ def _settle_leases(connection: Connection, old: str, new: str, which: ColumnElem
 
 
 def _settle_effects(connection: Connection, old: str, new: str, which: ColumnElement[bool]) -> None:
-    """An occasion that both have spoken of: both stay on record, the old one under an occasion of its own."""
+    """An occasion that counts for both: both stay on record, the old one under an occasion of its own."""
     other = effects.alias("other")
     names = ("label", "name", "occasion")
-    said_by_new = (
+    sent_by_new = (
         select(other.c.id)
         .where(other.c.task == new, other.c.state.not_in(UNCOUNTED_STATES))
         .where(*(other.c[name] == effects.c[name] for name in names))
     )
     connection.execute(
-        update(effects).where(which, COUNTS, said_by_new.exists()).values(occasion=effects.c.occasion + f"@{old}")
+        update(effects).where(which, COUNTS, sent_by_new.exists()).values(occasion=effects.c.occasion + f"@{old}")
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, or_, select
 
-from twice.core.record import Adopted, Overview, RunRecord, SliceRecord
+from twice.core.record import Adopted, Overview, RunRecord
 from twice.core.record_owner import name_of
 from twice.core.run import AttemptState
 from twice.core.token import Intention
@@ -47,22 +47,8 @@ class SqlRunRecords(Records):
         with self._reading() as connection:
             return read_overview(connection, self._own, task, limit)
 
-    def adopt(
-        self,
-        task: str,
-        label: str,
-        *,
-        generation: int,
-        attempt: str | None,
-        intention: Intention | None,
-        version: int | None,
-        measured: SliceRecord | None = None,
-    ) -> None:
-        rows, fingerprint = (measured.rows, measured.fingerprint) if measured else (None, None)
-        self.adopt_all(task, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
-
     @outliving
-    def adopt_all(self, task: str, found: Sequence[Adopted]) -> None:
+    def adopt(self, task: str, found: Sequence[Adopted]) -> None:
         with self._writing() as connection:
             self._own.register(connection, [task])
             publishes.adopt(connection, self._own.key(task), found)
@@ -114,7 +100,7 @@ def _runs(own: OwnRows, task: str | None) -> Select[Any]:
 
 
 def _run_record(row: Any) -> RunRecord:
-    # Unpacked by place: a status over 100,000 runs spends its time here.
+    # Unpacked by position: a status over 100,000 runs spends its time here.
     (task, label, generation, attempt, code, inputs_, rows, fingerprint, version, published, *tried) = row
     _, quarantined, last, state, retry_at = tried
     return RunRecord(

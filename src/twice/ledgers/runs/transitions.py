@@ -6,6 +6,7 @@ The functions are parts of somebody's transaction: they have happened when that 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, and_, bindparam, select, update
@@ -13,13 +14,13 @@ from sqlalchemy import Connection, and_, bindparam, select, update
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState
 from twice.errors import LeaseLost, RunError
-from twice.ledgers.database.schema import OPEN_STATES, attempts, insert_or, slices
+from twice.ledgers.database.schema import OPEN_STATES, attempts, slices
 from twice.ledgers.effects import transitions as effects
 from twice.ledgers.runs.claims import release
 from twice.ledgers.runs.facts import expected_of, learn, refuse_unknown
 from twice.ledgers.runs.publishes import forget, move_forward, run_of
 
-_ORDER = {AttemptState(state): place for place, state in enumerate(OPEN_STATES)}
+_ORDER = {AttemptState(state): position for position, state in enumerate(OPEN_STATES)}
 
 
 def fix(connection: Connection, held: Claim, expected: Mapping[str, int], aims: Mapping[str, int]) -> None:
@@ -53,33 +54,37 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int], aims: 
         )
 
 
-def advance(
-    connection: Connection,
-    held: Claim,
-    before: AttemptState,
-    after: AttemptState,
-    facts: Facts,
-    now: datetime,
-    again: bool = False,
-) -> None:
-    """From one open state to the same or a later one. Dying here leaves the attempt open, in either state.
-    `again`: the reply to an earlier call was lost, so it may have happened already."""
-    if before not in _ORDER or after not in _ORDER or _ORDER[after] < _ORDER[before]:
-        raise ValueError(f"an attempt does not advance from {before.value} to {after.value}")
+@dataclass(frozen=True)
+class Step:
+    """From one open state to the same or a later one, with what was learnt on the way."""
+
+    before: AttemptState
+    after: AttemptState
+    facts: Facts
+
+    def __post_init__(self) -> None:
+        before, after = self.before, self.after
+        if before not in _ORDER or after not in _ORDER or _ORDER[after] < _ORDER[before]:
+            raise ValueError(f"an attempt does not advance from {before.value} to {after.value}")
+
+
+def advance(connection: Connection, held: Claim, step: Step, now: datetime, again: bool) -> None:
+    """Dying here leaves the attempt open, in either state. `again`: the reply to an earlier call was lost, so it may
+    have happened already."""
     moved = connection.execute(
         update(attempts)
-        .where(attempts.c.fence == held.fence, attempts.c.id == held.attempt, attempts.c.state == before.value)
-        .values(state=after.value)
+        .where(attempts.c.fence == held.fence, attempts.c.id == held.attempt, attempts.c.state == step.before.value)
+        .values(state=step.after.value)
     )
     if moved.rowcount != 1:
         found = connection.execute(select(attempts.c.state).where(attempts.c.id == held.attempt)).scalar_one_or_none()
         # Nobody but the attempt itself moves it on; others only close it.
-        if not (again and found == after.value):
+        if not (again and found == step.after.value):
             raise _lost(held, found)
-    learn(connection, held.fence, facts)
-    if facts.effects:
+    learn(connection, held.fence, step.facts)
+    if step.facts.effects:
         task = connection.execute(select(attempts.c.task).where(attempts.c.fence == held.fence)).scalar_one()
-        effects.prepare(connection, held.attempt, task, facts.effects, now)
+        effects.prepare(connection, held.attempt, task, step.facts.effects, now)
 
 
 def close(connection: Connection, fence: int, state: AttemptState, facts: Facts, now: datetime) -> bool:
@@ -107,7 +112,7 @@ def abandon_unlooked(connection: Connection, fence: int, now: datetime) -> bool:
     state = connection.execute(
         select(attempts.c.state).where(attempts.c.fence == fence).with_for_update()
     ).scalar_one_or_none()
-    # A statement of its own, after the lock: PostgreSQL would judge a condition inside the first by an older state.
+    # A statement of its own, after the lock: PostgreSQL would check a condition inside the first on an old state.
     if state not in OPEN_STATES or any(found is not None for found in expected_of(connection, fence).values()):
         return False
     closed = close(connection, fence, AttemptState.ABANDONED, Facts(), now)
@@ -116,7 +121,7 @@ def abandon_unlooked(connection: Connection, fence: int, now: datetime) -> bool:
 
 
 def publish(connection: Connection, fence: int, facts: Facts, generations: Mapping[str, int], now: datetime) -> None:
-    """Record what the target says has landed, whatever the ledger thought of the attempt before. A second call
+    """Record what the target shows to have landed, whatever was recorded of the attempt before. A second call
     changes nothing. Dying here leaves the table published and the ledger behind: the next look settles it."""
     published = AttemptState.PUBLISHED.value
     moved = connection.execute(
@@ -139,31 +144,15 @@ def publish(connection: Connection, fence: int, facts: Facts, generations: Mappi
         connection,
         [run_of(attempt, row, generations[row.label], now) for row in learnt if row.label in generations],
     )
-    # With the runs locked: of two attempts that landed on one slice, one speaks of an occasion.
+    # With the runs locked: of two attempts that landed on one slice, one sends the effect of an occasion.
     effects.release(connection, attempt.id, now)
 
 
-def record_takeover(connection: Connection, task: str, attempt: str, holder: str, why: str, now: datetime) -> None:
-    """Once. Dying here leaves it in the table alone, whose commit says the same."""
-    act = {
-        "id": attempt,
-        "task": task,
-        "kind": "takeover",
-        "state": AttemptState.PUBLISHED.value,
-        "holder": holder,
-        "started": now,
-        "finished": now,
-        "discarded": True,
-        "why": why,
-    }
-    connection.execute(insert_or(connection, attempts).on_conflict_do_nothing(index_elements=[attempts.c.id]), act)
-
-
 def _lost(held: Claim, found: str | None) -> LeaseLost:
-    told = f"is recorded as {found}" if found else "is not in the ledger any more"
+    state = f"is recorded as {found}" if found else "is not in the ledger any more"
     labels = held.labels[0] if len(held.labels) == 1 else f"{held.labels[0]} … {held.labels[-1]}"
     return LeaseLost(
-        f"attempt {held.attempt} {told}: it was silent for too long and another process settled it",
+        f"attempt {held.attempt} {state}: it was silent for too long and another process settled it",
         where=f"{held.task}[{labels}]",
         now="This attempt has published nothing.",
         fix="Run again: it will look first.",

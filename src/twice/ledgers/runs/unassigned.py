@@ -1,4 +1,4 @@
-"""Records from before the ledger knew whose they are: their `task` is a bare name.
+"""Records from before the ledger knew environments: their `task` is a bare name.
 
 A table shows which attempts are its own: its commits name them. What no table shows stays where it is, is listed, and
 is never sent. Nothing is taken from another owner: only bare names are.
@@ -77,7 +77,7 @@ class SqlUnassigned(Records):
         `all_slices`: the table was asked for every slice, and the question is not asked again. Then, if nothing hints
         at another environment, the task gets the rest of its old records too. Else what was sent of its slices by
         somebody whom no table shows is of unknown state here, and is not sent again. A slice whose newest commit is of
-        an attempt that was the task's before is left out: that attempt was made knowing what the old records say.
+        an attempt that was the task's before is left out: that attempt was made knowing the old records.
         Dying here has moved everything or nothing.
         """
         key = self._own.key(task)
@@ -101,7 +101,7 @@ class SqlUnassigned(Records):
 
     @outliving
     def take_rest(self, task: str, names: Sequence[str]) -> None:
-        """A person says that all of it is this environment's. What was not sent is of unknown state."""
+        """A person decides that all of it is this environment's. What was not sent is of unknown state."""
         with self._writing() as connection:
             self._own.register(connection, [task])
             for name in names:
@@ -111,7 +111,7 @@ class SqlUnassigned(Records):
 
     @outliving
     def listed(self) -> tuple[Unassigned, ...]:
-        """What nobody has been shown to own, by the task's name of then."""
+        """Records that no table has shown to be its own, by the task's name of then."""
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         with self._reading() as connection:
             for table, what in ((attempts, "attempts"), (runs, "slices"), (effects, "effects"), (batches, "batches")):
@@ -156,7 +156,7 @@ def _take_shown(connection: Connection, name: str, key: str, shown: Collection[s
             effects: effects.c.attempt.in_(part),
         }
         move_key(connection, name, key, rows)
-        # Where another environment's publish of the same slice stands in the old run.
+        # Where another environment's publish of the same slice is in the old run.
         record_runs(connection, found)
         taken += len(found)
     return taken
@@ -196,7 +196,7 @@ def _of_other_rows(effect: Any, run: Any) -> bool:
 
 
 def _reset(connection: Connection, keys: Sequence[str]) -> set[str]:
-    """Slices whose mark was moved by a person: such a mark comes to one place twice, and may stand before others."""
+    """Slices whose mark was moved by a person: such a mark may come to one value twice, and be before others."""
     resets = select(slices.c.label).join(attempts, attempts.c.fence == slices.c.fence)
     return set(connection.execute(resets.where(attempts.c.task.in_(keys), attempts.c.kind == "reset")).scalars())
 
@@ -204,7 +204,7 @@ def _reset(connection: Connection, keys: Sequence[str]) -> set[str]:
 def _contested(connection: Connection, names: Sequence[str], key: str, held: Mapping[str, int]) -> bool:
     """Whether another environment may have written old records of these names, too: it was given some, a slice was
     published for the first time twice, or twice at one generation, or at one that this table does not hold. The last
-    two say nothing of a mark that was set back."""
+    two do not count for a mark that was set back."""
     others = (tasks.c.name.in_(names), tasks.c.key != key, tasks.c.assigned > 0)
     if connection.execute(select(exists().where(*others))).scalar_one():
         return True
@@ -236,7 +236,7 @@ def _any_twice(values: Iterable[Hashable]) -> bool:
 
 
 def _take_closed(connection: Connection, name: str, key: str, now: datetime) -> None:
-    """Not the open ones: one that may still land elsewhere is whose table it lands in."""
+    """Not the open ones: one that may still land belongs to the table it lands in."""
     still = select(attempts.c.fence).where(attempts.c.task == name, IS_OPEN)
     opened = select(attempts.c.id).where(attempts.c.task == name, IS_OPEN)
     of_closed = or_(effects.c.attempt.is_(None), effects.c.attempt.not_in(opened))
@@ -250,7 +250,7 @@ def _take_closed(connection: Connection, name: str, key: str, now: datetime) -> 
         effects: of_closed,
         proofs: true(),
     }
-    # The open attempts are told by their own task, so it is moved last.
+    # The open attempts are found by their own task, so it is moved last.
     move_key(connection, name, key, {table: rows[table] for table in rows if table is not attempts})
     move_key(connection, name, key, {attempts: rows[attempts]})
 

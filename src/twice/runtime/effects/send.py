@@ -129,7 +129,7 @@ def _ends(context: RunContext, attempt: Attempt, task: Task) -> list[EffectEnd]:
     found = []
     for label in attempt.apps:
         for effect in task.effects:
-            said = context.ledger.outbox.said(task.name, label, effect.name)
+            said = context.ledger.outbox.last_counted(task.name, label, effect.name)
             if said is not None:
                 already = said.attempt != attempt.id
                 found.append(EffectEnd(label, effect.name, said.id, said.state, said.why, already))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from twice.core.mark import shown
 from twice.core.outbox import prepare
 from twice.core.ports import AttemptHistory, Claims, Published, Target
-from twice.core.record import AttemptRecord, Facts, RunRecord, SliceRecord
+from twice.core.record import Adopted, AttemptRecord, Facts, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
@@ -198,15 +198,8 @@ def _catch_up(
     recorded = next((slice_ for slice_ in published if slice_.label == label), None)
     if recorded is None:
         forget_effects(context, task, {label: generation})
-    context.ledger.adopt(
-        task.name,
-        label,
-        generation=generation,
-        attempt=attempt,
-        intention=intention,
-        version=version,
-        measured=recorded,
-    )
+    rows, fingerprint = (recorded.rows, recorded.fingerprint) if recorded else (None, None)
+    context.ledger.adopt(task.name, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
     return intention
 
 
