@@ -44,8 +44,8 @@ if TYPE_CHECKING:
         session,
         status,
     )
-    from twice.runtime.queue.inbox import Inbox
-    from twice.runtime.queue.queue import Worked, WorkQueue
+    from twice.queues.inbox import Inbox
+    from twice.queues.work_queue import Worked, WorkQueue
     from twice.runtime.run.explain import Explanation
     from twice.runtime.upkeep.recover import Recovered
 
@@ -115,10 +115,10 @@ _LOADED_LATE = {
     **dict.fromkeys(("backfill", "history", "plan", "prove", "prove_job", "recover"), _VERBS),
     **dict.fromkeys(("restate", "retry", "run", "session", "status"), _VERBS),
     "Explanation": "twice.runtime.run.explain",
-    "Inbox": "twice.runtime.queue.inbox",
+    "Inbox": "twice.queues.inbox",
     "Recovered": "twice.runtime.upkeep.recover",
-    "WorkQueue": "twice.runtime.queue.queue",
-    "Worked": "twice.runtime.queue.queue",
+    "WorkQueue": "twice.queues.work_queue",
+    "Worked": "twice.queues.work_queue",
 }
 """Names whose modules need a database library, which a pipeline file does not."""
 

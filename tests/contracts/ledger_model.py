@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 from tests.contracts.ledger_suite import CLOSINGS, HandClock
 
-from twice.core.record import Busy, Claim, Facts, SliceRecord
+from twice.core.record import Adopted, Busy, Claim, Facts, SliceRecord
 from twice.core.run import AttemptState
 from twice.errors import LeaseLost, RunError
 from twice.ledgers.ledger import Ledger
@@ -142,7 +142,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(task=TASKS, label=st.sampled_from("abc"), generation=GENERATIONS)
     def adopt(self, task: str, label: str, generation: int) -> None:
-        self.ledger.adopt(task, label, generation=generation, attempt=None, intention=None, version=None)
+        self.ledger.adopt(task, [Adopted(label, generation)])
         self._forward((task, label), generation, None, None)
 
     @rule()

@@ -607,7 +607,7 @@ class PublishSuite(LedgerSuite):
 
 class AdoptSuite(LedgerSuite):
     def test_an_unknown_publish_is_adopted(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", "a", generation=3, attempt="lost", intention=CODE_A, version=12)
+        ledger.adopt("revenue", [Adopted("a", 3, attempt="lost", intention=CODE_A, version=12)])
         run = ledger.run("revenue", "a")
         assert run is not None
         assert (run.generation, run.attempt, run.intention, run.version) == (3, "lost", CODE_A, 12)
@@ -618,23 +618,36 @@ class AdoptSuite(LedgerSuite):
         ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
         ledger.forget("revenue", "a")
         measured = next(slice_ for slice_ in ledger.attempts("revenue")[0].slices if slice_.label == "a")
-        ledger.adopt("revenue", "a", generation=1, attempt="one", intention=CODE_A, version=12, measured=measured)
+        ledger.adopt(
+            "revenue",
+            [
+                Adopted(
+                    "a",
+                    1,
+                    attempt="one",
+                    intention=CODE_A,
+                    version=12,
+                    rows=measured.rows,
+                    fingerprint=measured.fingerprint,
+                )
+            ],
+        )
         run = ledger.run("revenue", "a")
         assert run is not None
         assert (run.generation, run.attempt, run.rows, run.fingerprint, run.version) == (1, "one", 3, "f", 12)
 
     def test_adopting_never_lowers_a_run(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", "a", generation=3, attempt="x", intention=CODE_A, version=12)
+        ledger.adopt("revenue", [Adopted("a", 3, attempt="x", intention=CODE_A, version=12)])
         before = ledger.runs()
-        ledger.adopt("revenue", "a", generation=2, attempt="y", intention=CODE_B, version=10)
-        ledger.adopt("revenue", "a", generation=3, attempt="other", intention=CODE_B, version=13)
-        ledger.adopt("revenue", "a", generation=3, attempt=None, intention=None, version=None)
+        ledger.adopt("revenue", [Adopted("a", 2, attempt="y", intention=CODE_B, version=10)])
+        ledger.adopt("revenue", [Adopted("a", 3, attempt="other", intention=CODE_B, version=13)])
+        ledger.adopt("revenue", [Adopted("a", 3)])
         assert ledger.runs() == before
 
     def test_adopting_a_higher_generation_forgets_the_rows_of_the_old_one(self, ledger: Ledger) -> None:
         claim(ledger, "one", "a", "b")
         ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
-        ledger.adopt("revenue", "a", generation=2, attempt=None, intention=None, version=None)
+        ledger.adopt("revenue", [Adopted("a", 2)])
         run = ledger.run("revenue", "a")
         assert run is not None
         assert (run.generation, run.attempt, run.intention, run.rows, run.version) == (2, None, None, None, None)
@@ -642,15 +655,15 @@ class AdoptSuite(LedgerSuite):
 
     def test_the_attempts_own_report_fills_in_what_an_adoption_did_not_know(self, ledger: Ledger) -> None:
         claim(ledger, "one", "a", "b")
-        ledger.adopt("revenue", "a", generation=1, attempt="one", intention=None, version=9)
-        ledger.adopt("revenue", "b", generation=1, attempt=None, intention=None, version=None)
+        ledger.adopt("revenue", [Adopted("a", 1, attempt="one", version=9)])
+        ledger.adopt("revenue", [Adopted("b", 1)])
         ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
         first, second = ledger.runs()
         assert (first.attempt, first.rows, first.fingerprint, first.published) == ("one", 3, "f", NOON)
         assert (second.attempt, second.rows, second.version) == ("one", 4, 9)
 
     def test_another_attempts_report_of_the_same_generation_fills_in_nothing(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", "a", generation=1, attempt="winner", intention=None, version=None)
+        ledger.adopt("revenue", [Adopted("a", 1, attempt="winner")])
         before = ledger.run("revenue", "a")
         claim(ledger, "one", "a", "b")
         ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
@@ -667,13 +680,13 @@ class AdoptSuite(LedgerSuite):
         first, second = ledger.runs()
         assert (first.generation, first.attempt, first.intention, first.rows, first.published) == (0, *[None] * 4)
         assert (first.last_attempt, second.generation) == ("two", 5)
-        ledger.adopt("revenue", "a", generation=2, attempt=None, intention=None, version=3)
+        ledger.adopt("revenue", [Adopted("a", 2, version=3)])
         ledger.publish("two", Facts(), generations={"a": 3})
         assert [run.generation for run in ledger.runs()] == [3, 5]
         assert len(ledger.attempts("revenue", "a")) == 2
 
     def test_a_ledger_that_lost_a_publish_is_brought_forward_and_goes_on(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", "a", generation=5, attempt=None, intention=None, version=None)
+        ledger.adopt("revenue", [Adopted("a", 5)])
         claim(ledger, "one")
         ledger.publish("one", Facts(), generations={"a": 6})
         run = ledger.run("revenue", "a")
@@ -807,11 +820,11 @@ class OverviewSuite(LedgerSuite):
 
     def test_many_slices_are_adopted_together_and_none_is_moved_back(self, ledger: Ledger) -> None:
         found = [Adopted(label, 2, "lost", CODE_A, 7) for label in "ab"]
-        ledger.adopt_all("revenue", found)
-        ledger.adopt_all("revenue", [Adopted("a", 1), Adopted("b", 3)])
+        ledger.adopt("revenue", found)
+        ledger.adopt("revenue", [Adopted("a", 1), Adopted("b", 3)])
         known = [(r.label, r.generation, r.attempt, r.intention, r.version) for r in ledger.runs()]
         assert known == [("a", 2, "lost", CODE_A, 7), ("b", 3, None, None, None)]
-        ledger.adopt_all("revenue", [])
+        ledger.adopt("revenue", [])
 
 
 class QuarantineSuite(LedgerSuite):
@@ -855,7 +868,7 @@ class QuarantineSuite(LedgerSuite):
         ledger.quarantine("two", "set aside")
         ledger.publish("one", Facts(), generations={"a": 1})
         assert "a" in ledger.quarantined("revenue")
-        ledger.adopt("revenue", "a", generation=2, attempt="zombie", intention=None, version=9)
+        ledger.adopt("revenue", [Adopted("a", 2, attempt="zombie", version=9)])
         assert ledger.quarantined("revenue") == {}
 
     def test_the_overview_counts_it_as_failed(self, ledger: Ledger) -> None:
@@ -897,11 +910,11 @@ class RenameSuite(LedgerSuite):
         assert (ledger.runs(), ledger.attempts("new")) == before
 
     def test_where_both_names_know_a_slice_the_further_generation_stays(self, ledger: Ledger) -> None:
-        ledger.adopt("old", "a", generation=5, attempt="o", intention=CODE_A, version=1)
-        ledger.adopt("new", "a", generation=2, attempt="n", intention=CODE_B, version=2)
-        ledger.adopt("old", "b", generation=1, attempt="o", intention=CODE_A, version=1)
-        ledger.adopt("new", "b", generation=2, attempt="n", intention=CODE_B, version=2)
-        ledger.adopt("old", "c", generation=1, attempt="o", intention=CODE_A, version=1)
+        ledger.adopt("old", [Adopted("a", 5, attempt="o", intention=CODE_A, version=1)])
+        ledger.adopt("new", [Adopted("a", 2, attempt="n", intention=CODE_B, version=2)])
+        ledger.adopt("old", [Adopted("b", 1, attempt="o", intention=CODE_A, version=1)])
+        ledger.adopt("new", [Adopted("b", 2, attempt="n", intention=CODE_B, version=2)])
+        ledger.adopt("old", [Adopted("c", 1, attempt="o", intention=CODE_A, version=1)])
         ledger.rename("old", "new")
         assert [(r.label, r.generation, r.attempt) for r in ledger.runs()] == [
             ("a", 5, "o"),

@@ -119,7 +119,7 @@ class OutboxSuite(LedgerSuite):
         ledger.publish("two", Facts(), generations={"a": 2})
         assert states(ledger, "one") == [S.RELEASED]
         (second,) = ledger.outbox.of_attempt("two")
-        assert (second.state, second.why) == (S.CANCELLED, "said by attempt one")
+        assert (second.state, second.why) == (S.CANCELLED, "sent for attempt one")
 
     def test_never_again_is_once_per_slice(self, ledger: Ledger) -> None:
         pending(ledger)
@@ -245,7 +245,7 @@ class OutboxSuite(LedgerSuite):
         effect = prepare("p", "revenue_daily", webhook("https://example.com", body="x"), "a", 2, "g")
         ledger.advance(held, A.CLAIMED, A.PUBLISHING, Facts(effects=(effect,)))
         assert ledger.outbox.of_attempt("two") == ()
-        assert ledger.outbox.said("revenue_daily", "a", "webhook") is not None
+        assert ledger.outbox.last_counted("revenue_daily", "a", "webhook") is not None
 
     def test_a_rename_onto_a_task_that_spoke_too_keeps_both_on_record(self, ledger: Ledger) -> None:
         pending(ledger)

@@ -15,11 +15,10 @@ from twice.core.backfill_result import BackfillState
 from twice.core.effect import Message
 from twice.core.mark import last_of_kind, version_of
 from twice.core.outbox import Change, EffectState, Prepared
-from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, SliceRecord
+from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, Pruned, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.ledgers.ledger import Ledger
-from twice.ledgers.runs.prune import Pruned
 
 S = AttemptState
 TASKS, LABELS = ("revenue", "clicks"), ("2026-06-09", "2026-06-10", "all")
@@ -111,7 +110,7 @@ def answers(ledger: Ledger) -> dict[str, Any]:
             found[f"end of {task}[{run.label}]"] = ledger.frozen_aim(task, run.label, run.generation)
             furthest = [ledger.furthest_aim(task, run.label, last_of_kind(kind)) for kind in KINDS]
             found[f"furthest of {task}[{run.label}]"] = furthest
-            said = ledger.outbox.said(task, run.label, "mail")
+            said = ledger.outbox.last_counted(task, run.label, "mail")
             found[f"said of {task}[{run.label}]"] = said and (said.id, said.key, said.occasion, said.state)
             found[f"last of {task}[{run.label}]"] = ledger.attempts(task, run.label, 1)
     waiting = [state for state in EffectState if state not in (EffectState.CANCELLED, EffectState.SENT)]

@@ -17,19 +17,19 @@ from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue
 from twice import PublishedSlice, call
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.home import Home, Place
 from twice.core.outbox import EffectState, prepare
 from twice.core.proof import Proof
 from twice.core.record import Claim, Facts
+from twice.core.record_owner import RecordOwner, TaskTable
 from twice.core.run import AttemptState, Outcome
 from twice.core.task import TableName, Task
-from twice.ledgers.database.owners import tasks
+from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.effects.delivery import drain, render_released
 from twice.runtime.effects.send import delivery_of, resolve
-from twice.runtime.table.garbage import collect_all
+from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.check import check
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.runtime.upkeep.recover import recover
@@ -66,8 +66,8 @@ def opened(either: str, tmp_path: Path) -> Iterator[Open]:
     clock = ShiftedClock()
 
     def open_(environment: str, project: str = "p", table: str = TABLE, **options: Any) -> Side:
-        place = Place(environment, table, **options)
-        ledger = Ledger.open(either, clock, home=Home(project, environment, {"revenue": place}))
+        place = TaskTable(environment, table, **options)
+        ledger = Ledger.open(either, clock, owner=RecordOwner(project, environment, {"revenue": place}))
         bench = make_bench(ledger, tmp_path, clock)
         told: list[tuple[PublishedSlice, str]] = []
 
@@ -164,7 +164,6 @@ READS: dict[str, Callable[[Ledger], Any]] = {
 ORDERS = [
     "abandon_unlooked",
     "adopt",
-    "adopt_all",
     "advance",
     "claim",
     "close_attempt",
@@ -186,7 +185,7 @@ OF_THE_LEDGER_ITSELF = [
     "backfills",
     "close",
     "export",
-    "home",
+    "owner",
     "left_open",
     "migrate",
     "now",
@@ -226,7 +225,7 @@ EFFECT_READS: dict[str, Callable[[Ledger, int], Any]] = {
     "find": lambda ledger, id_: ledger.outbox.find(id_),
     "events": lambda ledger, id_: ledger.outbox.events(id_),
     "of attempt": lambda ledger, id_: ledger.outbox.of_attempt("a"),
-    "said": lambda ledger, id_: ledger.outbox.said("revenue", DAY, "tell"),
+    "said": lambda ledger, id_: ledger.outbox.last_counted("revenue", DAY, "tell"),
     "in state": lambda ledger, id_: ledger.outbox.in_state(S.SENT),
     "listed": lambda ledger, id_: ledger.outbox.listed((), None, 10),
     "counts": lambda ledger, id_: ledger.outbox.counts(),
@@ -283,7 +282,7 @@ def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
     assert ledger.backfills.again("june") == 0
     ledger.rename("revenue", "renamed")
     assert not recover(other.bench.context, None)
-    assert not collect_all(other.bench.context, None)
+    assert not collect_garbage(other.bench.context, None)
     assert not check(other.bench.context, None)
     assert [built.slices for built in rebuild(other.bench.context, None)] == [0]
     assert [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"] == before
@@ -365,7 +364,7 @@ def test_an_old_table_that_cannot_be_asked_stops_nothing_and_stays_listed(opened
 
     after.bench.context = replace(whole, target_of=target_of)
     assert recover(after.bench.context, None) == ()
-    (one,) = collect_all(after.bench.context, None)
+    (one,) = collect_garbage(after.bench.context, None)
     assert (one.task, one.unasked) == ("revenue", "shop.revenue: RuntimeError: no such connection any more")
     assert [found.fix for found in check(after.bench.context, None)] == ["twice recover"]
     assert [end.state for end in recover(whole, None)] == [AttemptState.PUBLISHED]
@@ -386,7 +385,7 @@ def test_an_effect_of_the_old_table_has_no_rows_of_the_new_one(opened: Open) -> 
 def test_nor_counts_of_the_new_one(opened: Open) -> None:
     """One of which nobody knows the attempt, and which a person wants to be sent after all."""
     before = opened("dev")
-    whose = before.ledger.home.whose("revenue")
+    whose = before.ledger.owner.effect_owner("revenue")
     unknown = prepare(whose, "revenue", before.task.effects[0], NEXT, 1, None)
     assert before.ledger.outbox.remember_unknown("revenue", [unknown]) == 1
     after = moved(before, opened)
@@ -405,19 +404,19 @@ def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: O
     prod.run()
     assert dev.ledger.backfills.create(PLAN)
     dev.ledger.rename("older", "revenue")  # nothing is known of it
-    home = Home("p", "dev", {"takings": Place("dev", TABLE)})
+    home = RecordOwner("p", "dev", {"takings": TaskTable("dev", TABLE)})
     dev.bench.context = replace(dev.bench.context, ledger=replaced(dev, home))
     for _ in range(2):
         dev.ledger.rename("revenue", "takings")
     assert [run.task for run in dev.ledger.runs()] == ["takings"]
-    assert dev.ledger.outbox.said("takings", DAY, "tell") is not None
+    assert dev.ledger.outbox.last_counted("takings", DAY, "tell") is not None
     assert [batch.task for batch in dev.ledger.backfills.batches("june")] == ["takings"]
     assert [run.task for run in prod.ledger.runs()] == ["revenue"]
 
 
-def replaced(side: Side, home: Home) -> Ledger:
-    """The same ledger, opened for another home."""
-    return Ledger(side.ledger._engine, side.bench.clock, home=home)
+def replaced(side: Side, home: RecordOwner) -> Ledger:
+    """The same ledger, opened for another owner."""
+    return Ledger(replace(side.ledger._transactions, own=OwnRows(home)))
 
 
 def test_a_place_that_is_given_a_name_keeps_its_records(opened: Open) -> None:

@@ -24,10 +24,10 @@ from tests.unit.runtime.test_since import Source, at, copy_task
 
 from twice import PublishedSlice, call, merge
 from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.home import Home, Place
 from twice.core.outbox import EffectState
 from twice.core.ports import Shape
 from twice.core.record import Unassigned
+from twice.core.record_owner import RecordOwner, TaskTable
 from twice.core.run import AttemptState, Outcome
 from twice.core.slice import Slice
 from twice.core.task import Task
@@ -135,9 +135,9 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
         if not sides:
             put_old(fresh, world, edit)
         clock = ShiftedClock(timedelta(hours=1))
-        place = Place(named or side, "delta:shop.revenue", formerly=(side,) if named else ())
-        home = Home("p", named or side, {"revenue": place})
-        bench = make_bench(Ledger.open(fresh, clock, home=home), tmp_path, clock)
+        place = TaskTable(named or side, "delta:shop.revenue", formerly=(side,) if named else ())
+        home = RecordOwner("p", named or side, {"revenue": place})
+        bench = make_bench(Ledger.open(fresh, clock, owner=home), tmp_path, clock)
         told: list[PublishedSlice] = []
 
         def tell(result: PublishedSlice, key: str) -> str:
@@ -356,7 +356,7 @@ def test_a_mark_that_was_set_back_does_not_hint_at_a_second_environment(
     benches, sent = [], list[int]()
     for name in ("dev", "prod")[:environments]:
         clock = ShiftedClock()
-        ledger = Ledger.open(fresh, clock, home=Home("p", name, {"copy": Place(name, "delta:shop.copy")}))
+        ledger = Ledger.open(fresh, clock, owner=RecordOwner("p", name, {"copy": TaskTable(name, "delta:shop.copy")}))
         bench = make_bench(ledger, tmp_path, clock)
         source, task = Source(bench), copy_task(bench, merge("id", newest_by="seen"))
         tell = call(lambda result, key: sent.append(result.generation), keyed=False, name="tell", again="on_restate")

@@ -17,7 +17,7 @@ from tests.proof.queue_workers import open_queue
 from twice import WorkQueue
 from twice.core.item import ItemStatus, body_text
 from twice.ledgers.database.clock import database_time
-from twice.ledgers.queue import items
+from twice.queues import items
 
 ITEMS = 2_000
 PATIENCE = 240

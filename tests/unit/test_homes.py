@@ -8,8 +8,8 @@ import pytest
 
 from twice import Whole, replace, task
 from twice.config import explain, load
-from twice.core.home import Home
 from twice.core.project import assemble
+from twice.core.record_owner import RecordOwner
 from twice.core.task import Task
 from twice.wiring.homes import home_of
 from twice.wiring.open_project import open_project
@@ -21,7 +21,7 @@ def declared(target: str, name: str = "revenue") -> Task:
     return task(target, scope=Whole(), write=replace(), name=name)(lambda: None)
 
 
-def home(root: Path, *targets: str, toml: str = "", profile: str | None = None, project: str = "p") -> Home:
+def home(root: Path, *targets: str, toml: str = "", profile: str | None = None, project: str = "p") -> RecordOwner:
     root.mkdir(parents=True, exist_ok=True)
     (root / "twice.toml").write_text(f'project = "{project}"\n{toml}')
     tasks = [declared(target, f"t{number}") for number, target in enumerate(targets or ("shop.revenue",))]
@@ -49,7 +49,7 @@ def test_a_project_that_moves_with_its_ledger_and_its_tables_stays_the_same_and_
 ) -> None:
     before, after = home(tmp_path / "here"), home(tmp_path / "there")
     assert before.key("t0") == after.key("t0")
-    assert before.whose("t0") != after.whose("t0")
+    assert before.effect_owner("t0") != after.effect_owner("t0")
 
 
 def test_two_clones_with_one_shared_ledger_are_told_apart(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_a_name_of_the_users_is_the_environment_of_every_table(tmp_path: Path) -
     toml = f'environment = "prod"\n[connections.postgres]\nurl = "{URL}"'
     named = home(tmp_path, "shop.revenue", "postgres:shop.orders", toml=toml)
     assert named.environments == ("prod",)
-    assert named.whose("t1") == ("p", "prod", "postgres:shop.orders")
-    assert named.place("t0").formerly == ("./warehouse", str(tmp_path / "warehouse"))
+    assert named.effect_owner("t1") == ("p", "prod", "postgres:shop.orders")
+    assert named.table_of("t0").formerly == ("./warehouse", str(tmp_path / "warehouse"))
 
 
 def test_the_environment_can_be_said_by_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,14 +83,16 @@ def test_a_table_on_a_server_belongs_to_that_server_and_no_secret_is_in_its_name
     toml = '[connections.postgres]\nurl = "{}"'
     one = home(tmp_path, "postgres:shop.orders", toml=toml.format(URL))
     other = home(tmp_path, "postgres:shop.orders", toml=toml.format(URL.replace("db.", "db2.")))
-    assert one.place("t0").environment == "postgresql://db.example.com:5433/shop"
+    assert one.table_of("t0").environment == "postgresql://db.example.com:5433/shop"
     assert one.key("t0") != other.key("t0")
     assert "s3kr1t" not in str(one) and "twice:" not in str(one)
 
 
 def test_a_server_behind_a_socket_has_a_place_too(tmp_path: Path) -> None:
     toml = '[connections.postgres]\nurl = "postgresql://twice@/shop?host=/run/pg&port=5433"'
-    assert home(tmp_path, "postgres:shop.orders", toml=toml).place("t0").environment == "postgresql:///run/pg:5433/shop"
+    assert (
+        home(tmp_path, "postgres:shop.orders", toml=toml).table_of("t0").environment == "postgresql:///run/pg:5433/shop"
+    )
 
 
 def test_one_table_has_one_key_however_its_name_is_written(tmp_path: Path) -> None:
@@ -115,4 +117,4 @@ def test_a_project_opens_its_ledger_for_its_own_environment(tmp_path: Path) -> N
         '@task("shop.revenue", scope=Whole(), write=replace())\ndef revenue():\n    ...\n'
     )
     with open_project(tmp_path) as opened:
-        assert opened.ledger.home.whose("revenue") == ("p", "prod", "delta:shop.revenue")
+        assert opened.ledger.owner.effect_owner("revenue") == ("p", "prod", "delta:shop.revenue")

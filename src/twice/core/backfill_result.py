@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 
 from twice.core.backfill import BackfillPlan, PlannedSlice, Request, SliceStatus
+from twice.core.closed import assert_never
 from twice.core.summary import Summarized, Table
 from twice.core.token import Kind
 
@@ -18,6 +19,16 @@ class BackfillState(str, Enum):
     CANCELLED = "cancelled"
     FINISHED = "finished"
 
+    @property
+    def over(self) -> bool:
+        match self:
+            case BackfillState.RUNNING | BackfillState.PAUSED:
+                return False
+            case BackfillState.CANCELLED | BackfillState.FINISHED:
+                return True
+            case _:
+                assert_never(self)
+
 
 class BatchState(str, Enum):
     PENDING = "pending"
@@ -26,9 +37,16 @@ class BatchState(str, Enum):
     FAILED = "failed"
     SKIPPED = "skipped"  # a batch it needs failed
 
-
-OPEN = (BatchState.PENDING, BatchState.CLAIMED)
-"""What is still to do, or being done."""
+    @property
+    def open(self) -> bool:
+        """Is it still to do, or being done?"""
+        match self:
+            case BatchState.PENDING | BatchState.CLAIMED:
+                return True
+            case BatchState.DONE | BatchState.FAILED | BatchState.SKIPPED:
+                return False
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True)
@@ -125,7 +143,7 @@ class BackfillRecord:
 
     @property
     def open(self) -> int:
-        return sum(self.slices.get(state, 0) for state in OPEN)
+        return sum(count for state, count in self.slices.items() if state.open)
 
     @property
     def complete(self) -> bool:

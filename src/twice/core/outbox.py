@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
+from twice.core.closed import assert_never
 from twice.core.effect import Again, Effect, EffectKind, Message
 
 MOST_TRIES = 12
@@ -27,9 +28,18 @@ MOST_TRIES = 12
 LONGEST_WAIT = timedelta(hours=1)
 
 
+class Needs(Enum):
+    """What an effect needs to move on."""
+
+    A_PUBLISH = "its attempt must land"
+    A_SENDER = "it is sent as soon as it is due"
+    A_PERSON = "a probe or a person must decide"
+    NOTHING = "it is settled"
+
+
 class EffectState(str, Enum):
     PREPARED = "prepared"  # named before the publish; nothing landed yet
-    CANCELLED = "cancelled"  # what it was to speak of did not land, or was said by another
+    CANCELLED = "cancelled"  # what it was about did not land, or another was sent for it
     RELEASED = "released"  # landed; its text is not made yet
     PENDING = "pending"
     SENDING = "sending"
@@ -37,16 +47,30 @@ class EffectState(str, Enum):
     IN_DOUBT = "in_doubt"  # may have arrived
     DEAD = "dead"  # will not be sent by itself
     ABANDONED = "abandoned"  # a person gave it up
-    UNKNOWN = "unknown"  # may have been said, by whom nobody here knows: a lost ledger, a copied table, old records
+    UNKNOWN = "unknown"  # may have been sent, by whom is not known here: a lost ledger, a copied table, old records
 
     @property
     def counts(self) -> bool:
-        """Whether it holds its occasion: no other effect speaks of that again."""
-        return self not in (EffectState.PREPARED, EffectState.CANCELLED)
+        """Whether it holds its occasion: no other effect is sent for that again."""
+        return self.needs is not Needs.A_PUBLISH
 
     @property
     def waits_for_a_person(self) -> bool:
-        return self in (EffectState.IN_DOUBT, EffectState.DEAD)
+        return self.needs is Needs.A_PERSON
+
+    @property
+    def needs(self) -> Needs:
+        match self:
+            case EffectState.PREPARED | EffectState.CANCELLED:
+                return Needs.A_PUBLISH
+            case EffectState.RELEASED | EffectState.PENDING | EffectState.SENDING:
+                return Needs.A_SENDER
+            case EffectState.IN_DOUBT | EffectState.DEAD:
+                return Needs.A_PERSON
+            case EffectState.SENT | EffectState.ABANDONED | EffectState.UNKNOWN:
+                return Needs.NOTHING
+            case _:
+                assert_never(self)
 
 
 S = EffectState
@@ -73,7 +97,7 @@ class EffectRecord:
     """One effect in the outbox.
 
     `sender` is the process that may still be sending it; `fence` counts its tries, so that an older try that wakes
-    up is told apart; `doubt_since` is when a try began whose end nobody knows: from then the receiver's memory counts.
+    up is distinguished; `doubt_since` is when a try began whose end is not known: from then its memory counts.
     """
 
     id: int
@@ -152,24 +176,30 @@ class Change:
 
 
 def occasion_of(again: Again, generation: int, fingerprint: str | None) -> str:
-    """What makes one telling differ from the next: nothing, the publish, or the publish of other rows."""
-    if again == "never":
-        return ""
-    return str(generation) if again == "on_restate" else f"{generation}:{fingerprint}"
+    """What makes one message differ from the next: nothing, the publish, or the publish of other rows."""
+    match again:
+        case "never":
+            return ""
+        case "on_restate":
+            return str(generation)
+        case "when_changed":
+            return f"{generation}:{fingerprint}"
+        case _:
+            assert_never(again)
 
 
-def key_of(whose: Sequence[str], task: str, label: str, name: str, occasion: str) -> str:
-    """64 hexadecimal digits. As JSON, so that no two lists of words run together. `whose`: project, environment and
-    table, so that a receiver that has heard it from one does not take another's for the same."""
-    return hashlib.sha256(json.dumps([list(whose), task, label, name, occasion]).encode()).hexdigest()
+def key_of(owner: Sequence[str], task: str, label: str, name: str, occasion: str) -> str:
+    """64 hexadecimal digits. As JSON, so that no two lists of words run together. `owner`: project, environment and
+    table, so that a receiver that got it from one does not take another's for the same."""
+    return hashlib.sha256(json.dumps([list(owner), task, label, name, occasion]).encode()).hexdigest()
 
 
 def prepare(
-    whose: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
+    owner: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
 ) -> Prepared:
     occasion = occasion_of(effect.again, generation, fingerprint)
     return Prepared(
-        key_of(whose, task, label, effect.name, occasion),
+        key_of(owner, task, label, effect.name, occasion),
         label,
         effect.name,
         effect.kind,
@@ -184,10 +214,18 @@ def prepare(
 
 def after_answer(record: EffectRecord, answer: Answer, before: datetime | None, now: datetime) -> Change:
     """What the receiver's answer means. `before`: the doubt that was there before this try."""
-    if isinstance(answer, Delivered):
-        return Change(S.SENT, "", receipt=answer.receipt)
-    if isinstance(answer, Doubtful):
-        return _doubt(record, answer.why, now, answer.wait)
+    match answer:
+        case Delivered():
+            return Change(S.SENT, "", receipt=answer.receipt)
+        case Doubtful():
+            return _doubt(record, answer.why, now, answer.wait)
+        case Refused():
+            return _after_refusal(record, answer, before, now)
+        case _:
+            assert_never(answer)
+
+
+def _after_refusal(record: EffectRecord, answer: Refused, before: datetime | None, now: datetime) -> Change:
     if answer.for_good:
         return Change(S.DEAD, answer.why)
     if record.fence >= MOST_TRIES and before is None:
@@ -198,9 +236,9 @@ def after_answer(record: EffectRecord, answer: Answer, before: datetime | None, 
 
 
 def after_silence(record: EffectRecord, now: datetime) -> Change:
-    """The process that was sending it is not heard any more. It may wake up: its name stays."""
-    told = f"{record.sender} fell silent while it was sending"
-    change = _doubt(record, told, now, timedelta(0))
+    """The process that was sending it does not report any more. It may wake up: its name stays."""
+    why = f"{record.sender} fell silent while it was sending"
+    change = _doubt(record, why, now, timedelta(0))
     return Change(change.state, change.why, change.due, change.doubt_since, sender=record.sender)
 
 

@@ -1,4 +1,4 @@
-"""Whose table is it? Its tokens say: each names the project and the task that published its slice. Pure."""
+"""The owner of a table, by its tokens: each names the project and the task that published its slice. Pure."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def ownership(tokens: Mapping[str, int]) -> Ownership:
 
 def takeovers(tokens: Mapping[str, int]) -> dict[tuple[Owner, Owner], int]:
     found = {}
-    for app, number in tokens.items():
-        parts = app.split("/")
-        if app.startswith(TAKEOVERS) and len(parts) == 5:
+    for token_name, number in tokens.items():
+        parts = token_name.split("/")
+        if token_name.startswith(TAKEOVERS) and len(parts) == 5:
             found[Owner(*parts[1:3]), Owner(*parts[3:5])] = number
     return found
 

@@ -34,7 +34,7 @@ class Busy:
 
 
 TABLE = "table"
-"""The kind of an input record that says at which version a table was pinned; its identity is the table's id, None in
+"""The kind of an input record that holds at which version a table was pinned; its identity is the table's id, None in
 records of earlier versions. The others are leaves of the plan."""
 
 
@@ -115,7 +115,7 @@ class AttemptRecord:
 
 @dataclass(frozen=True)
 class Adopted:
-    """A publish that a target shows, and that a ledger which missed it is told of. `rows` and `fingerprint` are known
+    """A publish that a target shows and a ledger has missed. `rows` and `fingerprint` are known
     where an attempt of that ledger made it."""
 
     label: str
@@ -129,7 +129,7 @@ class Adopted:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a table shows of records from before the ledger knew whose they are: the attempts that its commits name, the
+    """What a table shows of records from before the ledger knew environments: the attempts that its commits name, the
     generation of each slice it holds, and by slice the attempt that its newest commit names, where the log has it."""
 
     attempts: frozenset[str]
@@ -184,3 +184,15 @@ class Overview:
     total: int
     failed: int
     last_failed: RunRecord | None
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of
+    effects that were sent, backfills, proofs."""
+
+    attempts: int = 0
+    effects: int = 0
+    texts: int = 0
+    backfills: int = 0
+    proofs: int = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from twice.core.audit import AuditResult
+from twice.core.closed import assert_never
 from twice.core.outbox import EffectState
 from twice.core.summary import Summarized, Table, counted, slice_range
 from twice.core.write import Changes
@@ -23,6 +24,12 @@ class Outcome(str, Enum):
     UNKNOWN = "published (provenance unknown)"
 
 
+class AttemptEnd(Enum):
+    RIGHT = "the slice is right"
+    OVERTAKEN = "another attempt made the slice right first"
+    BAD = "the slice was not made right"
+
+
 class AttemptState(str, Enum):
     CLAIMED = "claimed"
     STAGED = "staged"
@@ -37,18 +44,33 @@ class AttemptState(str, Enum):
 
     @property
     def open(self) -> bool:
-        """May the process behind it still be at work, or have died without a word?"""
-        return self in (
-            AttemptState.CLAIMED,
-            AttemptState.STAGED,
-            AttemptState.AUDITED,
-            AttemptState.PUBLISHING,
-        )
+        """May the process behind it still be at work, or have died without reporting back?"""
+        return self.end is None
 
     @property
     def bad(self) -> bool:
         """Did it end without the slice being made right, and without another attempt having done so?"""
-        return self in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.ABANDONED)
+        return self.end is AttemptEnd.BAD
+
+    @property
+    def may_leave_files(self) -> bool:
+        """Did it end without publishing what it may have staged?"""
+        return self.end in (AttemptEnd.BAD, AttemptEnd.OVERTAKEN)
+
+    @property
+    def end(self) -> AttemptEnd | None:
+        """None while it is open."""
+        match self:
+            case AttemptState.CLAIMED | AttemptState.STAGED | AttemptState.AUDITED | AttemptState.PUBLISHING:
+                return None
+            case AttemptState.PUBLISHED | AttemptState.UNCHANGED:
+                return AttemptEnd.RIGHT
+            case AttemptState.SUPERSEDED:
+                return AttemptEnd.OVERTAKEN
+            case AttemptState.FAILED | AttemptState.REJECTED | AttemptState.ABANDONED:
+                return AttemptEnd.BAD
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True)

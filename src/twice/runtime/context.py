@@ -11,10 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from twice.core.ports import Clock, Engine, Sender, Target
+from twice.core.ports import Clock, Engine, RunLedger, Sender, Target
 from twice.core.project import Project
 from twice.core.task import TableName, Task
-from twice.ledgers.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class RunContext:
     uniform in [0, 1), for retries; `senders` by kind of effect; `sends`: effects go out as soon as they may."""
 
     project: Project
-    ledger: Ledger
+    ledger: RunLedger
     engine: Engine
     target_of: Callable[[TableName, Any], Target]
     code_hash: Callable[[Task], str]

@@ -1,26 +1,26 @@
-"""Whose records a project's are: from its settings to the environment that its ledger is opened for."""
+"""The owner of a project's records: from its settings to the environment that its ledger is opened for."""
 
 from __future__ import annotations
 
 from twice.config import Settings
-from twice.core.home import Home, Place
 from twice.core.project import Project
+from twice.core.record_owner import RecordOwner, TaskTable
 from twice.core.task import TableName
 from twice.wiring.targets import Targets
 
 
-def home_of(settings: Settings, project: Project) -> Home:
-    """With a name of the user's, one environment for all tables; without one, each table belongs to the place where
-    its table system lies (`Settings.warehouse_name`)."""
+def home_of(settings: Settings, project: Project) -> RecordOwner:
+    """With a name of the user's, one environment for all tables; without one, each table belongs to the location
+    of its table system (`Settings.warehouse_name`)."""
     targets = Targets(settings)
-    places = {name: _place(settings, project, targets, task.target) for name, task in project.tasks.items()}
-    return Home(settings.project, settings.environment or settings.warehouse_name, places)
+    tables = {name: _table(settings, project, targets, task.target) for name, task in project.tasks.items()}
+    return RecordOwner(settings.project, settings.environment or settings.warehouse_name, tables)
 
 
-def _place(settings: Settings, project: Project, targets: Targets, target: TableName) -> Place:
+def _table(settings: Settings, project: Project, targets: Targets, target: TableName) -> TaskTable:
     system = target.format or project.format
     table = f"{system}:{target.name}"
     found = targets.location(system)
     if settings.environment is None:
-        return Place(found.here, table, found.known_as)
-    return Place(settings.environment, table, formerly=tuple(dict.fromkeys((found.here, found.known_as))))
+        return TaskTable(found.here, table, found.known_as)
+    return TaskTable(settings.environment, table, formerly=tuple(dict.fromkeys((found.here, found.known_as))))

@@ -59,7 +59,7 @@ class OpenProject:
 
     @cached_property
     def ledger(self) -> Ledger:
-        ledger = Ledger.open(self.settings.ledger_url, home=home_of(self.settings, self.project))
+        ledger = Ledger.open(self.settings.ledger_url, owner=home_of(self.settings, self.project))
         for task in self.project.tasks.values():
             for old in task.formerly:
                 if old != task.name:  # renamed, and renamed back

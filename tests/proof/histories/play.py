@@ -319,7 +319,7 @@ def _check_effects(game: Game, side: int) -> None:
     for task, day in game.possible[side][0].published:
         if task not in SPEAKING:
             continue
-        known = context.ledger.outbox.said(task, day.isoformat(), "announce")
+        known = context.ledger.outbox.last_counted(task, day.isoformat(), "announce")
         assert known is not None, f"nobody was to hear of {task} {day}"
         in_doubt = known.state is EffectState.IN_DOUBT
         assert sent[task, day.isoformat()] == 1 or in_doubt, f"side {side}: {task} {day}: {known.state}"

@@ -11,8 +11,8 @@ from typing import Any
 from tests.proof.late_clock import LateClock
 
 from twice import PublishedSlice
-from twice.core.home import Home
 from twice.core.ports import Engine, Target
+from twice.core.record_owner import RecordOwner
 from twice.core.task import TableName
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
@@ -43,7 +43,7 @@ class Sides:
         self.shops = [
             RunContext(
                 project=project(START, self._receiver(side), prefix),
-                ledger=Ledger.open(url, self.clock, home=Home("p", name)),
+                ledger=Ledger.open(url, self.clock, owner=RecordOwner("p", name)),
                 engine=engine,
                 target_of=lambda table, session, side=side: target_of(side, table, session),
                 code_hash=lambda declared: f"{declared.first_name} {declared.policy.evolve}",

@@ -14,11 +14,13 @@ from typing import Any
 from tests.proof.protocol.world import LEASE_LOST, LOST, Commit, Run, Seen, Sent
 
 from twice import Daily, audit, replace, task
+from twice.core.outbox import EffectRecord, EffectState
 from twice.core.ports import Column, Landed, Lost, Prepared, Published, Shape, Staged
 from twice.core.project import assemble
-from twice.core.record import AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
+from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
+from twice.core.record_owner import RecordOwner
 from twice.core.run import AttemptState, Outcome
-from twice.core.task import Task
+from twice.core.task import TableName, Task
 from twice.core.token import Intention, Note
 from twice.engine.plain import PlainEngine
 from twice.errors import LeaseLost, RunError, SliceBusy, StageMismatch, TwiceError
@@ -65,7 +67,7 @@ def resume(actor: Actor, heard: tuple[Any, ...], database: str, guards: frozense
     line = _Line(heard)
     context = RunContext(
         project=assemble("p", [_declared(actor)]),
-        ledger=ModelLedger(line, actor.id),  # type: ignore[arg-type]
+        ledger=ModelLedger(line, actor.id),
         engine=PlainEngine(),
         target_of=lambda table, session: TARGETS[database](line, actor, guards),
         code_hash=lambda declared: actor.code,
@@ -124,30 +126,69 @@ class _Line:
         raise _Pending
 
 
+def _unasked(*_: Any, **__: Any) -> Any:
+    raise AssertionError("these runs ask nothing of the kind")
+
+
 class _NoEffects:
     """These tasks have none."""
 
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: ()
+    render = begin = holds = end = change = remember_unknown = find = last_counted = table_of = _unasked
+
+    def of_attempt(self, attempt: str) -> tuple[EffectRecord, ...]:
+        return ()
+
+    def in_state(self, state: EffectState, task: str | None = None) -> tuple[EffectRecord, ...]:
+        return ()
+
+    def due(self, task: str | None, limit: int) -> tuple[EffectRecord, ...]:
+        return ()
+
+    def silent(self, task: str | None) -> tuple[EffectRecord, ...]:
+        return ()
+
+    def next_due(self, task: str | None) -> datetime | None:
+        return None
+
+    def listed(self, states: Sequence[EffectState], task: str | None, limit: int) -> tuple[EffectRecord, ...]:
+        return ()
+
+
+class _NoBackfills:
+    create = record = records = batches = move = finish = again = claim = renew = release = _unasked
+    held = free = done = failed = split = _unasked
 
 
 class _NothingOld:
-    """No records from before the ledger knew whose they are."""
+    """No records from before the ledger knew environments."""
+
+    waiting = unsent = take = take_rest = _unasked
 
     def any(self, names: Sequence[str]) -> bool:
         return False
 
 
 class ModelLedger:
-    """`twice.ledgers.ledger.Ledger`, as far as a run asks it."""
+    """`core.ports.RunLedger`, as far as a run asks it."""
+
+    frozen_aim = furthest_aim = why_published = last_version = published_versions = publishers = _unasked
+    runs = inputs = pins = postpone = quarantine = lift = record_takeover = prune = close = _unasked
 
     def __init__(self, line: _Line, me: str) -> None:
         self._line = line
         self._me = me
 
     @property
+    def owner(self) -> RecordOwner:
+        return RecordOwner()
+
+    @property
     def outbox(self) -> _NoEffects:
         return _NoEffects()
+
+    @property
+    def backfills(self) -> _NoBackfills:
+        return _NoBackfills()
 
     @property
     def unassigned(self) -> _NothingOld:
@@ -174,7 +215,8 @@ class ModelLedger:
     def release(self, attempt: str) -> None:
         self._line.ask("release", attempt)
 
-    def fix(self, claim: Claim, expected: Mapping[str, int], aims: Mapping[str, int]) -> None:
+    def fix(self, claim: Claim, expected: Mapping[str, int], aims: Mapping[str, int] | None = None) -> None:
+        assert aims is not None
         self._line.ask("fix", expected[SLICE.label], aims[SLICE.label])
 
     def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
@@ -191,19 +233,10 @@ class ModelLedger:
     def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
         self._line.ask("publish", attempt, generations[SLICE.label])
 
-    def adopt(
-        self,
-        task: str,
-        label: str,
-        *,
-        generation: int,
-        attempt: str | None,
-        intention: Intention | None,
-        version: int | None,
-        measured: SliceRecord | None = None,
-    ) -> None:
-        told = None if intention is None else (intention.code, str(intention.inputs))
-        self._line.ask("adopt", Run(generation, attempt, told))
+    def adopt(self, task: str, found: Sequence[Adopted]) -> None:
+        (one,) = found
+        told = None if one.intention is None else (one.intention.code, str(one.intention.inputs))
+        self._line.ask("adopt", Run(one.generation, one.attempt, told))
 
     def forget(self, task: str, label: str) -> None:
         self._line.ask("forget")
@@ -242,12 +275,14 @@ def _record(seen: Seen, state: AttemptState) -> AttemptRecord:
 class ModelTarget:
     """What both table systems do alike."""
 
+    tokens = touched = one_slice_only = duplicates = commit = forget = read = _unasked
+
     def __init__(self, line: _Line, actor: Actor, guards: frozenset[str]) -> None:
         self._line = line
         self._me = actor
         self._guards = guards
 
-    def prepare(self, table: Any, shape: Shape, layout: Any, evolve: bool) -> Prepared:
+    def prepare(self, table: TableName, shape: Shape, layout: Any, evolve: bool) -> Prepared:
         return Prepared(shape, True)
 
     def published(self, table: Any, token_names: Sequence[str]) -> Published:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from twice.core.record import Claim, Facts
+from twice.core.record import Adopted, Claim, Facts
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database import connect
 from twice.ledgers.database.connect import for_writing, network_file_system
@@ -103,7 +103,7 @@ def test_a_machine_without_a_list_of_mounts_is_trusted(tmp_path: Path, monkeypat
         ("sqlite:///:memory:", "the ledger would forget everything"),
         (
             "postgresql+nodriver://me:s3kr1t@host/db?password=s3kr1t",
-            "the ledger does not speak postgresql+nodriver",
+            "the ledger takes no driver postgresql+nodriver",
         ),
     ],
 )
@@ -205,7 +205,7 @@ def test_two_threads_share_a_ledger(ledger: Ledger) -> None:
     thread = threading.Thread(target=heartbeat)
     thread.start()
     for number in range(30):
-        ledger.adopt("t", str(number), generation=1, attempt=None, intention=None, version=None)
+        ledger.adopt("t", [Adopted(str(number), 1)])
     thread.join(30)
     assert failures == []
     ledger.publish("one", Facts(), generations={"a": 1})

@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import Select
 from sqlalchemy.dialects import sqlite
 
-from twice.core.home import Home, Place
-from twice.ledgers.database.owners import Owner
+from twice.core.record_owner import RecordOwner, TaskTable
+from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.ledger import Ledger
-from twice.ledgers.runs import history
+from twice.ledgers.runs import history, run_records
 
-OWNER = Owner(Home("p", "dev", {"t": Place("dev", "shop.t")}))
+OWN = OwnRows(RecordOwner("p", "dev", {"t": TaskTable("dev", "shop.t")}))
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 @pytest.mark.parametrize(
     ("chosen", "index"),
     [
-        (history.named(OWNER, "x"), "sqlite_autoindex_twice_attempts_1 (id=?)"),
-        (history.still_open(OWNER, None), "twice_attempts_open"),
-        (history.with_leftovers(OWNER, None), "twice_attempts_leftover"),
-        (history.newest(OWNER, "t", None, 50), "twice_attempts_by_task (task=?)"),
-        (history.newest(OWNER, "t", "a", 50), "twice_slices_by_label (task=? AND label=?)"),
+        (history.named(OWN, "x"), "sqlite_autoindex_twice_attempts_1 (id=?)"),
+        (history.still_open(OWN, None), "twice_attempts_open"),
+        (history.with_leftovers(OWN, None), "twice_attempts_leftover"),
+        (history.newest(OWN, "t", None, 50), "twice_attempts_by_task (task=?)"),
+        (history.newest(OWN, "t", "a", 50), "twice_slices_by_label (task=? AND label=?)"),
     ],
 )
 def test_attempts_are_found_by_an_index(ledger: Ledger, chosen: Select[int], index: str) -> None:
@@ -43,7 +43,7 @@ def test_attempts_are_found_by_an_index(ledger: Ledger, chosen: Select[int], ind
 
 
 def test_a_status_walks_through_the_runs_of_its_own_environment_alone(ledger: Ledger) -> None:
-    chosen = history._runs(OWNER, None)
+    chosen = run_records._runs(OWN, None)
     text = chosen.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     with ledger._engine.begin() as connection:
         plan = " / ".join(row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}"))

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from twice.core.home import Home, Place, backfill_key, name_of
+from twice.core.record_owner import RecordOwner, TaskTable, backfill_key, name_of
 from twice.core.run import AttemptState
 from twice.ledgers.ledger import Ledger
 
 MINUTE = timedelta(minutes=1)
 
 
-def home(environment: str, table: str = "delta:shop.t", **options: tuple[str, ...]) -> Home:
-    return Home("p", environment, {"t": Place(environment, table, **options)})  # type: ignore[arg-type]
+def home(environment: str, table: str = "delta:shop.t", **options: tuple[str, ...]) -> RecordOwner:
+    return RecordOwner("p", environment, {"t": TaskTable(environment, table, **options)})  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def ledgers(tmp_path: Path) -> Iterator[tuple[Ledger, Ledger, Ledger]]:
     homes = home("dev"), home("prod"), home("dev", "delta:shop.other")
     with ExitStack() as stack:
         dev, prod, moved = (
-            stack.enter_context(closing(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", home=each))) for each in homes
+            stack.enter_context(closing(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", owner=each))) for each in homes
         )
         yield dev, prod, moved
 
@@ -51,7 +51,7 @@ def test_opening_for_a_known_environment_changes_no_byte(tmp_path: Path) -> None
     path = tmp_path / "ledger.db"
     seen = []
     for _ in range(2):
-        Ledger.open(f"sqlite:///{path}", home=home("dev", formerly=("/data/dev",))).close()
+        Ledger.open(f"sqlite:///{path}", owner=home("dev", formerly=("/data/dev",))).close()
         seen.append(path.read_bytes())
     assert seen[0] == seen[1]
 

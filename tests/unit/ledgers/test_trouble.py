@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, make_url
 from sqlalchemy.exc import OperationalError
 
-from twice.core.record import Busy, Claim
+from twice.core.record import Adopted, Busy, Claim
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database.complaints import of_postgres
 from twice.ledgers.database.errors import plain_errors
@@ -124,7 +124,7 @@ def test_a_password_in_the_databases_own_words_is_hidden() -> None:
 
 def test_a_broken_rule_of_our_own_is_not_blamed_on_the_machine(ledger: Ledger) -> None:
     with pytest.raises(Exception, match="CHECK constraint") as caught:
-        ledger.adopt("t", "a", generation=-1, attempt=None, intention=None, version=None)
+        ledger.adopt("t", [Adopted("a", -1)])
     assert not isinstance(caught.value, EnvironmentProblem)
 
 

@@ -15,8 +15,8 @@ from twice import EffectRefused, PublishedSlice, audit, call
 from twice.core.backfill import Request
 from twice.core.effect import Effect
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.home import Home, Place
 from twice.core.outbox import EffectState
+from twice.core.record_owner import RecordOwner, TaskTable
 from twice.core.run import Outcome
 from twice.core.task import TableName, Task
 from twice.errors import AuditFailed, UsageError
@@ -289,8 +289,8 @@ def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_
     copied = TableName("shop.revenue_2")
 
     def opened(table: TableName) -> Ledger:
-        home = Home("p", "prod", {"revenue": Place("prod", str(table))})
-        return Ledger.open(f"sqlite:///{bench.context.root}/shared.db", bench.clock, home=home)
+        home = RecordOwner("p", "prod", {"revenue": TaskTable("prod", str(table))})
+        return Ledger.open(f"sqlite:///{bench.context.root}/shared.db", bench.clock, owner=home)
 
     first, bench.context = bench.context.ledger, replace(bench.context, ledger=opened(REVENUE))
     declared = telling(bench, tell(receiver))

@@ -11,6 +11,7 @@ import pytest
 from twice import append_once, call
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
+from twice.core.record import Adopted
 from twice.core.run import Outcome
 from twice.ledgers.ledger import Ledger
 from twice.runtime.table.garbage import collect_garbage
@@ -126,7 +127,7 @@ def test_a_check_tells_of_another_copy_of_the_table(bench: Bench, tmp_path: Path
     declared = bench.declare(revenue_task())
     bench.run(declared)
     bench.ledger.forget("revenue", "2026-06-09")
-    bench.ledger.adopt("revenue", "2026-06-09", generation=1, attempt="other", intention=None, version=1)
+    bench.ledger.adopt("revenue", [Adopted("2026-06-09", 1, attempt="other", version=1)])
     (found,) = check(bench.context, None)
     assert found.what.startswith("generation 1 is attempt ")
     assert "other's in the ledger" in found.what

@@ -1,5 +1,5 @@
-"""Backfills in the ledger: frozen plans, and which worker has which batch of them. A ledger sees those whose tasks are
-all its own.
+"""Backfills in the ledger: frozen plans, and which worker has which batch of them. A ledger sees those of
+which all tasks are its own.
 
 Every method is one transaction. Claims only save work: two workers on one batch are kept apart by the leases of its
 slices and, in the end, by the target.
@@ -8,8 +8,7 @@ slices and, in the end, by the target.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +16,6 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, and_, ex
 
 from twice.core.backfill import BackfillPlan, Request, halves
 from twice.core.backfill_result import (
-    OPEN,
     BackfillRecord,
     BackfillState,
     BatchClaim,
@@ -26,45 +24,30 @@ from twice.core.backfill_result import (
     Hold,
     SliceEnd,
 )
-from twice.core.home import backfill_key, name_of
+from twice.core.record_owner import backfill_key, name_of
 from twice.ledgers.backfills.plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
-from twice.ledgers.database.outage import Outage, outliving
-from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import backfills, batches, insert_or, needs
+from twice.ledgers.database.transactions import Records
 
-_OPEN = [state.value for state in OPEN]
+_OPEN = [state.value for state in BatchState if state.open]
 
 
-class Backfills:
-    """`Ledger.backfills` gives it; the ledger's transactions and clock are its own."""
-
-    def __init__(
-        self,
-        outage: Outage,
-        writing: Callable[[], AbstractContextManager[Connection]],
-        reading: Callable[[], AbstractContextManager[Connection]],
-        time: Callable[[Connection], datetime],
-        owner: Owner,
-    ) -> None:
-        self._outage = outage
-        self._writing = writing
-        self._reading = reading
-        self._time = time
-        self._owner = owner
+class SqlBackfills(Records):
+    """See `core.ports.BackfillStore`. `Ledger.backfills` gives it."""
 
     @outliving
     def create(self, plan: BackfillPlan) -> bool:
-        """Store a plan; False, and nothing written, if there is one of that name. Dying here stores all or nothing."""
-        owner, task = self._owner, plan.request.task
+        own, task = self._own, plan.request.task
         with self._writing() as connection:
-            owner.register(connection, {task, *(batch.task for batch in plan.batches)})
-            owner.lock(connection)
+            own.register(connection, {task, *(batch.task for batch in plan.batches)})
+            own.lock(connection)
             if self._key(connection, plan.name) is not None:
                 return False
-            key = backfill_key(plan.name, owner.key(task))
+            key = backfill_key(plan.name, own.key(task))
             put = insert_or(connection, backfills).values(
                 name=key,
-                task=owner.key(task),
+                task=own.key(task),
                 state=BackfillState.RUNNING.value,
                 created=self._time(connection),
                 request=json.dumps(plan.request.to_data(), sort_keys=True),
@@ -73,7 +56,7 @@ class Backfills:
             stored = put.on_conflict_do_nothing().returning(backfills.c.name)
             if connection.execute(stored).one_or_none() is None:
                 return False
-            insert_plan(connection, owner, key, plan)
+            insert_plan(connection, own, key, plan)
             return True
 
     @outliving
@@ -83,19 +66,16 @@ class Backfills:
 
     @outliving
     def records(self) -> tuple[BackfillRecord, ...]:
-        """Oldest first."""
         with self._reading() as connection:
             return records_of(connection, self._mine(), None)
 
     @outliving
     def batches(self, name: str) -> tuple[BatchRecord, ...]:
-        """In the order they are taken."""
         with self._reading() as connection:
             return batches_of(connection, self._key(connection, name) or "")
 
     @outliving
     def move(self, name: str, before: Sequence[BackfillState], after: BackfillState) -> bool:
-        """Pause, resume or cancel; False if it is in another state. A second call changes nothing."""
         with self._writing() as connection:
             moved = update(backfills).where(
                 backfills.c.name == self._key(connection, name),
@@ -105,7 +85,6 @@ class Backfills:
 
     @outliving
     def finish(self, name: str) -> bool:
-        """Running becomes finished once nothing is open; False otherwise."""
         with self._writing() as connection:
             key = self._key(connection, name)
             still = exists().where(batches.c.backfill == key, batches.c.state.in_(_OPEN))
@@ -116,8 +95,6 @@ class Backfills:
 
     @outliving
     def again(self, name: str) -> int:
-        """Everything that failed, or waited for it, becomes pending once more, and the backfill runs; how many
-        batches. A second call finds none."""
         bad = [BatchState.FAILED.value, BatchState.SKIPPED.value]
         with self._writing() as connection:
             key = self._key(connection, name)
@@ -136,8 +113,6 @@ class Backfills:
 
     @outliving
     def claim(self, name: str, holder: str, lease: timedelta) -> BatchClaim | None:
-        """The first batch that is free (or whose worker was silent for too long) and needs nothing more; None if there
-        is none now. Dying after it leaves a claim that runs out by itself, and so does a reply that was lost."""
         with self._writing() as connection:
             now = self._time(connection)
             key = self._key(connection, name)
@@ -159,18 +134,15 @@ class Backfills:
 
     @outliving
     def renew(self, claim: BatchClaim, lease: timedelta) -> bool:
-        """Hold on for another `lease`. False: another worker has the batch."""
         with self._writing() as connection:
             until = self._time(connection) + lease
             return connection.execute(self._of(connection, claim).values(until=until)).rowcount == 1
 
     def release(self, claim: BatchClaim) -> bool:
-        """Put a batch back that was not done. False: another worker has it."""
         return self.free(claim.backfill, claim.number, claim.tries)
 
     @outliving
     def held(self, name: str) -> tuple[Hold, ...]:
-        """The batches that workers have now. Asked every second, so of ten thousand slices none is read."""
         with self._reading() as connection:
             chosen = select(batches.c.number, batches.c.tries, batches.c.holder).where(
                 batches.c.backfill == self._key(connection, name), batches.c.state == BatchState.CLAIMED.value
@@ -179,7 +151,6 @@ class Backfills:
 
     @outliving
     def free(self, name: str, number: int, tries: int) -> bool:
-        """A worker is known to be gone: its batch is free again. False if it is not its any more."""
         with self._writing() as connection:
             freed = _of_claim(self._key(connection, name), number, tries).values(
                 state=BatchState.PENDING.value, holder=None, until=None
@@ -188,7 +159,6 @@ class Backfills:
 
     @outliving
     def done(self, claim: BatchClaim, ends: Sequence[SliceEnd], seconds: float) -> bool:
-        """Dying before it leaves the claim to run out; the next worker finds the slices published."""
         with self._writing() as connection:
             values = {"state": BatchState.DONE.value, "holder": None, "until": None, "seconds": seconds, "error": None}
             if connection.execute(self._of(connection, claim).values(values)).rowcount != 1:
@@ -198,7 +168,6 @@ class Backfills:
 
     @outliving
     def failed(self, claim: BatchClaim, error: Mapping[str, str], seconds: float) -> bool:
-        """The batch failed for good (until `again`), and what needs it is skipped."""
         with self._writing() as connection:
             values = {
                 "state": BatchState.FAILED.value,
@@ -214,7 +183,6 @@ class Backfills:
 
     @outliving
     def split(self, claim: BatchClaim) -> bool:
-        """A failed batch becomes two pending ones in its place. Dying here has split it or not."""
         _, second = halves(claim.slices)
         with self._writing() as connection:
             values = {"state": BatchState.PENDING.value, "holder": None, "until": None}
@@ -226,15 +194,15 @@ class Backfills:
             return True
 
     def _key(self, connection: Connection, name: str) -> str | None:
-        """What stands for the backfill in the tables; None if there is none of that name here."""
-        named = backfills.c.name.in_(self._owner.backfills(name))
+        """The backfill in the rows; None if there is none of that name here."""
+        named = backfills.c.name.in_(self._own.backfills(name))
         oldest = select(backfills.c.name).where(named, self._mine()).order_by(backfills.c.created).limit(1)
         return connection.execute(oldest).scalar_one_or_none()
 
     def _mine(self) -> ColumnElement[bool]:
-        """One with a single task of another environment would wait for ever for batches that nobody here may do."""
-        foreign = exists().where(batches.c.backfill == backfills.c.name, ~self._owner.of(batches.c.task, None))
-        return and_(self._owner.of(backfills.c.task, None), ~foreign)
+        """One with a single task of another environment would wait for ever for batches that no worker here may do."""
+        foreign = exists().where(batches.c.backfill == backfills.c.name, ~self._own.of(batches.c.task, None))
+        return and_(self._own.of(backfills.c.task, None), ~foreign)
 
     def _of(self, connection: Connection, claim: BatchClaim) -> Any:
         return _of_claim(self._key(connection, claim.backfill), claim.number, claim.tries)
@@ -279,7 +247,7 @@ def _claimable(name: str, now: datetime) -> Select[int]:
 
 def _skip_what_needs(connection: Connection, name: str, number: int, error: Mapping[str, str]) -> None:
     """What needs a failed batch, and what needs that in turn: its input would be wrong."""
-    told = json.dumps({"code": "skipped", "what": f"it needs {error.get('where') or 'a slice that failed'}"})
+    reason = json.dumps({"code": "skipped", "what": f"it needs {error.get('where') or 'a slice that failed'}"})
     reached, waiting = {number}, [number]
     while waiting:
         found = select(needs.c.number).where(needs.c.backfill == name, needs.c.needed == waiting.pop())
@@ -289,5 +257,7 @@ def _skip_what_needs(connection: Connection, name: str, number: int, error: Mapp
     pending = (batches.c.backfill == name, batches.c.state == BatchState.PENDING.value)
     for one in sorted(reached - {number}):
         connection.execute(
-            update(batches).where(*pending, batches.c.number == one).values(state=BatchState.SKIPPED.value, error=told)
+            update(batches)
+            .where(*pending, batches.c.number == one)
+            .values(state=BatchState.SKIPPED.value, error=reason)
         )

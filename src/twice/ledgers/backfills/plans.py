@@ -1,5 +1,5 @@
-"""Frozen plans as rows of the ledger: how one is written, and read again with what became of it. `key` stands for a
-backfill."""
+"""Frozen plans as rows of the ledger: how one is written, and read again with what became of it. `key` is the
+backfill in the rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from twice.core.backfill_result import (
     Comparison,
     SliceEnd,
 )
-from twice.core.home import name_of
-from twice.ledgers.database.owners import Owner
+from twice.core.record_owner import name_of
+from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import backfills, batches, needs, planned
 
 
-def insert_plan(connection: Connection, owner: Owner, key: str, plan: BackfillPlan) -> None:
+def insert_plan(connection: Connection, own: OwnRows, key: str, plan: BackfillPlan) -> None:
     if not plan.batches:
         return
     connection.execute(
@@ -34,7 +34,7 @@ def insert_plan(connection: Connection, owner: Owner, key: str, plan: BackfillPl
             {
                 "backfill": key,
                 "number": batch.number,
-                "task": owner.key(batch.task),
+                "task": own.key(batch.task),
                 "kind": batch.kind,
                 "position": at,
                 "state": BatchState.PENDING.value,
@@ -46,7 +46,7 @@ def insert_plan(connection: Connection, owner: Owner, key: str, plan: BackfillPl
     connection.execute(
         insert(planned),
         [
-            {**asdict(slice_), "backfill": key, "task": owner.key(batch.task), "number": batch.number}
+            {**asdict(slice_), "backfill": key, "task": own.key(batch.task), "number": batch.number}
             for batch in plan.batches
             for slice_ in batch.slices
         ],
@@ -189,7 +189,7 @@ def batches_of(connection: Connection, key: str) -> tuple[BatchRecord, ...]:
 def _end(row: Any) -> SliceEnd:
     comparison = None
     if row.comparison is not None:
-        told = json.loads(row.comparison)
-        sums = {name: (old, new) for name, (old, new) in told["sums"].items()}
-        comparison = Comparison(told["identical"], told["rows_before"], told["rows"], sums)
+        stored = json.loads(row.comparison)
+        sums = {name: (old, new) for name, (old, new) in stored["sums"].items()}
+        comparison = Comparison(stored["identical"], stored["rows_before"], stored["rows"], sums)
     return SliceEnd(row.label, row.outcome, row.rows, row.fingerprint, comparison)

@@ -13,5 +13,5 @@ from twice.ledgers.database.schema import UtcTime
 def database_time(connection: Connection) -> datetime:
     if connection.dialect.name == "sqlite":
         return SYSTEM_CLOCK.now()  # the file's readers are all on this machine
-    # Not now(), which stands still since the transaction began: it may have waited for a lock.
+    # Not now(), which is the time when the transaction began: it may have waited for a lock.
     return connection.execute(select(func.clock_timestamp(type_=UtcTime))).scalar_one()

@@ -62,7 +62,7 @@ def parse_url(text: str, it: str = "ledger") -> URL:
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername=_POSTGRES)
     if url.get_backend_name() == "postgresql" and url.drivername != _POSTGRES:
-        raise problem(f"the {it} does not speak {url.drivername}", url, "Write postgresql://… in its URL.", it)
+        raise problem(f"the {it} takes no driver {url.drivername}", url, "Write postgresql://… in its URL.", it)
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise problem(f"the {it} cannot live in {url.get_backend_name()!r}", url, f"Use {_HOW}.", it)
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
@@ -112,7 +112,7 @@ def network_file_system(path: Path, mounts: str) -> str | None:
 
 
 def _connect_postgres(url: URL) -> Engine:
-    """What the URL's own query says wins. A run has two threads that write: itself and its heartbeat.
+    """What the URL's own query sets wins. A run has two threads that write: itself and its heartbeat.
     A connection is not tried out before each use: one that died is met by the call, which is then made again."""
     settings = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
     theirs = url.query.get("options", "")

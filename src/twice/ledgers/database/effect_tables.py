@@ -23,7 +23,8 @@ from sqlalchemy import (
     text,
 )
 
-from twice.ledgers.database.schema import NAME, UtcTime, metadata
+from twice.core.outbox import EffectState
+from twice.ledgers.database.schema import NAME, UtcTime, listed, metadata
 
 # SQLite counts up by itself only in a column whose type is exactly INTEGER.
 _ID = BigInteger().with_variant(Integer, "sqlite")
@@ -73,7 +74,8 @@ effect_events = Table(
     PrimaryKeyConstraint("id", name="twice_effect_events_pk"),
 )
 
-COUNTS = text("state NOT IN ('prepared', 'cancelled')")
+UNCOUNTED_STATES = tuple(state.value for state in EffectState if not state.counts)
+COUNTS = text(f"state NOT IN ({listed(UNCOUNTED_STATES)})")
 
 Index(
     "twice_effects_said",

@@ -1,4 +1,4 @@
-"""What a database's complaint means to a person. No URL leaves here with its password."""
+"""A database's errors as a person reads them. No URL leaves here with its password."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def plain_errors(url: URL, it: str = "ledger") -> Iterator[None]:
     except DBAPIError as error:
         raise _explained(error, url, it) from error
     except sqlite3.Error as error:
-        raise _told(of_sqlite(str(error)), str(error), url, it) from error
+        raise _described(of_sqlite(str(error)), str(error), url, it) from error
     except PoolTimeout as error:
         raise problem(f"no connection to the {it} came free", url, "Run fewer attempts at once.", it) from error
     except OSError as error:
@@ -49,14 +49,14 @@ def plain_errors(url: URL, it: str = "ledger") -> Iterator[None]:
 def _explained(error: DBAPIError, url: URL, it: str) -> EnvironmentProblem:
     message = str(error.orig)
     if url.get_backend_name() == "sqlite":
-        return _told(of_sqlite(message), message, url, it)
+        return _described(of_sqlite(message), message, url, it)
     sqlstate = getattr(error.orig, "sqlstate", None)
     # An operational error without a SQLSTATE never came from a session: the line broke, or was never made.
     line_broke = error.connection_invalidated or (sqlstate is None and type(error.orig).__name__ == "OperationalError")
-    return _told(of_postgres(message, sqlstate, line_broke), message, url, it)
+    return _described(of_postgres(message, sqlstate, line_broke), message, url, it)
 
 
-def _told(complaint: Complaint, message: str, url: URL, it: str) -> EnvironmentProblem:
+def _described(complaint: Complaint, message: str, url: URL, it: str) -> EnvironmentProblem:
     # Only the first line: PostgreSQL adds hints that may quote what was sent.
     first = _without_password(message.strip().partition("\n")[0], url)
     kind = LedgerOutOfReach if complaint.passing else EnvironmentProblem

@@ -82,7 +82,7 @@ def upgrade(connection: Connection, version: str = "head") -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """alembic tells each step at INFO; a user who listens at INFO wants to hear of pipelines."""
+    """alembic logs each step at INFO; a user who logs at INFO wants to see pipelines."""
     logger = logging.getLogger("alembic")
     before = logger.level
     logger.setLevel(logging.WARNING)

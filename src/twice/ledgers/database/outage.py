@@ -31,7 +31,7 @@ class Outage:
         self._lock = threading.Lock()
 
     def outlive(self, call: Callable[[bool], T]) -> T:
-        """Make the call until it gets an answer. It is told whether an earlier one may have happened."""
+        """Make the call until it gets an answer. Its argument: whether an earlier one may have happened."""
         again, pause = False, 0.05
         while True:
             try:
@@ -54,7 +54,7 @@ class Outage:
 
 
 class Patient(Protocol):
-    """Something whose methods meet an outage together."""
+    """Something that meets an outage once for all its methods."""
 
     @property
     def _outage(self) -> Outage: ...

@@ -9,7 +9,7 @@
               ├─ planned   the slices of each batch, why they are in it, how they ended
               └─ needs     which batches must be done before another
 
-Whose a row is says its `task`: a key of `twice_tasks` (owners.py), never a bare name.
+The owner of a row is in its `task`: a key of `twice_tasks` (own_rows.py), never a bare name.
 
 The fence is the attempts' own key: the database hands it out in growing order and never twice.
 Names begin with `twice_`, since a team's PostgreSQL database may hold other tables.
@@ -44,14 +44,16 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from twice.core.run import AttemptState
+
 HEAD = "0008"
 """The newest migration. Known without loading alembic, which most openings do not need."""
 
 VERSION_TABLE = "twice_schema"
 
-OPEN_STATES = ("claimed", "staged", "audited", "publishing")
-LEFTOVER_STATES = ("failed", "rejected", "superseded", "abandoned")
-"""Closed without publishing: staged files may be left. `unchanged` never staged any."""
+# In the order of AttemptState: the partial indices of the migrations name them in it.
+OPEN_STATES = tuple(state.value for state in AttemptState if state.open)
+LEFTOVER_STATES = tuple(state.value for state in AttemptState if state.may_leave_files)
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -169,7 +171,7 @@ runs = Table(
     Column("quarantined", UtcTime),
     PrimaryKeyConstraint("task", "label", name="twice_runs_pk"),
     CheckConstraint("generation >= 0", name="twice_runs_generation"),
-    # Rows lie in the order of their key: a status over all of them is one walk.
+    # Rows are stored in the order of their key: a status over all of them is one walk.
     sqlite_with_rowid=False,
 )
 
@@ -206,7 +208,7 @@ backfills = Table(
     Column("created", UtcTime, nullable=False),
     Column("request", Text, nullable=False),
     Column("notes", Text, nullable=False),
-    # The task that was asked for; the name is a key too. NULL: from before, and nobody has said yet whose it is.
+    # The task that was asked for; the name is a key too. NULL: from before, its owner is not known yet.
     Column("task", NAME),
     PrimaryKeyConstraint("name", name="twice_backfills_pk"),
     CheckConstraint("name <> ''", name="twice_backfills_named"),
@@ -219,7 +221,7 @@ batches = Table(
     Column("number", Integer, nullable=False),
     Column("task", NAME, nullable=False),
     Column("kind", Text, nullable=False),
-    # In which order they are taken. A batch that was split leaves its place to its parts.
+    # In which order they are taken. A batch that was split leaves its position to its parts.
     Column("position", Integer, nullable=False),
     Column("state", Text, nullable=False),
     Column("tries", Integer, nullable=False),
@@ -258,14 +260,14 @@ needs = Table(
 )
 
 
-def _listed(states: tuple[str, ...]) -> str:
+def listed(states: tuple[str, ...]) -> str:
     return ", ".join(f"'{state}'" for state in states)
 
 
 # As text, in the index and in the query: SQLite uses a partial index only where it sees the same words.
-IS_OPEN = text(f"state IN ({_listed(OPEN_STATES)})")
+IS_OPEN = text(f"state IN ({listed(OPEN_STATES)})")
 IS_QUARANTINED = text("quarantined IS NOT NULL")
-HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({_listed(LEFTOVER_STATES)})")
+HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({listed(LEFTOVER_STATES)})")
 
 Index("twice_attempts_by_task", attempts.c.task, attempts.c.fence)
 Index("twice_attempts_open", attempts.c.fence, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
@@ -285,7 +287,7 @@ Index("twice_needs_by_needed", needs.c.backfill, needs.c.needed)
 
 
 def insert_or(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that can say what happens on a conflict; both dialects spell it the same."""
+    """An INSERT that takes a rule for conflicts; both dialects spell it the same."""
     return _insert_or(connection.dialect.name, table)
 
 

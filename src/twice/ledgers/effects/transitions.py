@@ -7,15 +7,16 @@ commits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, exists, func, insert, literal, select, update
 
 from twice.core.effect import Message
-from twice.core.home import name_of
 from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, Prepared
-from twice.ledgers.database.effect_tables import COUNTS, effect_events, effects
+from twice.core.record_owner import name_of
+from twice.ledgers.database.effect_tables import COUNTS, UNCOUNTED_STATES, effect_events, effects
 from twice.ledgers.database.schema import UtcTime
 
 S = EffectState
@@ -23,18 +24,19 @@ _STATES = {state.value: state for state in EffectState}
 
 
 def prepare(connection: Connection, attempt: str, task: str, wanted: Sequence[Prepared], now: datetime) -> None:
-    """Name the effects of an attempt that is about to publish. What was said before is not prepared again, nor what
-    this attempt has prepared. Dying before the commit has prepared nothing and published nothing."""
+    """Name the effects of an attempt that is about to publish. An occasion that counts already is not prepared
+    again, nor what this attempt has prepared. Dying before the commit has prepared nothing and published nothing."""
     mine = select(effects.c.label, effects.c.name).where(effects.c.attempt == attempt)
-    prepared = {(row.label, row.name) for row in connection.execute(mine)} if wanted else set()
+    prepared = {(one.label, one.name) for one in connection.execute(mine)} if wanted else set()
     for effect in wanted:
-        if (effect.label, effect.name) not in prepared and not _said(connection, task, effect):
-            _insert(connection, attempt, task, effect, S.PREPARED, now, "before the publish")
+        if (effect.label, effect.name) not in prepared and not _counted_before(connection, task, effect):
+            row = {**_row(task, effect), "attempt": attempt, "state": S.PREPARED.value}
+            _put(connection, row, now, "before the publish")
 
 
 def release(connection: Connection, attempt: str, now: datetime) -> None:
     """The attempt landed: its effects are to be sent, also those written off when it was thought dead. An occasion
-    that another attempt has spoken of stays theirs. A second call changes nothing."""
+    that counts for another attempt stays its own. A second call changes nothing."""
     mine = effects.c.attempt == attempt
     waiting = connection.execute(
         select(effects).where(mine, effects.c.state.in_((S.PREPARED.value, S.CANCELLED.value))).order_by(effects.c.id)
@@ -42,36 +44,38 @@ def release(connection: Connection, attempt: str, now: datetime) -> None:
     for row in waiting:
         other = effects.alias("other")
         taken = connection.execute(
-            select(other.c.attempt).where(*_same_occasion(other, row), other.c.state.not_in(("prepared", "cancelled")))
+            select(other.c.attempt).where(*_same_occasion(other, row), other.c.state.not_in(UNCOUNTED_STATES))
         ).first()
         change = (
-            Change(S.RELEASED, "published") if taken is None else Change(S.CANCELLED, f"said by {_short(taken[0])}")
+            Change(S.RELEASED, "published") if taken is None else Change(S.CANCELLED, f"sent for {_short(taken[0])}")
         )
         if change.state.value != row.state:
-            move(connection, row.id, (_STATES[row.state],), change, _short(attempt), now)
+            move(connection, row.id, Step((_STATES[row.state],), change, _short(attempt)), now)
 
 
 def cancel(connection: Connection, attempt: str, why: str, now: datetime) -> None:
-    """The attempt ended without publishing: nothing is said of it."""
+    """The attempt ended without publishing: nothing is sent of it."""
     mine = (effects.c.attempt == attempt, effects.c.state == S.PREPARED.value)
     for id_ in connection.execute(select(effects.c.id).where(*mine).order_by(effects.c.id)).scalars().all():
-        move(connection, id_, (S.PREPARED,), Change(S.CANCELLED, why), _short(attempt), now)
+        move(connection, id_, Step((S.PREPARED,), Change(S.CANCELLED, why), _short(attempt)), now)
 
 
 def remember_unknown(connection: Connection, task: str, wanted: Sequence[Prepared], now: datetime) -> int:
-    """These occasions were published before this ledger knew of them: what was said of them nobody remembers. They
+    """These occasions were published before this ledger knew of them: what was sent of them is not on record. They
     are never sent by themselves. How many were not known before."""
     added = 0
     for effect in wanted:
-        if not _said(connection, task, effect):
-            _insert(connection, None, task, effect, S.UNKNOWN, now, "published before this ledger knew of it")
+        if not _counted_before(connection, task, effect):
+            unknown = {**_row(task, effect), "attempt": None, "state": S.UNKNOWN.value}
+            _put(connection, unknown, now, "published before this ledger knew of it")
             added += 1
     return added
 
 
 def remember_old(connection: Connection, task: str, old: Any, why: str, now: datetime) -> None:
-    """An effect of somebody whom nobody knows was counted for a slice of this task: it is of unknown state here, under
-    the key it had. Not where the task has spoken of the occasion, or has compared its rows with later ones."""
+    """An effect of an unknown attempt was counted for a slice of this task: it is of unknown state here, under
+    the key it had. Not where the occasion counts for the task already, or the task has compared its rows with later
+    ones."""
     of_slice = (effects.c.task == task, effects.c.label == old.label, effects.c.name == old.name, COUNTS)
     if connection.execute(select(exists().where(*of_slice, effects.c.occasion == old.occasion))).scalar_one():
         return
@@ -85,24 +89,28 @@ def remember_old(connection: Connection, task: str, old: Any, why: str, now: dat
 
 def make_unknown(connection: Connection, id_: int, why: str, now: datetime) -> None:
     """Whatever it waited for, it is not sent by itself any more."""
-    move(connection, id_, tuple(S), Change(S.UNKNOWN, why), _short(None), now)
+    move(connection, id_, Step(tuple(S), Change(S.UNKNOWN, why), _short(None)), now)
 
 
-def move(
-    connection: Connection,
-    id_: int,
-    before: Sequence[EffectState],
-    change: Change,
-    who: str,
-    now: datetime,
-    *,
-    fence: int | None = None,
-    message: Message | None = None,
-) -> bool:
-    """From one of these states to the next; False, and nothing written, if it has moved on meanwhile."""
-    guard: list[ColumnElement[bool]] = [effects.c.id == id_, effects.c.state.in_([state.value for state in before])]
-    if fence is not None:
-        guard.append(effects.c.fence == fence)
+@dataclass(frozen=True)
+class Step:
+    """From one of the states `before` to the next, by `who`. `fence`: only in this very try; `message`: the bytes that
+    every try will send."""
+
+    before: Sequence[EffectState]
+    change: Change
+    who: str
+    fence: int | None = None
+    message: Message | None = None
+
+
+def move(connection: Connection, id_: int, step: Step, now: datetime) -> bool:
+    """False, and nothing written, if it has moved on meanwhile."""
+    change = step.change
+    before = [state.value for state in step.before]
+    guard: list[ColumnElement[bool]] = [effects.c.id == id_, effects.c.state.in_(before)]
+    if step.fence is not None:
+        guard.append(effects.c.fence == step.fence)
     values: dict[str, Any] = {
         "state": change.state.value,
         "why": change.why or None,
@@ -114,11 +122,11 @@ def move(
     }
     if change.receipt is not None:
         values["receipt"] = change.receipt
-    if message is not None:
-        values["message"] = message.to_json()
+    if step.message is not None:
+        values["message"] = step.message.to_json()
     if connection.execute(update(effects).where(*guard).values(values)).rowcount != 1:
         return False
-    _remember(connection, id_, change.state, who, change.why, now)
+    _record(connection, id_, EffectEvent(now, change.state, step.who, change.why))
     return True
 
 
@@ -140,7 +148,7 @@ def begin(connection: Connection, id_: int, sender: str, now: datetime, until: d
     ).one_or_none()
     if begun is None:
         return None
-    _remember(connection, id_, S.SENDING, sender, f"try {begun.fence}", now)
+    _record(connection, id_, EffectEvent(now, S.SENDING, sender, f"try {begun.fence}"))
     return record_of(begun)
 
 
@@ -184,8 +192,8 @@ def record_of(row: Any) -> EffectRecord:
     )
 
 
-def _said(connection: Connection, task: str, effect: Prepared) -> bool:
-    """By name, not by key: a renamed task keeps what it said."""
+def _counted_before(connection: Connection, task: str, effect: Prepared) -> bool:
+    """By name, not by key: a renamed task keeps the effects it sent."""
     of_slice = (effects.c.task == task, effects.c.label == effect.label, effects.c.name == effect.name, COUNTS)
     if connection.execute(select(exists().where(*of_slice, effects.c.occasion == effect.occasion))).scalar_one():
         return True
@@ -201,42 +209,29 @@ def _same_occasion(other: Any, row: Any) -> tuple[ColumnElement[bool], ...]:
     return tuple(other.c[name] == getattr(row, name) for name in ("task", "label", "name", "occasion"))
 
 
-def _insert(
-    connection: Connection,
-    attempt: str | None,
-    task: str,
-    effect: Prepared,
-    state: EffectState,
-    now: datetime,
-    why: str,
-) -> None:
-    values = {
+def _row(task: str, effect: Prepared) -> dict[str, Any]:
+    return {
         "key": effect.key,
         "task": task,
         "label": effect.label,
         "name": effect.name,
         "kind": effect.kind,
         "occasion": effect.occasion,
-        "attempt": attempt,
         "generation": effect.generation,
         "fingerprint": effect.fingerprint,
-        "state": state.value,
         "keyed": effect.keyed,
         "remembers": int(effect.remembers.total_seconds()),
     }
-    _put(connection, values, now, why)
 
 
 def _put(connection: Connection, values: dict[str, Any], now: datetime, why: str) -> None:
     stamped = {**values, "fence": 0, "prepared": now, "changed": now}
     id_ = connection.execute(insert(effects).values(stamped).returning(effects.c.id)).scalar_one()
-    _remember(connection, id_, _STATES[values["state"]], _short(values.get("attempt")), why, now)
+    _record(connection, id_, EffectEvent(now, _STATES[values["state"]], _short(values.get("attempt")), why))
 
 
-def _remember(connection: Connection, id_: int, state: EffectState, who: str, why: str, now: datetime) -> None:
-    connection.execute(
-        insert(effect_events).values(effect=id_, at=now, state=state.value, who=who, why=why),
-    )
+def _record(connection: Connection, id_: int, event: EffectEvent) -> None:
+    connection.execute(insert(effect_events).values(effect=id_, **vars(event) | {"state": event.state.value}))
 
 
 def _short(attempt: str | None) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from twice.core.home import name_of
 from twice.core.record import Busy, Claim
+from twice.core.record_owner import name_of
 from twice.core.run import AttemptState
 from twice.core.token import Kind
+from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import attempts, insert_or, leases, runs, slices
+from twice.ledgers.database.transactions import Records
+from twice.ledgers.runs.history import named
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,48 @@ class ClaimRequest:
             raise ValueError(f"a claim names each slice once, not {self.labels}")
 
 
+class SqlClaims(Records):
+    """See `core.ports.Claims`."""
+
+    @outliving
+    def now(self) -> datetime:
+        with self._reading() as connection:
+            return self._time(connection)
+
+    @outliving
+    def claim(
+        self, task: str, labels: Sequence[str], *, attempt: str, kind: Kind, holder: str, lease: timedelta
+    ) -> Claim | Busy:
+        request = ClaimRequest(self._own.key(task) if task else "", tuple(labels), attempt, kind, holder)
+        found: Claim | Busy | None = None
+        while found is None:
+            with self._writing() as connection:
+                # With the lock in hand: a claim that waited for it must not compare leases with an old time.
+                self._own.register(connection, [task])
+                now = self._time(connection)
+                found = claim(connection, request, now, now + lease)
+                if not isinstance(found, Claim):
+                    connection.rollback()
+        return found
+
+    @outliving
+    def renew(self, claim: Claim, lease: timedelta) -> bool:
+        with self._writing() as connection:
+            held = renew(connection, claim, self._time(connection) + lease)
+            if not held:
+                connection.rollback()
+            return held
+
+    @outliving
+    def release(self, attempt: str) -> None:
+        with self._writing() as connection:
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            if fence is not None:
+                release(connection, fence)
+
+
 def claim(connection: Connection, request: ClaimRequest, now: datetime, until: datetime) -> Claim | Busy | None:
-    """Take every slice, or say who has one; None if that one let go meanwhile: ask again. Without a claim the caller
+    """Take every slice, or return who has one; None if that one let go meanwhile: ask again. Without a claim the caller
     rolls back. Dying before the commit takes nothing;
     after it the slices are held until the lease runs out, and the attempt is open for a later look to settle.
     A second claim by the same attempt (the first one's reply was lost) finds the first."""
@@ -73,8 +116,8 @@ def release(connection: Connection, fence: int) -> None:
 
 
 def _lock(connection: Connection, fence: int) -> None:
-    """In the order in which a claim takes them: PostgreSQL would lock them as they lie on disk, and wait in a ring.
-    SQLite has one lock for all, and leaves the words out."""
+    """In the order in which a claim takes them: PostgreSQL would lock them as they are on disk, and wait in a ring.
+    SQLite has one lock for all, and leaves the clause out."""
     if connection.dialect.name != "sqlite":
         in_order = select(leases.c.label).where(leases.c.fence == fence).order_by(leases.c.label)
         connection.execute(in_order.with_for_update()).all()

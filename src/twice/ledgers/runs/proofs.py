@@ -21,10 +21,12 @@ from sqlalchemy import (
     select,
 )
 
-from twice.core.home import name_of
 from twice.core.proof import Proof, ProofRecord, document
-from twice.ledgers.database.owners import Owner
+from twice.core.record_owner import name_of
+from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import NAME, UtcTime, metadata
+from twice.ledgers.database.transactions import Records
 
 proofs = Table(
     "twice_proofs",
@@ -44,7 +46,24 @@ proofs = Table(
 Index("twice_proofs_by_task", proofs.c.task, proofs.c.id)
 
 
-def record(connection: Connection, owner: Owner, proof: Proof) -> None:
+class SqlProofs(Records):
+    """The last proof of each task's code."""
+
+    @outliving
+    def record_proof(self, proof: Proof) -> None:
+        """Keep a proof with the code it is of. A second call keeps it twice, and the newest counts."""
+        with self._writing() as connection:
+            self._own.register(connection, [proof.task])
+            _record(connection, self._own, proof)
+
+    @outliving
+    def proofs(self) -> Mapping[str, ProofRecord]:
+        """The last proof of each task, by task."""
+        with self._reading() as connection:
+            return _newest(connection, self._own)
+
+
+def _record(connection: Connection, own: OwnRows, proof: Proof) -> None:
     """Keep a proof. The rows it shows side by side are the user's data: they stay out of the ledger."""
     (body,) = document([proof])["proofs"]
     for trial in body["trials"]:
@@ -52,7 +71,7 @@ def record(connection: Connection, owner: Owner, proof: Proof) -> None:
             trial["difference"]["pairs"] = []
     connection.execute(
         insert(proofs).values(
-            task=owner.key(proof.task),
+            task=own.key(proof.task),
             label=proof.label,
             code_hash=proof.code_hash,
             at=proof.at,
@@ -63,9 +82,9 @@ def record(connection: Connection, owner: Owner, proof: Proof) -> None:
     )
 
 
-def newest(connection: Connection, owner: Owner) -> Mapping[str, ProofRecord]:
+def _newest(connection: Connection, own: OwnRows) -> Mapping[str, ProofRecord]:
     """The last proof of each task, by task."""
-    last = select(func.max(proofs.c.id)).where(owner.of(proofs.c.task, None)).group_by(proofs.c.task)
+    last = select(func.max(proofs.c.id)).where(own.of(proofs.c.task, None)).group_by(proofs.c.task)
     rows = connection.execute(select(proofs).where(proofs.c.id.in_(last)).order_by(proofs.c.task))
     return {
         (name := name_of(row.task)): ProofRecord(

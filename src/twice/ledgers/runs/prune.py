@@ -1,11 +1,11 @@
 """Letting go of what is old. What a later run, plan, status or effect is decided by stays, however old it is.
 
-Of attempts stay: the one that published a slice as it is now (with its inputs: they say whether it is stale), the last
+Of attempts stay: the one that published a slice as it is now (with its inputs: they show whether it is stale), the last
 of each slice, the newest that found a slice unchanged by the versions of its tables, the first that froze the end of
 what the next run publishes, the one that moved a mark furthest, those that are open or may have left staged files, and
-every word of a person (a mark that was reset, a table that was taken over). Of effects stays for ever that they were
-said; their text, the receiver's reply and the steps of their lives go. A backfill that restates stays: begun again by
-its name, it must find itself done.
+every decision of a person (a mark that was reset, a table that was taken over). Of effects stays for ever that they
+were sent; their text, the receiver's reply and the steps of their lives go. A backfill that restates stays: begun again
+by its name, it must find itself done.
 
 Every function is one transaction of the caller's. Dying between two leaves the rest to the next call.
 """
@@ -13,18 +13,17 @@ Every function is one transaction of the caller's. Dying between two leaves the 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, func, or_, select, update
 
 from twice.core.backfill_result import BackfillState
 from twice.core.mark import LAST_OF_KINDS
-from twice.core.outbox import EffectState
+from twice.core.outbox import EffectState, Needs
 from twice.core.record import TABLE
 from twice.core.run import AttemptState
 from twice.ledgers.database.effect_tables import effect_events, effects
-from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import (
     HAS_LEFTOVERS,
     IS_OPEN,
@@ -46,29 +45,17 @@ from twice.ledgers.runs.proofs import proofs
 PART = 500
 """So many rows go at once: others must not wait for long."""
 
-_SAID = (EffectState.SENT, EffectState.ABANDONED, EffectState.UNKNOWN)
-_OVER = (BackfillState.FINISHED, BackfillState.CANCELLED)
-_PERSONS_WORD = ("reset", "takeover")
+_SETTLED = [state.value for state in EffectState if state.needs is Needs.NOTHING]
+_OVER = [state.value for state in BackfillState if state.over]
+_BY_A_PERSON = ("reset", "takeover")
 
 
-@dataclass(frozen=True)
-class Pruned:
-    """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of
-    effects that were said, backfills, proofs."""
-
-    attempts: int = 0
-    effects: int = 0
-    texts: int = 0
-    backfills: int = 0
-    proofs: int = 0
-
-
-def prune_attempts(connection: Connection, owner: Owner, before: datetime) -> int:
+def prune_attempts(connection: Connection, own: OwnRows, before: datetime) -> int:
     """The oldest of those that nothing is decided by any more. 0: there is none left."""
     gone = (
         select(attempts.c.fence)
-        .where(owner.of_any_table(attempts.c.task), attempts.c.finished < before)
-        .where(attempts.c.state.not_in(OPEN_STATES), attempts.c.kind.not_in(_PERSONS_WORD))
+        .where(own.of_any_table(attempts.c.task), attempts.c.finished < before)
+        .where(attempts.c.state.not_in(OPEN_STATES), attempts.c.kind.not_in(_BY_A_PERSON))
         .where(or_(attempts.c.discarded, attempts.c.state.not_in(LEFTOVER_STATES)))
         .where(attempts.c.id.not_in(select(runs.c.attempt).where(runs.c.attempt.is_not(None))))
         .where(attempts.c.fence.not_in(select(runs.c.last_fence).where(runs.c.last_fence.is_not(None))))
@@ -85,34 +72,34 @@ def prune_attempts(connection: Connection, owner: Owner, before: datetime) -> in
     return len(fences)
 
 
-def prune_effects(connection: Connection, owner: Owner, before: datetime) -> int:
+def prune_effects(connection: Connection, own: OwnRows, before: datetime) -> int:
     """Those of attempts that can land no more: they hold no occasion. One that was given up with staged rows left may
     still land, and its effects are sent then."""
     may_land = select(attempts.c.id).where(or_(IS_OPEN, HAS_LEFTOVERS))
     written_off = (effects.c.state == EffectState.CANCELLED.value, effects.c.changed < before)
-    ids = _ids(connection, owner, *written_off, effects.c.attempt.not_in(may_land))
+    ids = _ids(connection, own, *written_off, effects.c.attempt.not_in(may_land))
     if ids:
         connection.execute(delete(effect_events).where(effect_events.c.effect.in_(ids)))
         connection.execute(delete(effects).where(effects.c.id.in_(ids)))
     return len(ids)
 
 
-def prune_texts(connection: Connection, owner: Owner, before: datetime) -> int:
-    """What was said, and how: that it was said stays."""
-    said = (effects.c.state.in_([state.value for state in _SAID]), effects.c.changed < before)
+def prune_texts(connection: Connection, own: OwnRows, before: datetime) -> int:
+    """The text that was sent, and the steps it took: that it was sent stays."""
+    settled = (effects.c.state.in_(_SETTLED), effects.c.changed < before)
     stories = select(effect_events.c.effect)
-    ids = _ids(connection, owner, *said, effects.c.id.in_(stories))
+    ids = _ids(connection, own, *settled, effects.c.id.in_(stories))
     if ids:
         connection.execute(delete(effect_events).where(effect_events.c.effect.in_(ids)))
         connection.execute(update(effects).where(effects.c.id.in_(ids)).values(message=None, receipt=None))
     return len(ids)
 
 
-def prune_backfills(connection: Connection, owner: Owner, before: datetime) -> int:
+def prune_backfills(connection: Connection, own: OwnRows, before: datetime) -> int:
     """Those that are over and computed only what was missing or stale: done again, they find nothing to do."""
-    over = (backfills.c.state.in_([state.value for state in _OVER]), backfills.c.created < before)
+    over = (backfills.c.state.in_(_OVER), backfills.c.created < before)
     found = connection.execute(
-        select(backfills.c.name, backfills.c.request).where(owner.of_any_table(backfills.c.task), *over)
+        select(backfills.c.name, backfills.c.request).where(own.of_any_table(backfills.c.task), *over)
     ).all()
     names = [row.name for row in found if not json.loads(row.request).get("restate")][:PART]
     if names:
@@ -122,15 +109,15 @@ def prune_backfills(connection: Connection, owner: Owner, before: datetime) -> i
     return len(names)
 
 
-def prune_proofs(connection: Connection, owner: Owner, before: datetime) -> int:
+def prune_proofs(connection: Connection, own: OwnRows, before: datetime) -> int:
     """All but the newest of each task."""
     newest = select(func.max(proofs.c.id)).group_by(proofs.c.task)
-    old = and_(owner.of_any_table(proofs.c.task), proofs.c.at < before, proofs.c.id.not_in(newest))
+    old = and_(own.of_any_table(proofs.c.task), proofs.c.at < before, proofs.c.id.not_in(newest))
     return connection.execute(delete(proofs).where(old)).rowcount
 
 
-def _ids(connection: Connection, owner: Owner, *where: ColumnElement[bool]) -> list[int]:
-    mine = select(effects.c.id).where(owner.of_any_table(effects.c.task), *where)
+def _ids(connection: Connection, own: OwnRows, *where: ColumnElement[bool]) -> list[int]:
+    mine = select(effects.c.id).where(own.of_any_table(effects.c.task), *where)
     return list(connection.execute(mine.order_by(effects.c.id).limit(PART)).scalars())
 
 
@@ -159,9 +146,9 @@ def _freezing() -> Select[int]:
 
 def _furthest() -> Select[int]:
     """By slice and kind of mark, a publish that came furthest (`history.furthest_aim`): a mark that was set back, also
-    later, corrects what lies before that."""
+    later, corrects what is before that."""
     published = attempts.c.state == AttemptState.PUBLISHED.value
-    kind = case(*((slices.c.aim <= last, place) for place, last in enumerate(LAST_OF_KINDS)))
+    kind = case(*((slices.c.aim <= last, position) for position, last in enumerate(LAST_OF_KINDS)))
     of_slice = slices.join(attempts, attempts.c.fence == slices.c.fence)
     furthest = (
         select(slices.c.task, slices.c.label, func.max(slices.c.aim).label("aim"))

@@ -8,21 +8,51 @@ from datetime import datetime
 from sqlalchemy import Connection, func, literal, select, update
 
 from twice.core.record import Facts
-from twice.ledgers.database.owners import Owner
+from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import IS_QUARANTINED, UtcTime, attempts, runs, slices
+from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.claims import release
-from twice.ledgers.runs.transitions import learn
+from twice.ledgers.runs.facts import learn
+from twice.ledgers.runs.history import named
 
 
-def postpone(connection: Connection, fence: int, until: datetime, note: str) -> None:
-    """The run is tried again then; until then nobody holds its slices. Dying here leaves a wait that nobody was told
-    of. A second call changes nothing."""
+class SqlQuarantine(Records):
+    """See `core.ports.Quarantine`."""
+
+    @outliving
+    def postpone(self, attempt: str, until: datetime, note: str) -> None:
+        with self._writing() as connection:
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            if fence is not None:
+                _postpone(connection, fence, until, note)
+
+    @outliving
+    def quarantine(self, attempt: str, note: str) -> bool:
+        with self._writing() as connection:
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            return fence is not None and _quarantine(connection, fence, self._time(connection), note)
+
+    @outliving
+    def lift(self, task: str, labels: Sequence[str]) -> None:
+        with self._writing() as connection:
+            _lift(connection, self._own, task, labels)
+
+    @outliving
+    def quarantined(self, task: str) -> Mapping[str, datetime]:
+        with self._reading() as connection:
+            return _quarantined(connection, self._own, task)
+
+
+def _postpone(connection: Connection, fence: int, until: datetime, note: str) -> None:
+    """The run is tried again then; until then nobody holds its slices. Dying here leaves a wait that is not
+    reported. A second call changes nothing."""
     connection.execute(update(attempts).where(attempts.c.fence == fence).values(retry_at=until))
     learn(connection, fence, Facts(notes=(note,)))
     release(connection, fence)
 
 
-def quarantine(connection: Connection, fence: int, now: datetime, note: str) -> bool:
+def _quarantine(connection: Connection, fence: int, now: datetime, note: str) -> bool:
     """Set aside the slices of an attempt, unless another one has begun on them since: False. Dying here leaves them
     free: they would be tried once more than wanted. A second call changes nothing."""
     of_attempt = select(slices.c.label).where(slices.c.fence == fence)
@@ -36,15 +66,15 @@ def quarantine(connection: Connection, fence: int, now: datetime, note: str) -> 
     return set_aside.rowcount > 0
 
 
-def lift(connection: Connection, owner: Owner, task: str, labels: Sequence[str]) -> None:
+def _lift(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]) -> None:
     """A person wants them tried again. Dying here leaves all of them set aside, or none."""
     for label in sorted(labels):
-        of_slice = (owner.of(runs.c.task, task), runs.c.label == label)
+        of_slice = (own.of(runs.c.task, task), runs.c.label == label)
         connection.execute(update(runs).where(*of_slice).values(quarantined=None))
 
 
-def quarantined(connection: Connection, owner: Owner, task: str) -> Mapping[str, datetime]:
+def _quarantined(connection: Connection, own: OwnRows, task: str) -> Mapping[str, datetime]:
     """The slices of a task that are set aside, and since when."""
-    set_aside = (owner.of(runs.c.task, task), IS_QUARANTINED)
+    set_aside = (own.of(runs.c.task, task), IS_QUARANTINED)
     rows = connection.execute(select(runs.c.label, runs.c.quarantined).where(*set_aside))
     return {row.label: row.quarantined for row in rows}

@@ -1,4 +1,4 @@
-"""A renamed task keeps its history (`formerly`), and so does a place that is given a name."""
+"""A renamed task keeps its history (`formerly`), and so does an environment that is given a name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, exists, func, or_, select, true, update
 
-from twice.core.home import Place, backfill_key, key_at, name_of
 from twice.core.outbox import EffectState
-from twice.ledgers.database.effect_tables import COUNTS, effect_events, effects
-from twice.ledgers.database.owners import Owner, tasks
+from twice.core.record_owner import TaskTable, backfill_key, key_at, name_of
+from twice.core.run import AttemptState
+from twice.ledgers.database.effect_tables import COUNTS, UNCOUNTED_STATES, effect_events, effects
+from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.database.schema import (
     OPEN_STATES,
     attempts,
@@ -23,39 +24,42 @@ from twice.ledgers.database.schema import (
     slices,
 )
 from twice.ledgers.runs.proofs import proofs
-from twice.ledgers.runs.transitions import move_forward
+from twice.ledgers.runs.publishes import move_forward
 
 Rows = Mapping[Table, ColumnElement[bool]]
 
 
-def rename(connection: Connection, owner: Owner, old: str, new: str) -> None:
+def rename(connection: Connection, own: OwnRows, old: str, new: str) -> None:
     """Everything of `old` becomes `new`'s: what it wrote into the table of now, and into any other one. A second call
     finds nothing to move. Dying here has moved everything or nothing."""
     if not new or old == new:
         raise ValueError(f"a task is not renamed from {old!r} to {new!r}")
-    project, here = owner.home.project, owner.home.place(new)
-    known = connection.execute(select(tasks).where(owner.of_any_table(tasks.c.key, old))).all()
+    project, here = own.owner.project, own.owner.table_of(new)
+    known = connection.execute(select(tasks).where(own.of_any_table(tasks.c.key, old))).all()
     for environment, table in sorted(
         {(here.environment, here.table), *((row.environment, row.target) for row in known)}
     ):
-        place = Place(environment, table)
-        owner.register_at(connection, new, place)
-        move_key(connection, key_at(project, place, old), key_at(project, place, new))
+        written = TaskTable(environment, table)
+        own.register_at(connection, new, written)
+        move_key(connection, key_at(project, written, old), key_at(project, written, new))
     for row in known:
-        _forget_key(connection, row.key, key_at(project, Place(row.environment, row.target), new))
+        _forget_key(connection, row.key, key_at(project, TaskTable(row.environment, row.target), new))
 
 
-def settle_in(connection: Connection, owner: Owner, unknown: Collection[str], before: Mapping[str, str]) -> None:
-    """See `Ledger._settle_in`. `before`: keys of the same tables from before their place had a name, and the tasks."""
+def register_declared(
+    connection: Connection, own: OwnRows, unknown: Collection[str], before: Mapping[str, str]
+) -> None:
+    """See `Ledger._register_declared`. `before`: keys of the same tables from before their environment
+    had a name, and the tasks."""
     for task in sorted({*unknown, *before.values()}):
-        owner.register_at(connection, task, owner.home.place(task))
+        own.register_at(connection, task, own.owner.table_of(task))
     for key, task in sorted(before.items()):
-        move_key(connection, key, owner.key(task))
-        _forget_key(connection, key, owner.key(task))
+        move_key(connection, key, own.key(task))
+        _forget_key(connection, key, own.key(task))
 
 
 def _forget_key(connection: Connection, old: str, new: str) -> None:
-    """A key that stands for nothing any more. If its table was asked which old records are its own, it was asked."""
+    """A key that no rows have any more. If its table was asked which old records are its own, it was asked."""
     row = delete(tasks).where(tasks.c.key == old).returning(tasks.c.assigned)
     assigned = connection.execute(row).scalar_one_or_none()
     if assigned is not None:
@@ -87,7 +91,7 @@ def _drop_unknown(connection: Connection, key: str, other: str) -> None:
         exists()
         .where(slices.c.task == other, slices.c.label == effects.c.label, attempts.c.fence == slices.c.fence)
         .where(func.coalesce(slices.c.aim, slices.c.expected + 1) == effects.c.generation)
-        .where(attempts.c.state.in_((*OPEN_STATES, "published")))
+        .where(attempts.c.state.in_((*OPEN_STATES, AttemptState.PUBLISHED.value)))
     )
     unknown = (effects.c.task == key, effects.c.state == EffectState.UNKNOWN.value, effects.c.attempt.is_(None))
     gone = select(effects.c.id).where(*unknown, made_by_other)
@@ -137,16 +141,16 @@ def _settle_leases(connection: Connection, old: str, new: str, which: ColumnElem
 
 
 def _settle_effects(connection: Connection, old: str, new: str, which: ColumnElement[bool]) -> None:
-    """An occasion that both have spoken of: both stay on record, the old one under an occasion of its own."""
+    """An occasion that counts for both: both stay on record, the old one under an occasion of its own."""
     other = effects.alias("other")
     names = ("label", "name", "occasion")
-    said_by_new = (
+    sent_by_new = (
         select(other.c.id)
-        .where(other.c.task == new, other.c.state.not_in(("prepared", "cancelled")))
+        .where(other.c.task == new, other.c.state.not_in(UNCOUNTED_STATES))
         .where(*(other.c[name] == effects.c[name] for name in names))
     )
     connection.execute(
-        update(effects).where(which, COUNTS, said_by_new.exists()).values(occasion=effects.c.occasion + f"@{old}")
+        update(effects).where(which, COUNTS, sent_by_new.exists()).values(occasion=effects.c.occasion + f"@{old}")
     )
 
 

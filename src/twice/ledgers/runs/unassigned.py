@@ -1,4 +1,4 @@
-"""Records from before the ledger knew whose they are: their `task` is a bare name.
+"""Records from before the ledger knew environments: their `task` is a bare name.
 
 A table shows which attempts are its own: its commits name them. What no table shows stays where it is, is listed, and
 is never sent. Nothing is taken from another owner: only bare names are.
@@ -7,19 +7,20 @@ is never sent. Nothing is taken from another owner: only bare names are.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select, true, update
 
-from twice.core.home import MARK, backfill_key
-from twice.core.outbox import EffectState
+from twice.core.outbox import EffectState, Needs
 from twice.core.record import Shown, Unassigned
+from twice.core.record_owner import MARK, backfill_key
+from twice.core.run import AttemptState
 from twice.ledgers.database.effect_tables import COUNTS, effects
-from twice.ledgers.database.outage import Outage, outliving
-from twice.ledgers.database.owners import Owner, tasks
+from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.own_rows import OwnRows, tasks
+from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import (
     IS_OPEN,
     OPEN_STATES,
@@ -31,32 +32,18 @@ from twice.ledgers.database.schema import (
     runs,
     slices,
 )
+from twice.ledgers.database.transactions import Records
 from twice.ledgers.effects import transitions as outbox
 from twice.ledgers.runs.proofs import proofs
+from twice.ledgers.runs.publishes import record_runs
 from twice.ledgers.runs.rename import Rows, move_backfill, move_key
-from twice.ledgers.runs.transitions import record_runs
 
-_VALUES = 500
-_UNSENT = [state.value for state in (EffectState.RELEASED, EffectState.PENDING, EffectState.SENDING)]
+_UNSENT = [state.value for state in EffectState if state.needs is Needs.A_SENDER]
 _WHY = "from before this ledger knew environments, and no table shows whose it is"
 
 
-class OldRecords:
-    """`Ledger.unassigned` gives it. Every method is one transaction; a second call changes nothing more."""
-
-    def __init__(
-        self,
-        outage: Outage,
-        writing: Callable[[], AbstractContextManager[Connection]],
-        reading: Callable[[], AbstractContextManager[Connection]],
-        time: Callable[[Connection], datetime],
-        owner: Owner,
-    ) -> None:
-        self._outage = outage
-        self._writing = writing
-        self._reading = reading
-        self._time = time
-        self._owner = owner
+class SqlUnassigned(Records):
+    """See `core.ports.UnassignedRecords`. `Ledger.unassigned` gives it. A second call changes nothing more."""
 
     @outliving
     def waiting(self, names: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -66,7 +53,7 @@ class OldRecords:
             old = _old_names(connection, sorted({one for had in names.values() for one in had}))
             asked = select(tasks.c.key).where(tasks.c.assigned.is_not(None))
             done = set(connection.execute(asked).scalars()) if old else set()
-        return tuple(n for n, had in names.items() if old.intersection(had) and self._owner.key(n) not in done)
+        return tuple(n for n, had in names.items() if old.intersection(had) and self._own.key(n) not in done)
 
     @outliving
     def any(self, names: Sequence[str]) -> bool:
@@ -90,13 +77,13 @@ class OldRecords:
         `all_slices`: the table was asked for every slice, and the question is not asked again. Then, if nothing hints
         at another environment, the task gets the rest of its old records too. Else what was sent of its slices by
         somebody whom no table shows is of unknown state here, and is not sent again. A slice whose newest commit is of
-        an attempt that was the task's before is left out: that attempt was made knowing what the old records say.
+        an attempt that was the task's before is left out: that attempt was made knowing the old records.
         Dying here has moved everything or nothing.
         """
-        key = self._owner.key(task)
+        key = self._own.key(task)
         with self._writing() as connection:
             now = self._time(connection)
-            self._owner.register(connection, [task])
+            self._own.register(connection, [task])
             mine = _mine(connection, key, shown.attempts)
             taken = sum(_take_shown(connection, name, key, shown.attempts) for name in names)
             alone = all_slices and not _contested(connection, names, key, shown.generations)
@@ -108,23 +95,23 @@ class OldRecords:
             if alone:
                 for name in names:
                     _take_closed(connection, name, key, now)
-                _take_backfills(connection, self._owner)
+                _take_backfills(connection, self._own)
             connection.execute(update(tasks).where(tasks.c.key == key).values(assigned=taken))
             return taken
 
     @outliving
     def take_rest(self, task: str, names: Sequence[str]) -> None:
-        """A person says that all of it is this environment's. What was not sent is of unknown state."""
+        """A person decides that all of it is this environment's. What was not sent is of unknown state."""
         with self._writing() as connection:
-            self._owner.register(connection, [task])
+            self._own.register(connection, [task])
             for name in names:
                 _silence(connection, (effects.c.task == name,), self._time(connection))
-                move_key(connection, name, self._owner.key(task))
-            _take_backfills(connection, self._owner)
+                move_key(connection, name, self._own.key(task))
+            _take_backfills(connection, self._own)
 
     @outliving
     def listed(self) -> tuple[Unassigned, ...]:
-        """What nobody has been shown to own, by the task's name of then."""
+        """Records that no table has shown to be its own, by the task's name of then."""
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         with self._reading() as connection:
             for table, what in ((attempts, "attempts"), (runs, "slices"), (effects, "effects"), (batches, "batches")):
@@ -157,7 +144,7 @@ def _bare(column: ColumnElement[str]) -> ColumnElement[bool]:
 
 def _take_shown(connection: Connection, name: str, key: str, shown: Collection[str]) -> int:
     taken = 0
-    for part in _parts(sorted(shown)):
+    for part in in_parts(sorted(shown)):
         named = attempts.alias("named")
         fences = select(named.c.fence).where(named.c.id.in_(part))
         found = connection.execute(fences.where(named.c.task == name)).scalars().all()
@@ -169,7 +156,7 @@ def _take_shown(connection: Connection, name: str, key: str, shown: Collection[s
             effects: effects.c.attempt.in_(part),
         }
         move_key(connection, name, key, rows)
-        # Where another environment's publish of the same slice stands in the old run.
+        # Where another environment's publish of the same slice is in the old run.
         record_runs(connection, found)
         taken += len(found)
     return taken
@@ -178,7 +165,7 @@ def _take_shown(connection: Connection, name: str, key: str, shown: Collection[s
 def _mine(connection: Connection, key: str, shown: Collection[str]) -> set[str]:
     """Those of these attempts that are the task's already."""
     found: set[str] = set()
-    for part in _parts(sorted(shown)):
+    for part in in_parts(sorted(shown)):
         mine = select(attempts.c.id).where(attempts.c.task == key, attempts.c.id.in_(part))
         found |= set(connection.execute(mine).scalars())
     return found
@@ -191,7 +178,7 @@ def _keep_silent(
     those of a generation that the table does not hold, unless its mark may have been set back, nor those of other rows
     than it holds: these are another's."""
     reset = _reset(connection, [*names, key])
-    for part in _parts(sorted(held)):
+    for part in in_parts(sorted(held)):
         known = select(runs).where(runs.c.task == key, runs.c.label.in_(part))
         present = {row.label: row for row in connection.execute(known)}
         old = select(effects).where(effects.c.task.in_(names), COUNTS, effects.c.label.in_(part))
@@ -209,7 +196,7 @@ def _of_other_rows(effect: Any, run: Any) -> bool:
 
 
 def _reset(connection: Connection, keys: Sequence[str]) -> set[str]:
-    """Slices whose mark was moved by a person: such a mark comes to one place twice, and may stand before others."""
+    """Slices whose mark was moved by a person: such a mark may come to one value twice, and be before others."""
     resets = select(slices.c.label).join(attempts, attempts.c.fence == slices.c.fence)
     return set(connection.execute(resets.where(attempts.c.task.in_(keys), attempts.c.kind == "reset")).scalars())
 
@@ -217,7 +204,7 @@ def _reset(connection: Connection, keys: Sequence[str]) -> set[str]:
 def _contested(connection: Connection, names: Sequence[str], key: str, held: Mapping[str, int]) -> bool:
     """Whether another environment may have written old records of these names, too: it was given some, a slice was
     published for the first time twice, or twice at one generation, or at one that this table does not hold. The last
-    two say nothing of a mark that was set back."""
+    two do not count for a mark that was set back."""
     others = (tasks.c.name.in_(names), tasks.c.key != key, tasks.c.assigned > 0)
     if connection.execute(select(exists().where(*others))).scalar_one():
         return True
@@ -225,7 +212,11 @@ def _contested(connection: Connection, names: Sequence[str], key: str, held: Map
     published = (
         select(slices.c.label, slices.c.expected, aim.label("aim"), attempts.c.task)
         .join(attempts, attempts.c.fence == slices.c.fence)
-        .where(attempts.c.task.in_([*names, key]), attempts.c.state == "published", slices.c.expected.is_not(None))
+        .where(
+            attempts.c.task.in_([*names, key]),
+            attempts.c.state == AttemptState.PUBLISHED.value,
+            slices.c.expected.is_not(None),
+        )
     )
     found = connection.execute(published).all()
     if _any_twice(row.label for row in found if row.expected == 0):
@@ -245,7 +236,7 @@ def _any_twice(values: Iterable[Hashable]) -> bool:
 
 
 def _take_closed(connection: Connection, name: str, key: str, now: datetime) -> None:
-    """Not the open ones: one that may still land elsewhere is whose table it lands in."""
+    """Not the open ones: one that may still land belongs to the table it lands in."""
     still = select(attempts.c.fence).where(attempts.c.task == name, IS_OPEN)
     opened = select(attempts.c.id).where(attempts.c.task == name, IS_OPEN)
     of_closed = or_(effects.c.attempt.is_(None), effects.c.attempt.not_in(opened))
@@ -259,7 +250,7 @@ def _take_closed(connection: Connection, name: str, key: str, now: datetime) -> 
         effects: of_closed,
         proofs: true(),
     }
-    # The open attempts are told by their own task, so it is moved last.
+    # The open attempts are found by their own task, so it is moved last.
     move_key(connection, name, key, {table: rows[table] for table in rows if table is not attempts})
     move_key(connection, name, key, {attempts: rows[attempts]})
 
@@ -270,9 +261,9 @@ def _silence(connection: Connection, which: Sequence[ColumnElement[bool]], now: 
         outbox.make_unknown(connection, id_, _WHY, now)
 
 
-def _take_backfills(connection: Connection, owner: Owner) -> None:
+def _take_backfills(connection: Connection, own: OwnRows) -> None:
     """Those that have no batch of anybody else's. The first batch is of the task that was asked for."""
-    others = exists().where(batches.c.backfill == backfills.c.name, ~owner.of(batches.c.task, None))
+    others = exists().where(batches.c.backfill == backfills.c.name, ~own.of(batches.c.task, None))
     first = batches.alias("first")
     unowned = (
         select(backfills.c.name, first.c.task)
@@ -281,9 +272,3 @@ def _take_backfills(connection: Connection, owner: Owner) -> None:
     )
     for row in connection.execute(unowned).all():
         move_backfill(connection, row.name, backfill_key(row.name, row.task), row.task)
-
-
-def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    # A statement carries only so many values.
-    for at in range(0, len(values), _VALUES):
-        yield values[at : at + _VALUES]

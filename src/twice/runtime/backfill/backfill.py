@@ -8,12 +8,12 @@ from typing import Any
 
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request, SliceStatus, batch_size, neighbours
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
+from twice.core.ports import Quarantine, RunLedger
 from twice.core.slice import Slice, labels_of
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Kind
 from twice.errors import UsageError
-from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins, open_input
 from twice.runtime.run.run_task import refuse_kind
@@ -76,14 +76,14 @@ def start(context: RunContext, request: Request, name: str | None = None) -> tup
     return record, plan if stored else None
 
 
-def find(ledger: Ledger, name: str) -> BackfillRecord:
+def find(ledger: RunLedger, name: str) -> BackfillRecord:
     record = ledger.backfills.record(name)
     if record is None:
         raise UsageError(f"there is no backfill {name!r}", fix="See them all with twice backfill list.")
     return record
 
 
-def resume(ledger: Ledger, name: str) -> BackfillRecord:
+def resume(ledger: RunLedger, name: str) -> BackfillRecord:
     """Go on with a backfill: paused or cancelled it runs again, and what failed is to be tried again. What is done
     stays done. A second call changes nothing."""
     record = find(ledger, name)
@@ -95,23 +95,23 @@ def resume(ledger: Ledger, name: str) -> BackfillRecord:
     return book.record(name) or record
 
 
-def _lift(ledger: Ledger, slices: Sequence[tuple[str, str]]) -> None:
+def _lift(ledger: Quarantine, slices: Sequence[tuple[str, str]]) -> None:
     """Whoever starts or resumes a backfill says in person that what is quarantined shall be tried again."""
     for task in sorted({name for name, _ in slices}):
         ledger.lift(task, [label for name, label in slices if name == task])
 
 
-def pause(ledger: Ledger, name: str) -> BackfillRecord:
+def pause(ledger: RunLedger, name: str) -> BackfillRecord:
     """No further batch is begun; those at work finish."""
     return _stopped(ledger, name, S.PAUSED, (S.RUNNING,))
 
 
-def cancel(ledger: Ledger, name: str) -> BackfillRecord:
+def cancel(ledger: RunLedger, name: str) -> BackfillRecord:
     """As pause, for good: only `resume` brings it back."""
     return _stopped(ledger, name, S.CANCELLED, (S.RUNNING, S.PAUSED))
 
 
-def _stopped(ledger: Ledger, name: str, state: BackfillState, before: Sequence[BackfillState]) -> BackfillRecord:
+def _stopped(ledger: RunLedger, name: str, state: BackfillState, before: Sequence[BackfillState]) -> BackfillRecord:
     record = find(ledger, name)
     moved = ledger.backfills.move(name, before, state)
     if not moved and record.state is not state:

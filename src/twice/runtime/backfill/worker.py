@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from twice.core.backfill import PlannedSlice, neighbours
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
+from twice.core.ports import BackfillStore
 from twice.core.record import RunRecord
 from twice.core.retry import judged
 from twice.core.run import Outcome, RunResult
@@ -23,7 +24,6 @@ from twice.core.token import Kind
 from twice.core.transience import CANCELLED, Nature
 from twice.engine.causes import JVM_GONE, signs
 from twice.errors import EnvironmentProblem, Quarantined, RunError, TwiceError
-from twice.ledgers.backfills.backfills import Backfills
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.run.lease import Heartbeat
@@ -114,14 +114,14 @@ def _take_turns(context: RunContext, name: str, tell: Tell, stop: Stop) -> None:
             stop.asked.wait(POLL)  # others are at work, and may leave something
 
 
-def _freed(book: Backfills, name: str) -> bool:
+def _freed(book: BackfillStore, name: str) -> bool:
     """A worker that was killed on this machine need not be waited for."""
     gone = [hold for hold in book.held(name) if is_gone(hold.holder)]
     freed = [book.free(name, hold.number, hold.tries) for hold in gone]
     return any(freed)
 
 
-def _work_on(context: RunContext, book: Backfills, claim: BatchClaim, stop: Stop) -> Event:
+def _work_on(context: RunContext, book: BackfillStore, claim: BatchClaim, stop: Stop) -> Event:
     """Dying in here leaves a claim that runs out and slices that are published or not: the next worker looks."""
     began = context.clock.monotonic()
     try:

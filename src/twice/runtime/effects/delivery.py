@@ -27,11 +27,10 @@ from twice.core.outbox import (
     after_silence,
     too_late,
 )
-from twice.core.ports import Clock, NotLeaving, OutgoingMessage, Sender
+from twice.core.ports import Clock, NotLeaving, OutgoingMessage, RunLedger, Sender
 from twice.core.project import Project
 from twice.core.task import Task
 from twice.errors import DeclarationError, TwiceError
-from twice.ledgers.ledger import Ledger
 from twice.runtime.holder import is_gone
 
 IN_FLIGHT = 8
@@ -48,7 +47,7 @@ class Delivery:
     """What sending needs at hand: no engine, no target. `sample` reads rows of what was committed."""
 
     project: Project
-    ledger: Ledger
+    ledger: RunLedger
     senders: Mapping[str, Sender]
     clock: Clock
     holder: str
@@ -206,7 +205,7 @@ def stored_result(delivery: Delivery, effect: EffectRecord, sample: tuple[Mappin
     attempt = delivery.ledger.attempt(effect.attempt) if effect.attempt else None
     learnt = next((one for one in attempt.slices if one.label == effect.label), None) if attempt else None
     run = delivery.ledger.run(effect.task, effect.label)
-    here = delivery.ledger.outbox.table_of(effect) == delivery.ledger.home.place(effect.task).table
+    here = delivery.ledger.outbox.table_of(effect) == delivery.ledger.owner.table_of(effect.task).table
     known = run if here and run is not None and run.generation == effect.generation else None
     of_slice = learnt or known
     return PublishedSlice(

@@ -29,7 +29,7 @@ def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[Prepared, ..
     task = attempt.task
     if attempt.silent or not task.effects:
         return ()
-    whose = attempt.context.ledger.home.whose(task.name)
+    whose = attempt.context.ledger.owner.effect_owner(task.name)
     return tuple(
         prepare(whose, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
         for label, generation in ready.found.aims.items()
@@ -129,7 +129,7 @@ def _ends(context: RunContext, attempt: Attempt, task: Task) -> list[EffectEnd]:
     found = []
     for label in attempt.apps:
         for effect in task.effects:
-            said = context.ledger.outbox.said(task.name, label, effect.name)
+            said = context.ledger.outbox.last_counted(task.name, label, effect.name)
             if said is not None:
                 already = said.attempt != attempt.id
                 found.append(EffectEnd(label, effect.name, said.id, said.state, said.why, already))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from twice.core.ports import RunLedger, RunRecords
 from twice.core.project import Project
 from twice.core.reach import readers, values_of
 from twice.core.record import Pinned
@@ -16,7 +17,6 @@ from twice.core.scope import Whole, slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
-from twice.ledgers.ledger import Ledger
 from twice.runtime.staleness.decide import rerun_of
 
 
@@ -31,7 +31,7 @@ class Stale:
 
 def stale_slices(
     project: Project,
-    ledger: Ledger,
+    ledger: RunLedger,
     task: Task,
     code: str | None = None,
     due: Mapping[str, set[str]] | None = None,
@@ -61,7 +61,7 @@ def reads_of(project: Project, below: Task, up: Task) -> tuple[Read, ...]:
     return tuple(each for each in below.inputs.values() if project.located(each.table) == project.located(up.target))
 
 
-def readers_of(ledger: Ledger, below: Task, up: Task, source: Read, slice_: Slice) -> tuple[Slice, ...]:
+def readers_of(ledger: RunRecords, below: Task, up: Task, source: Read, slice_: Slice) -> tuple[Slice, ...]:
     """The slices of a task that read what a slice of another one holds. Where the column it is read by says nothing
     about that, or the slice does not own its rows (a merge changes rows of any day), every slice there is has."""
     if isinstance(below.scope, Whole):
@@ -75,7 +75,7 @@ def readers_of(ledger: Ledger, below: Task, up: Task, source: Read, slice_: Slic
     return tuple(sorted(found))
 
 
-def reached(project: Project, ledger: Ledger, task: Task, due: Mapping[str, set[str]]) -> set[str]:
+def reached(project: Project, ledger: RunRecords, task: Task, due: Mapping[str, set[str]]) -> set[str]:
     """The labels of a task's published slices that read one of these slices of other tasks, right or not: what is
     right by now may have been made just before somebody died, and what reads it in turn is not."""
     if not isinstance(task.scope, TimeScope | Whole):
@@ -135,7 +135,7 @@ class _Publish:
 
 
 def _since(
-    project: Project, ledger: Ledger, task: Task, up: Task, wanted: set[str] | None
+    project: Project, ledger: RunLedger, task: Task, up: Task, wanted: set[str] | None
 ) -> Iterator[tuple[str, str]]:
     """Slices of the task that read a slice of `up` which was published after they looked, and which; and those that
     read another table than the last of them."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from twice.core.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
+from twice.core.ports import GenerationHistory
 from twice.core.since import CursorValue, Since, told, type_of
 from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
-from twice.ledgers.ledger import Ledger
 
 
-def kept_mark(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorValue | None:
+def kept_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:
     """The mark that a token's version stands for; None where nothing is published.
 
     Raises DeclarationError where it is a mark of another kind of cursor, or was counted from an `initial` that nobody
@@ -24,19 +24,19 @@ def kept_mark(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorV
     return mark_of(version)
 
 
-def frozen_bound(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorValue | None:
+def frozen_bound(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:
     """The upper bound of an earlier attempt from the same mark; None if there was none, or of another kind."""
     aim = ledger.frozen_aim(task.name, scope.only.label, version)
     return mark_of(aim) if aim is not None and kind_of(aim) == scope.type else None
 
 
-def reads_again(ledger: Ledger, task: Task, scope: Since, version: int) -> bool:
+def reads_again(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> bool:
     """Whether the mark was further once: what comes next was read before, and a person wants it read again."""
     furthest = ledger.furthest_aim(task.name, scope.only.label, last_of_kind(version))
     return furthest is not None and furthest > version
 
 
-def _counted(ledger: Ledger, task: Task, scope: Since, version: int) -> CursorValue:
+def _counted(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue:
     """By the attempt that wrote it: the ledger kept which mark it moved to. `initial` may be another one since."""
     for why in ledger.why_published(task.name, scope.only.label, version):
         mark = mark_in(why)

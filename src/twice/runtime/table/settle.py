@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from twice.core.mark import shown
 from twice.core.outbox import prepare
-from twice.core.ports import Published, Target
-from twice.core.record import AttemptRecord, Facts, RunRecord, SliceRecord
+from twice.core.ports import AttemptHistory, Claims, Published, Target
+from twice.core.record import Adopted, AttemptRecord, Facts, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
 from twice.core.token import Intention
 from twice.core.write import Changes, Plan
-from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.table.assign import assign_seen
 from twice.runtime.table.foreign_changes import changed_by_others
@@ -105,7 +104,7 @@ def settle_passed(
     return notes
 
 
-def _undecided(ledger: Ledger, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
+def _undecided(ledger: AttemptHistory, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
     """Attempts on these slices that may have landed without a word, oldest first: the open ones, and those closed
     without a publish whose staged rows were never deleted."""
     wanted = set(labels)
@@ -137,7 +136,7 @@ def never_looked(attempt: AttemptRecord) -> bool:
     return all(slice_.expected is None for slice_ in attempt.slices)
 
 
-def lease_ran_out(ledger: Ledger, attempt: AttemptRecord) -> bool:
+def lease_ran_out(ledger: Claims, attempt: AttemptRecord) -> bool:
     """Also if another attempt has taken the slice over since."""
     return attempt.lease_until is None or attempt.lease_until < ledger.now()
 
@@ -199,15 +198,8 @@ def _catch_up(
     recorded = next((slice_ for slice_ in published if slice_.label == label), None)
     if recorded is None:
         forget_effects(context, task, {label: generation})
-    context.ledger.adopt(
-        task.name,
-        label,
-        generation=generation,
-        attempt=attempt,
-        intention=intention,
-        version=version,
-        measured=recorded,
-    )
+    rows, fingerprint = (recorded.rows, recorded.fingerprint) if recorded else (None, None)
+    context.ledger.adopt(task.name, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
     return intention
 
 
@@ -215,7 +207,7 @@ def forget_effects(context: RunContext, task: Task, generations: Mapping[str, in
     """What was said of slices whose publish this ledger did not see, nobody knows: it is not said again. Before they
     are adopted: dying in between leaves the rest to the next look."""
     unknown = [
-        prepare(context.ledger.home.whose(task.name), task.first_name, effect, label, generation, None)
+        prepare(context.ledger.owner.effect_owner(task.name), task.first_name, effect, label, generation, None)
         for label, generation in generations.items()
         for effect in task.effects
     ]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from twice.core.record import Pruned
 from twice.errors import UsageError
-from twice.ledgers.runs.prune import Pruned
 from twice.runtime.context import RunContext
 from twice.runtime.table.garbage import collect_garbage
 

@@ -40,7 +40,7 @@ def rebuild(context: RunContext, session: Any) -> tuple[Rebuilt, ...]:
         unseen = {label: held for label, held in missed.items() if not _recorded(context, task, held)}
         forget_effects(context, task, {label: held.generation for label, held in unseen.items()})
         adopted = [_adopted(context, task, label, held) for label, held in tokens.items()]
-        context.ledger.adopt_all(task.name, adopted)
+        context.ledger.adopt(task.name, adopted)
         unknown = sum(slice_.intention is None for slice_ in adopted)
         found.append(Rebuilt(task.name, len(adopted), unknown))
     return tuple(found)

@@ -61,8 +61,8 @@ class Handling:
         return self._outage.outlive(lambda _: call())
 
     def together(self, before: Callable[[Connection], bool], handle: Handler, silence: timedelta) -> bool:
-        """In one transaction: `before` writes our row and says whether the work is to be done, then `handle` does it.
-        All of it commits, or nothing. `silence` is how long the handler may leave the database without a word.
+        """In one transaction: `before` writes our row and returns whether there is work to do, then `handle` does it.
+        All of it commits, or nothing. `silence` is how long the handler may leave the database idle.
 
         Dying anywhere leaves nothing of both; a lost reply to the commit is answered by `before` of the next call.
         """
@@ -73,7 +73,7 @@ class Handling:
                 return False
             try:
                 handle(connection)
-            except Exception as error:  # noqa: BLE001 - raised below as it is: it is not the database's complaint
+            except Exception as error:  # noqa: BLE001 - raised below as it is: it is not the database's error
                 failed = error
             kept = connection.in_transaction()
             if failed is not None and kept:

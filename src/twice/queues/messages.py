@@ -1,4 +1,4 @@
-"""The table behind inboxes: which messages were handled, and a hash of what they said."""
+"""The table behind inboxes: which messages were handled, and a hash of their bodies."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 from twice.core.item import body_hash, checked_id
 from twice.errors import BodyDiffers
 from twice.ledgers.database.clock import database_time
-from twice.ledgers.queue import messages
-from twice.ledgers.queue.handling import Handler, Handling
+from twice.queues import messages
+from twice.queues.handling import Handler, Handling
 
 SILENCE = timedelta(minutes=5)
-"""How long a handler may leave the database without a word before it counts as dead (PostgreSQL)."""
+"""How long a handler may leave the database idle before it counts as dead (PostgreSQL)."""
 
 
 class Inbox:

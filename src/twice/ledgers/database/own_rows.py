@@ -1,7 +1,7 @@
 """Which rows are a ledger's own. Every query that reads or writes by task asks here.
 
-The column `task` of every table holds a key: the task's name, `#`, and a digest of (project, environment, table). Here
-is written what each key stands for. A key without `#` is a record from before: nobody has said yet whose it is.
+The column `task` of every table holds a key: the task's name, `#`, and a digest of (project, environment, table). The
+table `tasks` has what each key is made of. A key without `#` is a record from before: its owner is not known yet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
 )
 
-from twice.core.home import Home, Place, backfill_key, key_at
+from twice.core.record_owner import RecordOwner, TaskTable, backfill_key, key_at
 from twice.ledgers.database.schema import NAME, attempts, insert_or, metadata
 
 tasks = Table(
@@ -43,21 +43,21 @@ _OWN = tasks.alias("own")
 
 
 @dataclass(frozen=True)
-class Owner:
+class OwnRows:
     """The rows of one (project, environment)."""
 
-    home: Home
+    owner: RecordOwner
 
     def key(self, task: str) -> str:
-        return self.home.key(task)
+        return self.owner.key(task)
 
     def of(self, column: ColumnElement[str], task: str | None) -> ColumnElement[bool]:
         """Rows of one task as it is declared now, or of every task of this environment: without what a declared task
-        wrote into another table than it does now, since that says nothing of this one."""
+        wrote into another table than it does now, since that is not about this one."""
         return column == self.key(task) if task is not None else self._owns(column, *self._declared())
 
     def among(self, column: ColumnElement[str], task: str | None) -> ColumnElement[bool]:
-        """The same, for a table that lies in the order of its tasks: theirs are walked through, and no other's."""
+        """The same, for a table that is stored in the order of its tasks: only their rows are walked through."""
         if task is not None:
             return column == self.key(task)
         return column.in_(select(_OWN.c.key).where(*self._mine(), *self._declared()))
@@ -71,22 +71,23 @@ class Owner:
         return exists().where(_OWN.c.key == column, *self._mine(), *of)
 
     def _mine(self) -> tuple[ColumnElement[bool], ...]:
-        return _OWN.c.project == self.home.project, _OWN.c.environment.in_(self.home.environments)
+        return _OWN.c.project == self.owner.project, _OWN.c.environment.in_(self.owner.environments)
 
     def _declared(self) -> tuple[ColumnElement[bool], ...]:
-        if not self.home.places:
+        if not self.owner.tables:
             return ()
-        now = _OWN.c.key.in_([self.key(name) for name in sorted(self.home.places)])
-        return (or_(now, _OWN.c.name.not_in(sorted(self.home.places))),)
+        now = _OWN.c.key.in_([self.key(name) for name in sorted(self.owner.tables)])
+        return (or_(now, _OWN.c.name.not_in(sorted(self.owner.tables))),)
 
     def register(self, connection: Connection, names: Iterable[str]) -> None:
-        """Say what the keys of these tasks stand for, first in the transaction that uses them. Those of declared tasks
-        were said when the ledger was opened, and may be gone again: another process has given their place a name."""
+        """Write what the keys of these tasks are made of, first in the transaction that uses them. Those of declared
+        tasks were written when the ledger was opened, and may be gone again: another process has given their
+        environment a name."""
         for name in sorted(set(names)):
-            self.register_at(connection, name, self.home.place(name))
+            self.register_at(connection, name, self.owner.table_of(name))
 
-    def register_at(self, connection: Connection, name: str, place: Place) -> None:
-        row = _row(self.home, name, place)
+    def register_at(self, connection: Connection, name: str, table: TaskTable) -> None:
+        row = _row(self.owner, name, table)
         connection.execute(insert_or(connection, tasks).on_conflict_do_nothing(), [row])
 
     def lock(self, connection: Connection) -> None:
@@ -96,19 +97,19 @@ class Owner:
 
     def backfills(self, name: str) -> list[str]:
         """The keys that a backfill of this name may have."""
-        return sorted({backfill_key(name, self.key(task)) for task in ("", *self.home.places)})
+        return sorted({backfill_key(name, self.key(task)) for task in ("", *self.owner.tables)})
 
 
-def missing(connection: Connection, home: Home) -> tuple[set[str], dict[str, str]]:
-    """Which declared tasks this ledger has not heard of; and the keys that the place of one had before it was named,
-    each with the task that has it now. Also a key that is not registered: one that was claimed with while it was being
-    given up has attempts all the same."""
-    known = set(connection.execute(select(tasks.c.key).where(tasks.c.project == home.project)).scalars())
-    unknown = {name for name in home.places if home.key(name) not in known}
+def unregistered(connection: Connection, owner: RecordOwner) -> tuple[set[str], dict[str, str]]:
+    """Which declared tasks this ledger does not have; and the keys that one had before its environment was named, each
+    with the task that has it now. Also a key that is not registered: one that was claimed with while it was being given
+    up has attempts all the same."""
+    known = set(connection.execute(select(tasks.c.key).where(tasks.c.project == owner.project)).scalars())
+    unknown = {name for name in owner.tables if owner.key(name) not in known}
     before = {
-        key_at(home.project, Place(old, place.table), name): name
-        for name, place in home.places.items()
-        for old in place.formerly
+        key_at(owner.project, TaskTable(old, table.table), name): name
+        for name, table in owner.tables.items()
+        for old in table.formerly
     }
     if before:
         used = select(attempts.c.task).where(attempts.c.task.in_(sorted(before.keys() - known))).distinct()
@@ -116,11 +117,11 @@ def missing(connection: Connection, home: Home) -> tuple[set[str], dict[str, str
     return unknown, {key: name for key, name in before.items() if key in known}
 
 
-def _row(home: Home, name: str, place: Place) -> dict[str, str]:
+def _row(owner: RecordOwner, name: str, table: TaskTable) -> dict[str, str]:
     return {
-        "key": key_at(home.project, place, name),
-        "project": home.project,
-        "environment": place.environment,
+        "key": key_at(owner.project, table, name),
+        "project": owner.project,
+        "environment": table.environment,
         "name": name,
-        "target": place.table,
+        "target": table.table,
     }

@@ -1,0 +1,74 @@
+"""The ports: what the runtime asks of the world outside. One module each for targets, engines, senders, the ledger."""
+
+from __future__ import annotations
+
+from twice.core.clock import Clock
+from twice.core.ports.backfills import BackfillStore
+from twice.core.ports.engine import (
+    ALL_ROWS,
+    ALLOWED,
+    FUNCTION,
+    PLAN,
+    Engine,
+    Leaf,
+    Measured,
+    Observed,
+    Portion,
+    Suspicion,
+)
+from twice.core.ports.frame import Column, Frame, Shape
+from twice.core.ports.ledger import (
+    AttemptHistory,
+    Attempts,
+    Claims,
+    GenerationHistory,
+    Inputs,
+    Quarantine,
+    RunLedger,
+    RunRecords,
+    UnassignedRecords,
+)
+from twice.core.ports.outbox import Outbox
+from twice.core.ports.sender import NotLeaving, OutgoingMessage, Sender
+from twice.core.ports.target import Foreign, Held, Landed, Lost, Prepared, Published, Span, Staged, Target, Touched
+
+__all__ = [
+    "ALLOWED",
+    "ALL_ROWS",
+    "FUNCTION",
+    "PLAN",
+    "AttemptHistory",
+    "Attempts",
+    "BackfillStore",
+    "Claims",
+    "Clock",
+    "Column",
+    "Engine",
+    "Foreign",
+    "Frame",
+    "GenerationHistory",
+    "Held",
+    "Inputs",
+    "Landed",
+    "Leaf",
+    "Lost",
+    "Measured",
+    "NotLeaving",
+    "Observed",
+    "Outbox",
+    "OutgoingMessage",
+    "Portion",
+    "Prepared",
+    "Published",
+    "Quarantine",
+    "RunLedger",
+    "RunRecords",
+    "Sender",
+    "Shape",
+    "Span",
+    "Staged",
+    "Suspicion",
+    "Target",
+    "Touched",
+    "UnassignedRecords",
+]

@@ -1,1 +1,0 @@
-"""Work queues and inboxes in a database of the user's."""

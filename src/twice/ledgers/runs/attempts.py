@@ -1,0 +1,88 @@
+"""Attempts in the ledger, from their claim to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import update
+
+from twice.core.record import Claim, Facts
+from twice.core.run import AttemptState
+from twice.ledgers.database.errors import problem
+from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.schema import attempts, insert_or
+from twice.ledgers.database.transactions import Records
+from twice.ledgers.runs import transitions
+from twice.ledgers.runs.history import named
+
+
+class SqlAttempts(Records):
+    """See `core.ports.Attempts`."""
+
+    @outliving
+    def fix(self, claim: Claim, expected: Mapping[str, int], aims: Mapping[str, int] | None = None) -> None:
+        aimed = {label: generation + 1 for label, generation in expected.items()} | dict(aims or {})
+        with self._writing() as connection:
+            transitions.fix(connection, claim, expected, aimed)
+
+    def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
+        step = transitions.Step(before, after, facts)
+
+        def move(again: bool) -> None:
+            with self._writing() as connection:
+                now = self._time(connection)
+                transitions.advance(connection, claim, step, now, again)
+
+        self._outage.outlive(move)
+
+    @outliving
+    def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
+        with self._writing() as connection:
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            if fence is None:
+                raise problem(
+                    f"attempt {attempt} is not in this ledger: it was replaced, or its environment was given a name, "
+                    "while the attempt ran. "
+                    "The table holds what the attempt published",
+                    self._engine.url,
+                    "Run again: it will look at the table first.",
+                )
+            transitions.publish(connection, fence, facts, generations, self._time(connection))
+
+    @outliving
+    def close_attempt(self, attempt: str, state: AttemptState, facts: Facts = Facts()) -> bool:  # noqa: B008
+        with self._writing() as connection:
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            return fence is not None and transitions.close(connection, fence, state, facts, self._time(connection))
+
+    @outliving
+    def abandon_unlooked(self, attempt: str) -> bool:
+        with self._writing() as connection:
+            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            return fence is not None and transitions.abandon_unlooked(connection, fence, self._time(connection))
+
+    @outliving
+    def discarded(self, attempt: str) -> None:
+        with self._writing() as connection:
+            mine = self._own.of_any_table(attempts.c.task)
+            connection.execute(update(attempts).where(attempts.c.id == attempt, mine).values(discarded=True))
+
+    @outliving
+    def record_takeover(self, task: str, attempt: str, holder: str, why: str) -> None:
+        """Dying here leaves it in the table alone, and the table's commit has the same."""
+        with self._writing() as connection:
+            self._own.register(connection, [task])
+            now = self._time(connection)
+            takeover = {
+                "id": attempt,
+                "task": self._own.key(task),
+                "kind": "takeover",
+                "state": AttemptState.PUBLISHED.value,
+                "holder": holder,
+                "started": now,
+                "finished": now,
+                "discarded": True,
+                "why": why,
+            }
+            once = insert_or(connection, attempts).on_conflict_do_nothing(index_elements=[attempts.c.id])
+            connection.execute(once, takeover)

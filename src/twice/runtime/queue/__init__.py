@@ -1,1 +1,0 @@
-"""Items of a work queue and messages of an inbox: each handled once."""
