@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import Enum
 
 from twice.core.audit import AuditResult
 from twice.core.outbox import EffectState
+from twice.core.token import Kind
 from twice.core.write import Changes
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """How slices are to be run. `wait`: for how long to wait for another attempt on them; None: not at all. `silent`:
+    its effects are not prepared. `planned`: the generations at which somebody decided on this run; a slice that moved
+    on since was made since."""
+
+    kind: Kind = "run"
+    wait: timedelta | None = None
+    silent: bool = False
+    planned: Mapping[str, int] | None = None
+
+
+PLAIN_RUN = RunRequest()
 
 
 class Outcome(str, Enum):
@@ -92,3 +109,8 @@ class RunResult:
     mark: str | None = None
     more: bool = False
     effects: tuple[EffectEnd, ...] = ()
+
+
+def run_label(task: str, labels: Sequence[str]) -> str:
+    """`revenue[2026-06-09]`, or `revenue[2026-06-01..2026-06-09]` for several slices: how messages name a run."""
+    return f"{task}[{labels[0]}]" if len(labels) == 1 else f"{task}[{labels[0]}..{labels[-1]}]"

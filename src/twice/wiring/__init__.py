@@ -18,7 +18,7 @@ from twice.core.clock import SYSTEM_CLOCK
 from twice.core.graph import Node, graph
 from twice.core.project import Project
 from twice.core.record import AttemptRecord, Overview, RunRecord
-from twice.core.run import RunResult
+from twice.core.run import RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.since import Since, told
 from twice.core.slice import Slice
@@ -139,7 +139,7 @@ class OpenProject:
         from twice.runtime.holder import this_process
 
         def sample(task: Task, effect: EffectRecord, count: int) -> Any:
-            return delivery_of(self.context, self.context.engine.fresh()).sample(task, effect, count)
+            return delivery_of(self.context).sample(task, effect, count)
 
         return Delivery(self.project, self.ledger, self.senders, SYSTEM_CLOCK, this_process(), sample)
 
@@ -163,7 +163,7 @@ class OpenProject:
     ) -> tuple[RunResult, ...]:
         from twice.runtime.run.run_many import run_slices
 
-        return run_slices(self.context, self.project.task(task), slices, kind, wait, silent)
+        return run_slices(self.context, self.project.task(task), slices, RunRequest(kind, wait, silent))
 
     def run_all(self, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
         from twice.runtime.run.run_many import run_all

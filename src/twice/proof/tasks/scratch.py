@@ -25,7 +25,7 @@ from twice.core.outbox import Answer, Delivered
 from twice.core.ports import OutgoingMessage, Sender, Target
 from twice.core.project import Project
 from twice.core.retry import Retry
-from twice.core.run import RunResult
+from twice.core.run import RunRequest, RunResult
 from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
@@ -143,7 +143,7 @@ class ScratchCopy:
     sent: list[OutgoingMessage]
 
     def run(self, slices: tuple[Slice, ...], kind: Kind = "run") -> tuple[RunResult, ...]:
-        return run_slices(self.context, self.task, slices, kind, None)
+        return run_slices(self.context, self.task, slices, RunRequest(kind))
 
     def rows(self, session: SparkSession, version: int | None = None) -> DataFrame:
         reader = session.read.format("delta")

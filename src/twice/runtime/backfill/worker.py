@@ -15,7 +15,7 @@ from twice.core.backfill import PlannedSlice, neighbours
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
 from twice.core.record import RunRecord
 from twice.core.retry import judged
-from twice.core.run import Outcome, RunResult
+from twice.core.run import Outcome, RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
@@ -217,7 +217,7 @@ def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: Batc
     # A plain run of the same slice, or a dead worker's lease on it, is waited for.
     wait = context.lease + timedelta(seconds=10)
     # What a slice below was at when the plan was made tells nothing: what it reads is made later.
-    result = run_task(context, task, slices, claim.kind, wait, claim.silent, planned)
+    result = run_task(context, task, slices, RunRequest(claim.kind, wait, claim.silent, planned))
     old = {label: run.fingerprint for label, run in before.items() if run.generation and run.fingerprint}
     made = {slice_.label: slice_.fingerprint for slice_ in result.slices}
     changed = [s for s in slices if s.label in old and old[s.label] != made[s.label]]

@@ -11,8 +11,8 @@ from twice.core.audit import AuditResult
 from twice.core.interruption import behind, being_handled, exit_code_of
 from twice.core.ports import Measured, Staged, Target
 from twice.core.record import Claim, Facts
-from twice.core.root_cause import root_cause
-from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.root_cause import key_line
+from twice.core.run import AttemptState, Outcome, RunRequest, RunResult, SliceResult, run_label
 from twice.core.since import Window
 from twice.core.task import Task
 from twice.core.token import Kind
@@ -21,38 +21,38 @@ from twice.errors import Interrupted, OutcomeUnknown, RunError, Superseded, Twic
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.compute import Computed
 from twice.runtime.run.landing import ROWS, Landing, Wording
-from twice.runtime.staleness.made_since import Seen
+from twice.runtime.staleness.made_since import Baseline
 from twice.runtime.table.settle import TableState
-
-_TRACE = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What stays the same from claim to finish; `notes` collects what a person should know; `silent`: no effect
-    speaks of it; `seen`: the generations at which it was decided on, shared with the attempts before it; `landing`:
-    what is known of its commit."""
+    """What stays the same from claim to finish; `notes` collects what a person should know; `landing`: what is known of
+    its commit; `baseline`: the generations at which it was decided on, shared with the attempts before it."""
 
     context: RunContext
     task: Task
     plan: Plan
-    kind: Kind
+    request: RunRequest
     claim: Claim
     trace: Trace
     session: Any
     target: Target
     landing: Landing
+    baseline: Baseline
     notes: list[str] = field(default_factory=list)
-    silent: bool = False
-    seen: Seen = field(default_factory=Seen)
 
     @property
     def id(self) -> str:
         return self.claim.attempt
 
     @property
+    def kind(self) -> Kind:
+        return self.request.kind
+
+    @property
     def where(self) -> str:
-        return place(self.task.name, [slice_.label for slice_ in self.plan.slices])
+        return run_label(self.task.name, [slice_.label for slice_ in self.plan.slices])
 
     @property
     def apps(self) -> Mapping[str, str]:
@@ -82,10 +82,6 @@ class StagedRun:
     why: str
     audits: tuple[AuditResult, ...] = ()
     window: Window | None = None
-
-
-def place(task: str, labels: list[str] | tuple[str, ...]) -> str:
-    return f"{task}[{labels[0]}]" if len(labels) == 1 else f"{task}[{labels[0]}..{labels[-1]}]"
 
 
 def ended(
@@ -137,7 +133,7 @@ def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording =
     """Every failure is told where it happened, with a true sentence about the table, and closes its attempt. What has
     landed is recorded first; where that is not known, or cannot be recorded, the attempt stays open with its slices
     free: only the target can say how it ended, and the next look asks it."""
-    where = place(claim.task, claim.labels)
+    where = run_label(claim.task, claim.labels)
     landing = Landing(
         where, lambda facts, aims: context.ledger.publish(claim.attempt, facts, generations=aims), wording
     )
@@ -187,13 +183,3 @@ def _told(error: BaseException, where: str) -> TwiceError:
         where=where,
         fix="Run it again with --debug to see the whole trace.",
     )
-
-
-def key_line(error: BaseException) -> str:
-    """The first line; of an error from one of Spark's Python workers, the line below its trace; of a call into the JVM,
-    what made it fail."""
-    lines = str(error).strip().splitlines()
-    if _TRACE not in lines:
-        return root_cause(error)
-    below = [line for line in lines[lines.index(_TRACE) + 1 :] if line.strip() and not line[0].isspace()]
-    return below[0] if below else lines[0]

@@ -8,10 +8,10 @@ from dataclasses import replace
 from twice.core.interruption import BrokenOff, behind, being_handled
 from twice.core.ports import Landed, Lost, Staged, Target
 from twice.core.record import Facts
+from twice.core.root_cause import key_line
 from twice.core.task import TableName
 from twice.core.token import Note
 from twice.errors import OutcomeUnknown
-from twice.runtime.run.attempt import key_line
 from twice.runtime.run.landing import LOOKS_FIRST, Known, Landing
 
 

@@ -8,15 +8,16 @@ from dataclasses import replace
 from twice.core.failpoints import Point, hit
 from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
+from twice.core.root_cause import key_line
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.since import told
 from twice.core.token import Kind, Note
 from twice.core.write import Changes
 from twice.errors import Superseded
-from twice.runtime.effects.send import effects_to_prepare
-from twice.runtime.run.attempt import Attempt, StagedRun, ended, key_line
+from twice.runtime.run.attempt import Attempt, StagedRun, ended
 from twice.runtime.run.commit import commit
 from twice.runtime.run.lease import Heartbeat
+from twice.runtime.run.send_effects import effects_to_prepare
 from twice.runtime.table.garbage import remove_passed
 from twice.runtime.table.settle import look
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from twice.core.project import Project
-from twice.core.run import RunResult
+from twice.core.run import PLAIN_RUN, RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
@@ -37,18 +37,13 @@ class TaskEnd:
 
 
 def run_slices(
-    context: RunContext,
-    task: Task,
-    slices: tuple[Slice, ...],
-    kind: Kind,
-    wait: timedelta | None,
-    silent: bool = False,
+    context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest = PLAIN_RUN
 ) -> tuple[RunResult, ...]:
     """Each slice in its own run, with the earlier ones its scope looks back to, oldest first.
 
     A failed slice does not stop the later ones; the first failure is raised when all were tried.
     """
-    return _each(context, task, _with_lookback(task, slices, kind), kind, wait, silent)
+    return _each(context, task, _with_lookback(task, slices, request.kind), request)
 
 
 def retry_slices(
@@ -59,24 +54,17 @@ def retry_slices(
     Dying after the quarantine is lifted leaves slices that any run may take up.
     """
     context.ledger.lift(task.name, [slice_.label for slice_ in slices])
-    return _each(context, task, slices, "run", wait)
+    return _each(context, task, slices, RunRequest(wait=wait))
 
 
-def _each(
-    context: RunContext,
-    task: Task,
-    slices: tuple[Slice, ...],
-    kind: Kind,
-    wait: timedelta | None,
-    silent: bool = False,
-) -> tuple[RunResult, ...]:
+def _each(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest) -> tuple[RunResult, ...]:
     results: list[RunResult] = []
     failed: TwiceError | None = None
     for slice_ in slices:
         try:
-            results.append(run_task(context, task, (slice_,), kind, wait, silent))
+            results.append(run_task(context, task, (slice_,), request))
             while results[-1].more:  # what an earlier attempt began is done; now what came since
-                results.append(run_task(context, task, (slice_,), kind, wait, silent))
+                results.append(run_task(context, task, (slice_,), request))
         except TwiceError as error:
             failed = failed or error
     if failed is not None:
@@ -112,7 +100,7 @@ def run_all(context: RunContext, date_: str | None, wait: timedelta | None) -> t
         wanted = {each.label: each for each in _with_lookback(task, slices.get(task.name, ()), "run")}
         wanted.update(followed(context, task, done))
         done[task.name] = set(wanted) | reached(context.project, context.ledger, task, done)
-        return _each(context, task, tuple(sorted(wanted.values())), "run", wait)
+        return _each(context, task, tuple(sorted(wanted.values())), RunRequest(wait=wait))
 
     ends = run_in_order(context.project, run)
     return tuple(replace(end, left_out=_nothing_of(end, left_out), stale=_left(context, end)) for end in ends)

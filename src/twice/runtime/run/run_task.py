@@ -3,81 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
 
 from twice.core.audit import measures_of
 from twice.core.failpoints import Point, hit
 from twice.core.mark import version_of
 from twice.core.ports import PLAN, Measured, Staged
 from twice.core.record import TABLE, Facts, InputRecord, SliceRecord
-from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.run import PLAIN_RUN, AttemptState, Outcome, RunRequest, RunResult, SliceResult
 from twice.core.since import Since, Window, told
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import Kind
-from twice.errors import AuditFailed, EmptyRefused, StageMismatch, UsageError
+from twice.errors import AuditFailed, EmptyRefused, StageMismatch, TwiceError, UsageError
 from twice.runtime.context import RunContext, Trace
-from twice.runtime.effects.send import send_effects
 from twice.runtime.result.audits import run_audits
 from twice.runtime.result.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
 from twice.runtime.result.window import next_window
 from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, giving_back, reported
 from twice.runtime.run.lease import Heartbeat, beating, claim_slices
 from twice.runtime.run.publish import finish, publish
-from twice.runtime.run.retry import retrying
+from twice.runtime.run.retry import Attempts
+from twice.runtime.run.send_effects import send_effects
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
-from twice.runtime.staleness.made_since import Seen, made_since
+from twice.runtime.staleness.made_since import Baseline, made_since
 from twice.runtime.table.kept_mark import kept_mark
 from twice.runtime.table.settle import TableState, look
 from twice.runtime.table.write_plan import make_plan
 
 
-def run_task(
-    context: RunContext,
-    task: Task,
-    slices: tuple[Slice, ...],
-    kind: Kind = "run",
-    wait: timedelta | None = None,
-    silent: bool = False,
-    planned: Mapping[str, int] | None = None,
-) -> RunResult:
+@dataclass(frozen=True)
+class _Run:
+    """What all attempts of one run share."""
+
+    context: RunContext
+    task: Task
+    slices: tuple[Slice, ...]
+    request: RunRequest
+    baseline: Baseline
+
+
+def run_task(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest = PLAIN_RUN) -> RunResult:
     """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing.
-    Passing trouble is tried again by itself, as the task's policy says. `silent`: no effect speaks of it.
-    `planned`: the generations at which somebody decided on this run; a slice that moved on since was made since."""
-    labels = tuple(slice_.label for slice_ in slices)
-    seen = Seen(planned)
-    return retrying(
-        context, task, labels, lambda attempt: _run_once(context, task, slices, kind, wait, silent, seen, attempt)
-    )
+    Passing trouble is tried again by itself, as the task's policy says: always as a whole attempt (a new claim, a new
+    fence, a look first), never as a blind commit. Between two attempts nothing is held, so dying in a pause loses
+    nothing: the next run begins at once, and looks."""
+    run = _Run(context, task, slices, request, Baseline(request.planned))
+    attempts = Attempts(context, task, tuple(slice_.label for slice_ in slices))
+    while True:
+        try:
+            return _run_once(run, attempts.begin())
+        except TwiceError as error:
+            pause = attempts.pause_after(error)
+        context.pause(pause.total_seconds())
 
 
-def _run_once(
-    context: RunContext,
-    task: Task,
-    slices: tuple[Slice, ...],
-    kind: Kind,
-    wait: timedelta | None,
-    silent: bool,
-    seen: Seen,
-    attempt_id: str,
-) -> RunResult:
+def _run_once(run: _Run, attempt_id: str) -> RunResult:
+    context, task, request = run.context, run.task, run.request
     trace = Trace(context.clock)
-    seen.begins(attempt_id)
+    run.baseline.begins(attempt_id)
     with trace.step("plan"):
-        refuse_kind(task, kind)
-        plan = make_plan(context.project.id, task, slices)
+        refuse_kind(task, request.kind)
+        plan = make_plan(context.project.id, task, run.slices)
     hit(Point.AFTER_PLAN)
     with trace.step("claim"), giving_back(context, attempt_id):
-        claim = claim_slices(context, task, plan, kind, attempt_id, wait)
+        claim = claim_slices(context, task, plan, request, attempt_id)
     with reported(context, claim, trace) as landing:
         hit(Point.AFTER_CLAIM)
         with beating(context, claim) as heartbeat, context.session() as session:
             target = context.target_of(task.target, session)
-            attempt = Attempt(
-                context, task, plan, kind, claim, trace, session, target, landing, silent=silent, seen=seen
-            )
+            attempt = Attempt(context, task, plan, request, claim, trace, session, target, landing, run.baseline)
             result = _run_claimed(attempt, heartbeat)
     return send_effects(attempt, result)
 
@@ -89,7 +85,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         found, window = _look(attempt, pins)
     if window is None and isinstance(attempt.task.scope, Since):
         return _nothing_new(attempt, found, attempt.task.scope)
-    moved = attempt.seen.moved(found.generations, lambda earlier: _landed(attempt, earlier))
+    moved = attempt.baseline.moved(found.generations, lambda earlier: _landed(attempt, earlier))
     hit(Point.AFTER_LOOK)
     with step("compute"):
         computed = compute(attempt.context, attempt.task, attempt.plan, pins, window)

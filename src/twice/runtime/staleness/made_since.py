@@ -15,8 +15,8 @@ from twice.core.token import Kind
 from twice.runtime.staleness.decide import SliceState
 
 
-class Seen:
-    """The generations that a decision was made on: those a plan saw, else those the run's first look finds. All
+class Baseline:
+    """The generations that a decision was made on: those of a plan, else those that the run's first look finds. All
     attempts of one run share it."""
 
     def __init__(self, planned: Mapping[str, int] | None = None) -> None:
@@ -30,7 +30,7 @@ class Seen:
 
     def moved(self, found: Mapping[str, int], landed: Callable[[str], bool]) -> tuple[str, ...]:
         """The slices that were published since: those of a plan by anybody, others by an attempt of this run that has
-        `landed`. What is seen for the first time is kept."""
+        `landed`. What is found for the first time is kept."""
         later = [
             label for label, generation in found.items() if generation > self._generations.setdefault(label, generation)
         ]

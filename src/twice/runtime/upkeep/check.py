@@ -13,11 +13,11 @@ from typing import Any
 from twice.core.mark import shown
 from twice.core.ports import Held
 from twice.core.record import AttemptRecord, RunRecord
+from twice.core.run import run_label
 from twice.core.scope import slices_named
 from twice.core.since import Since
 from twice.core.time_scope import TimeScope
 from twice.runtime.context import RunContext
-from twice.runtime.run.attempt import place
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import lease_ran_out, never_looked, passed_at
 from twice.runtime.upkeep.rebuild import tokens_of
@@ -45,7 +45,7 @@ def _of_runs(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Ite
         for label in sorted(known.keys() | tokens.keys()):
             difference = _compared(known.get(label), tokens.get(label))
             if difference:
-                yield Difference(place(task.name, (label,)), *difference)
+                yield Difference(run_label(task.name, (label,)), *difference)
 
 
 def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | None:
@@ -119,4 +119,4 @@ def _until_passed(context: RunContext, attempt: AttemptRecord, tokens: Mapping[s
 
 
 def _where(attempt: AttemptRecord) -> str:
-    return place(attempt.task, tuple(slice_.label for slice_ in attempt.slices))
+    return run_label(attempt.task, tuple(slice_.label for slice_ in attempt.slices))

@@ -9,7 +9,7 @@ from twice.core.failpoints import Point, hit
 from twice.core.mark import mark_of, version_of
 from twice.core.ports import Lost
 from twice.core.record import Facts
-from twice.core.run import AttemptState
+from twice.core.run import AttemptState, RunRequest
 from twice.core.since import Since, told
 from twice.core.task import Task
 from twice.core.token import Note
@@ -81,7 +81,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     plan = replace(plan, write=AppendRows(plan.slices))
     attempt = uuid.uuid4().hex
     with giving_back(context, attempt):
-        claim = claim_slices(context, task, plan, "reset", attempt, None)
+        claim = claim_slices(context, task, plan, RunRequest("reset"), attempt)
     trace = Trace(context.clock)
     with reported(context, claim, trace, _WORDING) as landing, beating(context, claim) as heartbeat:
         target = context.target_of(task.target, context.engine.fresh())
