@@ -46,7 +46,7 @@ from pydantic import ValidationError
 from twice.config.secret import Secret
 from twice.config.sources import find, layers
 from twice.config.written import PREFIX, Written, WrittenEffects, check_names, invalid, origin_of
-from twice.core.place import local_path
+from twice.core.local_path import local_path
 from twice.core.reference import REFERENCE, hide_passwords
 from twice.errors import DeclarationError
 

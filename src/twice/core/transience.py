@@ -159,11 +159,6 @@ def of_sqlstate(sqlstate: str) -> Nature | None:
     return SQLSTATES.get(sqlstate) or SQLSTATES.get(sqlstate[:3]) or SQLSTATES.get(sqlstate[:2])
 
 
-def signs_of(error: BaseException) -> tuple[Signs, ...]:
-    """The signs of an error and of its causes, outermost first. (Of Java causes: engine/causes.py.)"""
-    return tuple(read(each) for each in causes(error))
-
-
 def causes(error: BaseException) -> Iterator[BaseException]:
     """The error and its explicit causes, outermost first. `raise … from None` and errors that merely happened while
     another one was handled say nothing about each other."""

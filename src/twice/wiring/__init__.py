@@ -181,7 +181,7 @@ class OpenProject:
     def retry(self, task: str | None, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
         """One slice, or all failed ones of one task or of every task, in the order of their inputs."""
         from twice.runtime.run.run_many import TaskEnd, retry_slices, run_in_order
-        from twice.runtime.staleness.failed import failed_labels
+        from twice.runtime.staleness.stale import failed_labels
 
         if task is not None and date is not None:
             chosen = self.project.task(task)
@@ -331,8 +331,8 @@ class OpenProject:
         return (*self.ledger.open_attempts(), *before)
 
     def gc(self) -> tuple[RemovedFiles, ...]:
+        from twice.runtime.holder import clear_scratch
         from twice.runtime.table.garbage import collect_garbage
-        from twice.runtime.upkeep.scratch import clear_scratch
 
         clear_scratch(self.settings.root / ".twice" / "scratch")
         return collect_garbage(self.context, self.context.engine.fresh())
@@ -418,7 +418,7 @@ def _internal_here() -> bool:
 
 def _session_settings(settings: Settings) -> SessionSettings:
     from twice.engine.session.session import SessionSettings
-    from twice.runtime.upkeep.scratch import scratch_name
+    from twice.runtime.holder import scratch_name
 
     spark = settings.spark
     conf = {name: value.reveal() for name, value in spark.conf.items()}

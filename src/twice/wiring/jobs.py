@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from twice.core.place import local_path
+from twice.core.local_path import local_path
 from twice.core.proof import Proof
 from twice.wiring.prover import ProveJob, Prover, ProveScript, pickled_job
 
