@@ -15,7 +15,7 @@ from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
 from twice.core.run import Outcome
 from twice.core.scope import slice_named
-from twice.core.since import told
+from twice.core.since import mark_text
 from twice.errors import TableTaken
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.upkeep.mark import show_mark
@@ -130,6 +130,6 @@ def test_an_incremental_load_that_dies_anywhere_loses_no_row_and_doubles_none(
         mark = max(row[2] for row in source)
         kept = newest(source) if task == "feed" else Counter(row for row in source if row[2] < mark)
         assert world.rows(0, f"shop.{task}") == kept
-        assert show_mark(world.context(0), world.context(0).project.task(task)).at == told(mark)
+        assert show_mark(world.context(0), world.context(0).project.task(task)).at == mark_text(mark)
         assert loose_files(world.folder / "dev/shop" / task) == []
         assert not world.context(0).ledger.open_attempts()

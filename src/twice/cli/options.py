@@ -91,7 +91,7 @@ def ending_in_order() -> Iterator[None]:
 
 
 def _tell_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bool) -> int:
-    told = interrupt.told if isinstance(interrupt, Interrupted) else None
+    told = interrupt.error if isinstance(interrupt, Interrupted) else None
     if told is not None and (as_json or debug):
         tell(told, as_json=as_json, debug=debug)
     else:

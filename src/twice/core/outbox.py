@@ -29,7 +29,7 @@ LONGEST_WAIT = timedelta(hours=1)
 
 class EffectState(str, Enum):
     PREPARED = "prepared"  # named before the publish; nothing landed yet
-    CANCELLED = "cancelled"  # what it was to speak of did not land, or was said by another
+    CANCELLED = "cancelled"  # its publish did not land, or another effect was sent for it
     RELEASED = "released"  # landed; its text is not made yet
     PENDING = "pending"
     SENDING = "sending"
@@ -37,11 +37,11 @@ class EffectState(str, Enum):
     IN_DOUBT = "in_doubt"  # may have arrived
     DEAD = "dead"  # will not be sent by itself
     ABANDONED = "abandoned"  # a person gave it up
-    UNKNOWN = "unknown"  # may have been said, by whom nobody here knows: a lost ledger, a copied table, old records
+    UNKNOWN = "unknown"  # may have been sent, by whom nobody here knows: a lost ledger, a copied table, old records
 
     @property
     def counts(self) -> bool:
-        """Whether it holds its occasion: no other effect speaks of that again."""
+        """Whether it holds its occasion: no other effect is sent for that again."""
         return self not in (EffectState.PREPARED, EffectState.CANCELLED)
 
     @property
@@ -152,24 +152,24 @@ class Change:
 
 
 def occasion_of(again: Again, generation: int, fingerprint: str | None) -> str:
-    """What makes one telling differ from the next: nothing, the publish, or the publish of other rows."""
+    """What makes one message differ from the next: nothing, the publish, or the publish of other rows."""
     if again == "never":
         return ""
     return str(generation) if again == "on_restate" else f"{generation}:{fingerprint}"
 
 
-def key_of(whose: Sequence[str], task: str, label: str, name: str, occasion: str) -> str:
-    """64 hexadecimal digits. As JSON, so that no two lists of words run together. `whose`: project, environment and
-    table, so that a receiver that has heard it from one does not take another's for the same."""
-    return hashlib.sha256(json.dumps([list(whose), task, label, name, occasion]).encode()).hexdigest()
+def key_of(owner: Sequence[str], task: str, label: str, name: str, occasion: str) -> str:
+    """64 hexadecimal digits. As JSON, so that no two lists of words run together. `owner`: project, environment and
+    table, so that a receiver that got it from one does not take another's for the same."""
+    return hashlib.sha256(json.dumps([list(owner), task, label, name, occasion]).encode()).hexdigest()
 
 
 def prepare(
-    whose: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
+    owner: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
 ) -> Prepared:
     occasion = occasion_of(effect.again, generation, fingerprint)
     return Prepared(
-        key_of(whose, task, label, effect.name, occasion),
+        key_of(owner, task, label, effect.name, occasion),
         label,
         effect.name,
         effect.kind,
@@ -198,9 +198,9 @@ def after_answer(record: EffectRecord, answer: Answer, before: datetime | None, 
 
 
 def after_silence(record: EffectRecord, now: datetime) -> Change:
-    """The process that was sending it is not heard any more. It may wake up: its name stays."""
-    told = f"{record.sender} fell silent while it was sending"
-    change = _doubt(record, told, now, timedelta(0))
+    """The process that was sending it does not report any more. It may wake up: its name stays."""
+    silence = f"{record.sender} fell silent while it was sending"
+    change = _doubt(record, silence, now, timedelta(0))
     return Change(change.state, change.why, change.due, change.doubt_since, sender=record.sender)
 
 

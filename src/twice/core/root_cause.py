@@ -9,7 +9,7 @@ _TRACE = "Traceback (most recent call last):"
 
 
 def root_cause(error: BaseException) -> str:
-    """One line: the message of the innermost Java error that has one, since those around it tell the way only ("An
+    """One line: the message of the innermost Java error that has one, since those around it only show the way ("An
     error occurred while calling o31.merge", "Job aborted"). Of an error without Java, its own first line."""
     found = str(error)
     thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
@@ -19,7 +19,7 @@ def root_cause(error: BaseException) -> str:
                 break
             found = str(thrown.getMessage() or "") or found
             thrown = thrown.getCause()
-    except Exception:  # noqa: BLE001 - py4j raises what it likes when its JVM dies: what was heard until then must do
+    except Exception:  # noqa: BLE001 - py4j raises what it likes when its JVM dies: what is known by then must do
         pass
     return (found.strip().splitlines() or ["(no message)"])[0]
 

@@ -69,8 +69,8 @@ class AttemptState(str, Enum):
 
 @dataclass(frozen=True)
 class SliceResult:
-    """`changed`: whether a restatement has put other rows in the place of those that were there; None where it cannot
-    be said, and for every other run."""
+    """`changed`: whether a restatement has put other rows in the place of those that were there; None where it is not
+    known, and for every other run."""
 
     label: str
     generation: int
@@ -81,7 +81,7 @@ class SliceResult:
 
 @dataclass(frozen=True)
 class EffectEnd:
-    """Where an effect of a slice stands after a run. `already`: an earlier publish had said it."""
+    """The state of an effect of a slice after a run. `already`: it was prepared by an earlier publish."""
 
     label: str
     name: str

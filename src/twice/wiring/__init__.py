@@ -20,7 +20,7 @@ from twice.core.project import Project
 from twice.core.record import AttemptRecord, Overview, RunRecord
 from twice.core.run import RunRequest, RunResult
 from twice.core.scope import slice_named
-from twice.core.since import Since, told
+from twice.core.since import Since, mark_text
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
@@ -287,7 +287,7 @@ class OpenProject:
             except DeclarationError:
                 continue  # its next run says why
             if mark is not None:
-                found[run.task, run.label] = told(mark)
+                found[run.task, run.label] = mark_text(mark)
         return found
 
     def history(self, task: str, date: str | None, limit: int) -> tuple[AttemptRecord, ...]:

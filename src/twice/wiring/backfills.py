@@ -8,7 +8,7 @@ from twice.core.backfill import BackfillPlan, Request
 from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, report
 
 if TYPE_CHECKING:
-    from twice.runtime.backfill.worker import Stop, Tell
+    from twice.runtime.backfill.worker import Report, Stop
     from twice.wiring import OpenProject
 
 
@@ -33,7 +33,7 @@ class ProjectBackfills:
         """Start what work needs. A session that starts takes Ctrl-C for itself: who wants to hear it comes after."""
         assert self._opened.context is not None
 
-    def work(self, name: str, tell: Tell, stop: Stop, parallel: int) -> BackfillRecord:
+    def work(self, name: str, tell: Report, stop: Stop, parallel: int) -> BackfillRecord:
         from twice.runtime.backfill.worker import work
 
         return work(self._opened.context, name, tell, stop, parallel)

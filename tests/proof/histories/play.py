@@ -20,7 +20,7 @@ from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.outbox import EffectState
 from twice.core.run import Outcome, RunRequest, RunResult
 from twice.core.scope import slice_named
-from twice.core.since import Since, told
+from twice.core.since import Since, mark_text
 from twice.core.task import Task
 from twice.errors import AuditFailed
 from twice.runtime.context import RunContext
@@ -294,7 +294,7 @@ def _compare(game: Game, when: str) -> None:
 
 
 def _marks(model: Model) -> dict[str, str | None]:
-    return {name: told(model.marks[name]) if name in model.marks else None for name in INCREMENTAL}
+    return {name: mark_text(model.marks[name]) if name in model.marks else None for name in INCREMENTAL}
 
 
 def _distinct(models: Sequence[Model]) -> list[Model]:

@@ -249,7 +249,7 @@ def test_a_ledger_that_cannot_be_told_of_a_takeover_leaves_it_to_the_table(
     with pytest.raises(NotRecorded) as failed:
         take_over(bench.context, bench.declare(new), WHO)
     assert str(failed.value) == (
-        "new: the table is taken over, but the ledger could not be told: the ledger's server is away. The table is "
+        "new: the table is taken over, but the ledger could not record it: the ledger's server is away. The table is "
         "this task's. Run it again: it will look first. The table says whose it is."
     )
     monkeypatch.undo()

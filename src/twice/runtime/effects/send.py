@@ -10,7 +10,7 @@ from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.errors import UsageError
 from twice.runtime.context import RunContext
-from twice.runtime.effects.delivery import Delivery, drain, judge_silent, may_wake_up, render_released
+from twice.runtime.effects.delivery import Delivery, decide_silent, drain, may_wake_up, render_released
 from twice.runtime.table.old_tables import table_named
 from twice.runtime.table.write_plan import make_plan
 
@@ -35,8 +35,8 @@ def delivery_of(context: RunContext) -> Delivery:
         since."""
         slice_ = slice_named(task.scope, effect.label)
         (app,) = make_plan(context.project.id, task, (slice_,)).token_names
-        named = context.ledger.outbox.table_of(effect)
-        table = table_named(context, named) if named else task.target
+        recorded = context.ledger.outbox.table_of(effect)
+        table = table_named(context, recorded) if recorded else task.target
         with context.session() as session:
             target = context.target_of(table, session)
             found = target.published(table, (app,))
@@ -48,11 +48,11 @@ def delivery_of(context: RunContext) -> Delivery:
 
 
 def resolve(
-    delivery: Delivery, id_: int, word: Resolution, who: str, reason: str, *, sender_is_gone: bool = False
+    delivery: Delivery, id_: int, resolution: Resolution, who: str, reason: str, *, sender_is_gone: bool = False
 ) -> EffectRecord:
-    """A person's word on an effect. What they said, and why, stays on record."""
+    """A person's decision on an effect. It stays on record, with the reason."""
     outbox = delivery.ledger.outbox
-    judge_silent(delivery)
+    decide_silent(delivery)
     effect = outbox.find(id_)
     if effect is None:
         raise UsageError(f"there is no effect {id_}", fix="See them: twice effects list.")
@@ -64,22 +64,22 @@ def resolve(
             where=effect.where,
             fix=f"See twice effects show {id_}.",
         )
-    if word == "resend" and may_wake_up(effect) and not sender_is_gone:
+    if resolution == "resend" and may_wake_up(effect) and not sender_is_gone:
         raise UsageError(
             f"{effect.sender} fell silent while it was sending, and may still wake up and send",
             where=effect.where,
             now="Nothing was changed.",
             fix="End that process first; if you know that it is gone (its machine is), say --sender-is-gone.",
         )
-    if not outbox.change(effect, _change(effect, word, reason, delivery), who):
+    if not outbox.change(effect, _change(effect, resolution, reason, delivery), who):
         raise UsageError("it changed just now", where=effect.where, fix=f"Look again: twice effects show {id_}.")
     found = outbox.find(id_)
     assert found is not None
     return found
 
 
-def _change(effect: EffectRecord, word: Resolution, reason: str, delivery: Delivery) -> Change:
-    if word != "resend":
-        return Change(_STATES[word], reason, receipt="a person says so" if word == "sent" else None)
+def _change(effect: EffectRecord, resolution: Resolution, reason: str, delivery: Delivery) -> Change:
+    if resolution != "resend":
+        return Change(_STATES[resolution], reason, receipt="a person says so" if resolution == "sent" else None)
     # Without a text it goes back to where texts are made. The person takes the doubt on themselves: it is cleared.
     return Change(S.RELEASED, reason) if effect.message is None else Change(S.PENDING, reason, delivery.ledger.now())

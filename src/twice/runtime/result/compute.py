@@ -21,7 +21,7 @@ from twice.core.token import Intention
 from twice.core.write import Plan
 from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
 from twice.runtime.context import RunContext
-from twice.runtime.result.check_columns import check_named
+from twice.runtime.result.check_columns import check_columns
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class Pins:
     def open(self, table: TableName) -> Frame:
         """The table at its pinned version: reading it again later in this run gives the same rows."""
         target = self.context.target_of(table, self.session)
-        place = self.context.project.located(table)
-        if place not in self.tables:
+        located = self.context.project.located(table)
+        if located not in self.tables:
             now = target.published(table, ())
             if now.version is None:
                 raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(self.context, table))
-            self.tables[place] = Pin(now.version, now.id)
-        return target.read(table, at=self.tables[place].version)
+            self.tables[located] = Pin(now.version, now.id)
+        return target.read(table, at=self.tables[located].version)
 
     def version(self, table: TableName) -> int | None:
         """The version a table is read at, if this run reads it."""
@@ -94,7 +94,7 @@ def compute(context: RunContext, task: Task, plan: Plan, pins: Pins, window: Win
     """The result frame of the plan's slices (of the window, for an incremental task), not yet evaluated."""
     result = result_frame(context, task, plan.slices, pins, window)
     frame, shape = context.engine.shape(result, task.write.layout(task.scope).slice_column)
-    check_named(task, shape)
+    check_columns(task, shape)
     suspicions = context.engine.suspicions(frame)
     beside = (*_outside(context, task, pins, result), *allowed(task, suspicions))
     before = _leaves_before(context, task, plan) if len(plan.slices) == 1 else ()
@@ -158,10 +158,10 @@ def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
     held = [suspicion for suspicion in computed.suspicions if suspicion.name not in task.policy.allow]
     if not held:
         return
-    told = "; ".join(f"{s.name} reaches {_columns(s.columns)}: {s.why}" for s in held)
+    reasons = "; ".join(f"{s.name} reaches {_columns(s.columns)}: {s.why}" for s in held)
     allow = ", ".join(f'"{name}"' for name in dict.fromkeys(s.name for s in held))
     raise Nondeterministic(
-        f"a second run would give another result: {told}",
+        f"a second run would give another result: {reasons}",
         where=where,
         fix=f"{held[0].fix} Or accept it: policy=Policy(allow=({allow},)).",
     )

@@ -1,4 +1,4 @@
-"""One process trying one run: what it carries from claim to finish, and how its failures are told."""
+"""One process trying one run: what it carries from claim to finish, and how its failures are reported."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Attempt:
 
     def discard(self, complete: bool = True) -> None:
         """Delete what this attempt has staged, which its own process may always do, unless it may have landed. What
-        cannot be deleted now is found by the next run, so it never stands in the way of what is to be told: how the
-        attempt ended. `complete`: nobody is writing for it any more."""
+        cannot be deleted now is found by the next run, so it never hides how the attempt ended.
+        `complete`: nobody is writing for it any more."""
         if not self.landing.absent:
             return
         with suppress(Exception):
@@ -112,7 +112,7 @@ def discarding(attempt: Attempt) -> Iterator[None]:
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        # Tasks that were told to stop may still write a file.
+        # Tasks that were asked to stop may still write a file.
         attempt.discard(complete=behind(error, KeyboardInterrupt, before=before) is None)
         raise
 
@@ -130,7 +130,7 @@ def giving_back(context: RunContext, attempt: str) -> Iterator[None]:
 
 @contextmanager
 def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording = ROWS) -> Iterator[Landing]:
-    """Every failure is told where it happened, with a true sentence about the table, and closes its attempt. What has
+    """Every failure says where it happened, with a true sentence about the table, and closes its attempt. What has
     landed is recorded first; where that is not known, or cannot be recorded, the attempt stays open with its slices
     free: only the target can say how it ended, and the next look asks it."""
     where = run_label(claim.task, claim.labels)
@@ -143,28 +143,28 @@ def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording =
     except (Exception, KeyboardInterrupt) as error:
         interrupt = behind(error, KeyboardInterrupt, before=before)
         landing.settle()
-        told = landing.judged(_told(interrupt or error, where))
-        if isinstance(told, OutcomeUnknown):
+        failure = landing.final_error(_as_failure(interrupt or error, where))
+        if isinstance(failure, OutcomeUnknown):
             if landing.unrecorded is None:  # else the ledger has just shown that it cannot be written
                 _let_go(context, claim)
         else:
-            _close(context, claim, trace, told)
+            _close(context, claim, trace, failure)
         if interrupt is not None:
-            raise Interrupted(told, exit_code_of(interrupt)) from error
-        if told is error:
+            raise Interrupted(failure, exit_code_of(interrupt)) from error
+        if failure is error:
             raise
-        raise told from error
+        raise failure from error
 
 
-def _close(context: RunContext, claim: Claim, trace: Trace, told: TwiceError) -> None:
+def _close(context: RunContext, claim: Claim, trace: Trace, failure: TwiceError) -> None:
     """An attempt that is recorded as published stays so."""
-    state = AttemptState.SUPERSEDED if isinstance(told, Superseded) else AttemptState.FAILED
-    facts = Facts(error=told.details(), seconds=trace.seconds)
+    state = AttemptState.SUPERSEDED if isinstance(failure, Superseded) else AttemptState.FAILED
+    facts = Facts(error=failure.details(), seconds=trace.seconds)
     try:
         context.ledger.close_attempt(claim.attempt, state, facts)
     except TwiceError as unrecorded:
-        # The first error is what the person must hear; the open attempt is settled by the next look.
-        told.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"
+        # The first error is what the person must know; the open attempt is settled by the next look.
+        failure.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"
 
 
 def _let_go(context: RunContext, claim: Claim) -> None:
@@ -173,7 +173,7 @@ def _let_go(context: RunContext, claim: Claim) -> None:
         context.ledger.release(claim.attempt)
 
 
-def _told(error: BaseException, where: str) -> TwiceError:
+def _as_failure(error: BaseException, where: str) -> TwiceError:
     if isinstance(error, TwiceError):
         return error.at(where)
     if isinstance(error, KeyboardInterrupt):

@@ -10,7 +10,7 @@ from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
 from twice.core.root_cause import key_line
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
-from twice.core.since import told
+from twice.core.since import mark_text
 from twice.core.token import Kind, Note
 from twice.core.write import Changes
 from twice.errors import Superseded
@@ -31,7 +31,7 @@ _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
 def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed | Lost:
     """Compare-and-swap at the target, for the generations fixed at look.
 
-    The intent, with the effects that speak of it, is in the ledger before the commit begins: whoever comes after a
+    The intent, with its effects, is in the ledger before the commit begins: whoever comes after a
     crash in here asks the target.
     """
     heartbeat.check(attempt.where)
@@ -75,7 +75,10 @@ def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:
     result = ended(attempt, outcome, slices, ready.why, end.version, ready.audits)
     window = ready.window
     return replace(
-        result, changes=end.changes, mark=told(window.high) if window else None, more=window is not None and window.more
+        result,
+        changes=end.changes,
+        mark=mark_text(window.high) if window else None,
+        more=window is not None and window.more,
     )
 
 
@@ -138,8 +141,8 @@ def _any(changes: Changes) -> bool:
 
 
 def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
-    """Read who won. The same intention is as good as ours; another one is told. Who moved the tokens and wrote no row
-    has published nothing in our place."""
+    """Read who won. The same intention is as good as ours; another one is an error. Who moved the tokens and wrote no
+    row has published nothing instead of us."""
     attempt.discard()
     published = end.published
     notes = [

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from twice.core.retry import Failure, Retry, gives_up, judged, pause_after
+from twice.core.retry import Failure, Retry, classify, gives_up, pause_after
 from twice.core.task import Task
 from twice.core.transience import Nature
 from twice.engine.causes import signs
@@ -42,7 +42,7 @@ class Attempts:
         now = self.context.clock.monotonic()
         self.failed = now if self.failed is None else self.failed
         retry = self.task.policy.retry
-        failure = Failure(self.number, timedelta(seconds=now - self.failed), judged(retry, signs(error)))
+        failure = Failure(self.number, timedelta(seconds=now - self.failed), classify(retry, signs(error)))
         pause = pause_after(retry, failure, self.context.draw())
         if pause is None:
             if gives_up(retry, failure, pause) and _quarantine(self.context, self.last, retry, failure):

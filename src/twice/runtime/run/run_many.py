@@ -49,7 +49,7 @@ def run_slices(
 def retry_slices(
     context: RunContext, task: Task, slices: tuple[Slice, ...], wait: timedelta | None
 ) -> tuple[RunResult, ...]:
-    """Try again, by a person's word: exactly these, quarantined or not. What has landed is not repeated.
+    """Try again, because a person asked for it: exactly these, quarantined or not. What has landed is not repeated.
 
     Dying after the quarantine is lifted leaves slices that any run may take up.
     """
@@ -89,7 +89,7 @@ def run_in_order(project: Project, run: Callable[[Task], tuple[RunResult, ...]])
 
 def run_all(context: RunContext, date_: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
     """Every task of a date, each after the tasks it reads from; and what reads a slice that the chain made again
-    (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is told, not made.
+    (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is reported, not made.
 
     What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
     """

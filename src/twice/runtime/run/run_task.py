@@ -11,7 +11,7 @@ from twice.core.mark import version_of
 from twice.core.ports import PLAN, Measured, Staged
 from twice.core.record import TABLE, Facts, InputRecord, SliceRecord
 from twice.core.run import PLAIN_RUN, AttemptState, Outcome, RunRequest, RunResult, SliceResult
-from twice.core.since import Since, Window, told
+from twice.core.since import Since, Window, mark_text
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import Kind
@@ -111,7 +111,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
 
 
 def refuse_kind(task: Task, kind: Kind) -> None:
-    """Some tasks cannot be computed again; told before anything is claimed."""
+    """Some tasks cannot be computed again: refused before anything is claimed."""
     if kind != "restate":
         return
     if isinstance(task.scope, Since):
@@ -177,7 +177,7 @@ def _nothing_new(attempt: Attempt, found: TableState, scope: Since) -> RunResult
     why = "the source has not moved beyond the mark"
     result = _unchanged(attempt, found, why)
     mark = kept_mark(attempt.context.ledger, attempt.task, scope, found.generations[scope.only.label])
-    return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else told(mark))
+    return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else mark_text(mark))
 
 
 def states(found: TableState, computed: Computed) -> list[SliceState]:
@@ -240,9 +240,9 @@ def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) 
         )
     empty = [label for label, slice_ in measured.items() if not slice_.rows]
     if empty and attempt.task.policy.empty == "refuse":
-        told = "the result" if len(measured) == 1 else f"the result of {', '.join(empty[:3])}"
+        which = "the result" if len(measured) == 1 else f"the result of {', '.join(empty[:3])}"
         raise EmptyRefused(
-            f'{told} is empty, and the task says empty="refuse"',
+            f'{which} is empty, and the task says empty="refuse"',
             fix="Check its inputs for this slice. To let an empty result empty the slice, leave out empty=.",
         )
 
@@ -264,7 +264,7 @@ def _input_records(attempt: Attempt, computed: Computed) -> tuple[InputRecord, .
 
 
 def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
-    """Up to these versions of its tables the slices are known to be right: the logs tell what came after."""
+    """Up to these versions of its tables the slices are known to be right: the logs say what came after."""
     return tuple(
         InputRecord(slice_.label, TABLE, table, pin.id, pin.version)
         for slice_ in attempt.plan.slices
@@ -289,14 +289,14 @@ def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:
     facts = Facts(audits=results, seconds=attempt.trace.seconds)
     failed = [audit for audit in results if audit.stops]
     if failed:
-        told = AuditFailed(
+        rejected = AuditFailed(
             "; ".join(f"audit {audit.name} failed: {audit.message}" for audit in failed),
             where=attempt.where,
             now="The rows were never visible; the table is unchanged.",
             fix=f"See twice history {attempt.task.name}; correct the data or the code, then run again.",
         )
-        ledger.close_attempt(attempt.id, AttemptState.REJECTED, replace(facts, error=told.details()))
-        raise told
+        ledger.close_attempt(attempt.id, AttemptState.REJECTED, replace(facts, error=rejected.details()))
+        raise rejected
     attempt.notes.extend(f"audit {a.name} warns: {a.message}" for a in results if not a.passed)
     ledger.advance(attempt.claim, AttemptState.STAGED, AttemptState.AUDITED, facts)
     return replace(ready, audits=results)

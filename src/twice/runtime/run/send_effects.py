@@ -18,9 +18,9 @@ def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[Prepared, ..
     task = attempt.task
     if attempt.request.silent or not task.effects:
         return ()
-    whose = attempt.context.ledger.home.whose(task.name)
+    owner = attempt.context.ledger.home.whose(task.name)
     return tuple(
-        prepare(whose, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
+        prepare(owner, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
         for label, generation in ready.found.aims.items()
         for effect in task.effects
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from twice.core.mark import shown
+from twice.core.mark import version_text
 from twice.core.token import Kind
 from twice.runtime.staleness.decide import SliceState
 
@@ -48,7 +48,7 @@ def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -
     if not moved or (kind == "run" and not all(state.label in moved and not _differs(state) for state in states)):
         return None
     at = ", ".join(
-        f"{state.label} was published ({shown(state.generation)})" for state in states if state.label in moved
+        f"{state.label} was published ({version_text(state.generation)})" for state in states if state.label in moved
     )
     return f"nothing done: {at} after this run was planned"
 

@@ -1,9 +1,10 @@
-"""How do many slices stand? From the ledger and the inputs' logs, without building a plan for each.
+"""What is the status of many slices? From the ledger and the inputs' logs, without building a plan for each.
 
 The answer is `decide`'s, as for a run; only what the inputs of now are is read from what their tables' commits
-touched since. What a slice hangs on beside its tables (files, the constants of its plan, functions) no log tells: the
-plan of one slice is built for it, and stands for all, since a function that does not ask for the run cannot tell one
-slice from another. Where it does ask, or where the one does not agree, each slice's own plan is built, as a run would.
+touched since. What a slice hangs on beside its tables (files, the constants of its plan, functions) no log shows: the
+plan of one slice is built for it, and is good for all, since a function that does not ask for the run cannot
+know one slice from another. Where it does ask, or where the one does not agree, each slice's own plan is built, as a
+run would.
 In doubt a slice counts as stale: its run looks closer.
 """
 
@@ -32,8 +33,8 @@ _HARMLESS = frozenset({"literal", "rows"})
 """Leaves that are the same whenever the code and the pinned tables are."""
 
 
-def standings(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
-    """Each slice's standing and why, in the order given. Reads only."""
+def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
+    """Each slice's status and why, in the order given. Reads only."""
     apps = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
     published = context.target_of(task.target, session).published(task.target, apps)
     refuse_taken(context.project.id, task, published.owners)
@@ -48,16 +49,16 @@ def standings(context: RunContext, task: Task, slices: Sequence[Slice], session:
         run, generation = runs.get(slice_.label), generations[app]
         if run is not None and run.generation != generation:
             run = replace(run, intention=None)  # the table knows better, and nobody remembers its inputs
-        told = held.get(slice_.label, ())
-        reason = _reason(changes, slice_, told) if generation else None
+        inputs = held.get(slice_.label, ())
+        reason = _reason(changes, slice_, inputs) if generation else None
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
-            reason = looks.reason(slice_, told, intention, tables)
-        found.append(_standing(task, slice_, generation, run, code, reason))
+            reason = looks.reason(slice_, inputs, intention, tables)
+        found.append(_status(task, slice_, generation, run, code, reason))
     return tuple(found)
 
 
-def _standing(
+def _status(
     task: Task, slice_: Slice, generation: int, run: RunRecord | None, code: str, changed: str | None
 ) -> PlannedSlice:
     if run is not None and run.failed:
@@ -117,7 +118,7 @@ def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:
 
 
 def _beside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> frozenset[tuple[str, str | None]]:
-    """The leaves that belong to none of the pinned tables: no log tells of their changes."""
+    """The leaves that belong to none of the pinned tables: no log has their changes."""
     return frozenset(
         (leaf.kind, leaf.identity)
         for leaf in leaves

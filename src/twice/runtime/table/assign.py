@@ -28,7 +28,7 @@ def names_of(task: Task) -> tuple[str, ...]:
 
 def assign_all(context: RunContext) -> None:
     """Ask the table of every task that has old records, once. One that cannot be asked now, for whatever reason, is
-    told in the log and asked the next time; until then its old records are nobody's, and nothing of them is sent. It
+    logged and asked the next time; until then its old records are nobody's, and nothing of them is sent. It
     stops no command: most have nothing to do with that table. Dying in here leaves the rest to the next command."""
     tasks = context.project.tasks
     waiting = context.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})
@@ -50,7 +50,7 @@ def assign_all(context: RunContext) -> None:
             context.ledger.unassigned.take(name, names_of(tasks[name]), shown, all_slices=True)
 
 
-def assign_seen(
+def assign_at_look(
     context: RunContext,
     task: Task,
     target: Target,

@@ -89,7 +89,7 @@ def _collect(context: RunContext, task: Task, labels: set[str], session: Any) ->
 
 
 def _given_up(context: RunContext, name: str) -> RemovedFiles:
-    """Its declaration is gone, and with it the name of its table: VACUUM has what it left. It is not told again."""
+    """Its declaration is gone, and with it the name of its table: VACUUM has what it left. It is reported once."""
     attempts = tuple(attempt.id for attempt in context.ledger.undiscarded(name))
     for attempt in attempts:
         context.ledger.discarded(attempt)

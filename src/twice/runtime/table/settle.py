@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from twice.core.mark import shown
+from twice.core.mark import version_text
 from twice.core.outbox import prepare
 from twice.core.ports import Published, Target
 from twice.core.record import AttemptRecord, Facts, RunRecord, SliceRecord
@@ -17,7 +17,7 @@ from twice.core.token import Intention
 from twice.core.write import Changes, Plan, UpsertRows
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
-from twice.runtime.table.assign import assign_seen
+from twice.runtime.table.assign import assign_at_look
 from twice.runtime.table.foreign_changes import changed_by_others
 from twice.runtime.table.owner import refuse_taken
 
@@ -48,7 +48,7 @@ def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str 
     recorded = context.ledger.runs_of(task.name, tuple(labels.values()))
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
-    recorded = assign_seen(context, task, target, labels, published, recorded)
+    recorded = assign_at_look(context, task, target, labels, published, recorded)
     notes = settle_passed(context, task, target, labels, published, mine)
     generations = {label: published.generations[app] for app, label in labels.items()}
     for app, label in labels.items():
@@ -61,9 +61,13 @@ def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str 
         for app, label in labels.items()
     }
     others = changed_by_others(context, task, target, plan)
-    said = (*notes, *others.notes)
     return TableState(
-        published.version, generations, intentions, said, others=others.labels, forgotten=others.forgotten
+        published.version,
+        generations,
+        intentions,
+        (*notes, *others.notes),
+        others=others.labels,
+        forgotten=others.forgotten,
     )
 
 
@@ -106,8 +110,8 @@ def settle_passed(
 
 
 def _undecided(ledger: Ledger, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
-    """Attempts on these slices that may have landed without a word, oldest first: the open ones, and those closed
-    without a publish whose staged rows were never deleted."""
+    """Attempts on these slices that may have landed without reporting back, oldest first: the open ones, and those
+    closed without a publish whose staged rows were never deleted."""
     wanted = set(labels)
     given_up = (a for a in ledger.undiscarded(task) if any(slice_.label in wanted for slice_ in a.slices))
     return sorted((*ledger.open_attempts(task, labels), *given_up), key=lambda attempt: attempt.fence)
@@ -128,7 +132,7 @@ def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[s
 
 
 def aim_of(slice_: SliceRecord) -> int:
-    """The generation it would publish: the next one, unless it was told (an incremental task's mark)."""
+    """The generation it would publish: the next one, unless it is given (an incremental task's mark)."""
     assert slice_.expected is not None, slice_
     return slice_.expected + 1 if slice_.aim is None else slice_.aim
 
@@ -145,7 +149,7 @@ def lease_ran_out(ledger: Ledger, attempt: AttemptRecord) -> bool:
 def record_landed(
     context: RunContext, attempt: AttemptRecord, version: int | None, changes: Changes | None = None
 ) -> None:
-    """The target says the attempt landed; its own process did not live to say so."""
+    """The target says the attempt landed; its own process died before it could record that."""
     generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
     context.ledger.publish(attempt.id, Facts(version=version, changes=changes), generations=generations)
 
@@ -157,15 +161,16 @@ def _generation(run: RunRecord | None) -> int:
 def _went_back(
     context: RunContext, task: Task, target: Target, app: str, label: str, recorded: int, generation: int
 ) -> str:
-    """Of a mark that was reset, the ledger may have heard late, or not at all."""
+    """A reset of the mark may be recorded late, or not at all."""
     context.ledger.forget(task.name, label)
     note = target.provenance(task.target, app, generation) if generation else None
     if note is not None and note.kind == "reset":
         return (
-            f"the mark of {label} was reset: the table holds {shown(generation)} where {shown(recorded)} was published"
+            f"the mark of {label} was reset: the table holds {version_text(generation)} where {version_text(recorded)} "
+            "was published"
         )
     return (
-        f"the table holds {shown(generation)} of {label} where {shown(recorded)} was published: "
+        f"the table holds {version_text(generation)} of {label} where {version_text(recorded)} was published: "
         "it was recreated, or replaced by an older copy"
     )
 
@@ -191,7 +196,7 @@ def _catch_up(
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = context.ledger.attempt(attempt, task.name) if attempt else None
     if ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
-        # Written off, its rows deleted as far as anybody knew, and there it is: what it has to say is said.
+        # Written off, its rows deleted as far as anybody knew, and there it is: its effects are sent.
         record_landed(context, ours, version, note.changes if note else None)
         return intention
     # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
@@ -212,8 +217,8 @@ def _catch_up(
 
 
 def forget_effects(context: RunContext, task: Task, generations: Mapping[str, int]) -> None:
-    """What was said of slices whose publish this ledger did not see, nobody knows: it is not said again. Before they
-    are adopted: dying in between leaves the rest to the next look."""
+    """Whether effects of a publish that this ledger did not see were sent, nobody knows: they are not sent again.
+    Before they are adopted: dying in between leaves the rest to the next look."""
     unknown = [
         prepare(context.ledger.home.whose(task.name), task.first_name, effect, label, generation, None)
         for label, generation in generations.items()

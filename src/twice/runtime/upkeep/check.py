@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twice.core.mark import shown
+from twice.core.mark import version_text
 from twice.core.ports import Held
 from twice.core.record import AttemptRecord, RunRecord
 from twice.core.run import run_label
@@ -52,16 +52,16 @@ def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | N
     recorded = known.generation if known else 0
     landed = held.generation if held else 0
     if landed > recorded:
-        return f"the table holds {shown(landed)}, the ledger knows of {_less(recorded)}", "twice ledger rebuild"
+        return f"the table holds {version_text(landed)}, the ledger knows of {_less(recorded)}", "twice ledger rebuild"
     if landed < recorded:
         return (
-            f"the ledger knows of {shown(recorded)}, the table holds {_less(landed)}: it was recreated, or replaced by "
-            "an older copy",
-            "run it: the next run takes the table's word",
+            f"the ledger knows of {version_text(recorded)}, the table holds {_less(landed)}: it was recreated, or "
+            "replaced by an older copy",
+            "run it: the next run goes by the table",
         )
     if known and held and held.note and known.attempt and known.attempt != held.note.attempt:
         return (
-            f"{shown(landed)} is attempt {held.note.attempt[:8]}'s in the table, "
+            f"{version_text(landed)} is attempt {held.note.attempt[:8]}'s in the table, "
             f"{known.attempt[:8]}'s in the ledger: one of them belongs to another copy",
             "compare with twice history; then restate it",
         )
@@ -69,7 +69,7 @@ def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | N
 
 
 def _less(generation: int) -> str:
-    return shown(generation).removeprefix("generation ")
+    return version_text(generation).removeprefix("generation ")
 
 
 def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
@@ -81,8 +81,8 @@ def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) ->
     for there, task in left_open(context):
         for attempt in there.ledger.open_attempts(task.name):
             if lease_ran_out(there.ledger, attempt):
-                told = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
-                yield Difference(_where(attempt), told, "twice recover")
+                what = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
+                yield Difference(_where(attempt), what, "twice recover")
     for attempt in context.ledger.undiscarded():
         fix = (
             "twice gc" if _collectable(context, attempt, held) else _until_passed(context, attempt, held[attempt.task])

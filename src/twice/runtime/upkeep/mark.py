@@ -10,7 +10,7 @@ from twice.core.mark import mark_of, version_of
 from twice.core.ports import Lost
 from twice.core.record import Facts
 from twice.core.run import AttemptState, RunRequest
-from twice.core.since import Since, told
+from twice.core.since import Since, mark_text
 from twice.core.task import Task
 from twice.core.token import Note
 from twice.core.write import AppendRows
@@ -72,7 +72,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     """The mark before and after. Rows from the new mark on are read by the next run; no row is touched here.
 
     It is a commit of the token alone, by compare-and-swap like any publish: a run that is under way when it lands
-    loses. However it ends, what is said of the mark is true. Dying in here has moved the mark or not; the next look
+    loses. However it ends, the message about the mark is true. Dying in here has moved the mark or not; the next look
     records which.
     """
     scope = incremental(task)
@@ -137,14 +137,14 @@ def _check_movable(task: Task, mark: Mark) -> None:
 
 def _story(before: Mark, aim: int, reset: Reset) -> str:
     at = "unknown" if before.at is None else before.at
-    return f"mark reset from {at} to {told(mark_of(aim))} by {reset.by}: {reset.reason}"
+    return f"mark reset from {at} to {mark_text(mark_of(aim))} by {reset.by}: {reset.reason}"
 
 
 def _mark(context: RunContext, task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
     keyed = not isinstance(task.write.compile(()), AppendRows)
-    found = Mark(task.name, scope.cursor, None, told(scope.start), version, table_version, keyed)
+    found = Mark(task.name, scope.cursor, None, mark_text(scope.start), version, table_version, keyed)
     try:
         mark = kept_mark(context.ledger, task, scope, version)
     except DeclarationError as error:
         return replace(found, unclear=str(error))  # to say where it is, is the way out
-    return found if mark is None else replace(found, at=told(mark))
+    return found if mark is None else replace(found, at=mark_text(mark))

@@ -1,4 +1,4 @@
-"""recover: settle every attempt that did not report back, and say what is still to be said. It never runs a task."""
+"""recover: settle every attempt that did not report back, and send the effects that wait. It never runs a task."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from twice.errors import Superseded, TwiceError, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Landing, Wording
-from twice.runtime.table.owner import told
+from twice.runtime.table.owner import describe_owner
 
 _WORDING = Wording(
     landed="taken over",
@@ -38,8 +38,10 @@ class Takeover:
 
 
 def other_owners_of(context: RunContext, task: Task) -> Mapping[str, int]:
-    """Whose slices stand in the task's way, told for people, and how many. Changes nothing."""
-    return {told(context.project.id, other): count for other, count in _other_owners(context, task)[1].items()}
+    """The other tasks that own slices of the table, described for people, and how many slices each. Changes nothing."""
+    return {
+        describe_owner(context.project.id, other): count for other, count in _other_owners(context, task)[1].items()
+    }
 
 
 def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[str, int]:
@@ -55,9 +57,9 @@ def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[st
     for other, count in other_owners.items():
         attempt = uuid.uuid4().hex
         slices = f"{count:,} slice{'' if count == 1 else 's'}"
-        why = f"{task.target} taken over from {told(context.project.id, other)} ({slices}) by {takeover.by}: "
+        why = f"{task.target} taken over from {describe_owner(context.project.id, other)} ({slices}) by {takeover.by}: "
         _commit(context, task, target, other, attempt, why + takeover.reason)
-    return {told(context.project.id, other): count for other, count in other_owners.items()}
+    return {describe_owner(context.project.id, other): count for other, count in other_owners.items()}
 
 
 def _other_owners(context: RunContext, task: Task) -> tuple[Target, dict[Owner, int]]:
@@ -90,13 +92,13 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, attem
     except (Exception, KeyboardInterrupt) as error:
         landing.settle()
         if isinstance(error, TwiceError):
-            raise landing.judged(error.at(task.name)) from error
+            raise landing.final_error(error.at(task.name)) from error
         raise
     if isinstance(end, Lost):
         raise Superseded(
             "the table's slices were published meanwhile",
             where=task.name,
-            now=f"It was not taken over from {told(context.project.id, other)}.",
+            now=f"It was not taken over from {describe_owner(context.project.id, other)}.",
             fix="Let the runs on it end, then take it over again.",
         )
 
