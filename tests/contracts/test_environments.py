@@ -29,7 +29,7 @@ from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.effects.delivery import drain, render_released
 from twice.runtime.effects.send import delivery_of, resolve
-from twice.runtime.table.garbage import collect_all
+from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.check import check
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.runtime.upkeep.recover import recover
@@ -283,7 +283,7 @@ def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
     assert ledger.backfills.again("june") == 0
     ledger.rename("revenue", "renamed")
     assert not recover(other.bench.context, None)
-    assert not collect_all(other.bench.context, None)
+    assert not collect_garbage(other.bench.context, None)
     assert not check(other.bench.context, None)
     assert [built.slices for built in rebuild(other.bench.context, None)] == [0]
     assert [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"] == before
@@ -365,7 +365,7 @@ def test_an_old_table_that_cannot_be_asked_stops_nothing_and_stays_listed(opened
 
     after.bench.context = replace(whole, target_of=target_of)
     assert recover(after.bench.context, None) == ()
-    (one,) = collect_all(after.bench.context, None)
+    (one,) = collect_garbage(after.bench.context, None)
     assert (one.task, one.unasked) == ("revenue", "shop.revenue: RuntimeError: no such connection any more")
     assert [found.fix for found in check(after.bench.context, None)] == ["twice recover"]
     assert [end.state for end in recover(whole, None)] == [AttemptState.PUBLISHED]

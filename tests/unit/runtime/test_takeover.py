@@ -26,7 +26,7 @@ from twice.errors import (
 )
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
-from twice.runtime.staleness.slice_status import standings
+from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory import Rows
@@ -144,7 +144,7 @@ def test_plan_and_backfill_refuse_what_a_run_would_refuse(bench: Bench) -> None:
     with pytest.raises(TableTaken):
         explain(bench.context, declared, slices_of(declared)[0])
     with pytest.raises(TableTaken):
-        standings(bench.context, declared, slices_of(declared), None)
+        slice_statuses(bench.context, declared, slices_of(declared), None)
 
 
 @pytest.mark.parametrize("ending", Ending)
