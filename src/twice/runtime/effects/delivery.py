@@ -159,7 +159,7 @@ def _try(delivery: Delivery, effect: EffectRecord) -> bool:
 def _send(delivery: Delivery, effect: EffectRecord, began: float) -> Answer:
     def leaving() -> None:
         # A process that was stopped may wake up here, when others have decided. The clock alone is not asked: it may
-        # have stood still with the machine. Stopped between this line and the first byte, it does send: docs/effects.md.
+        # have stood still with the machine. Stopped between this line and the first byte, it sends: docs/effects.md.
         in_time = delivery.clock.monotonic() - began < delivery.lease.total_seconds() * 2 / 3
         if not in_time or not delivery.ledger.outbox.holds(effect):
             raise NotLeaving
