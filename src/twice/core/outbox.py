@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
+from twice.core.closed import assert_never
 from twice.core.effect import Again, Effect, EffectKind, Message
 
 MOST_TRIES = 12
@@ -153,9 +154,15 @@ class Change:
 
 def occasion_of(again: Again, generation: int, fingerprint: str | None) -> str:
     """What makes one message differ from the next: nothing, the publish, or the publish of other rows."""
-    if again == "never":
-        return ""
-    return str(generation) if again == "on_restate" else f"{generation}:{fingerprint}"
+    match again:
+        case "never":
+            return ""
+        case "on_restate":
+            return str(generation)
+        case "when_changed":
+            return f"{generation}:{fingerprint}"
+        case _:
+            assert_never(again)
 
 
 def key_of(owner: Sequence[str], task: str, label: str, name: str, occasion: str) -> str:
@@ -184,10 +191,18 @@ def prepare(
 
 def after_answer(record: EffectRecord, answer: Answer, before: datetime | None, now: datetime) -> Change:
     """What the receiver's answer means. `before`: the doubt that was there before this try."""
-    if isinstance(answer, Delivered):
-        return Change(S.SENT, "", receipt=answer.receipt)
-    if isinstance(answer, Doubtful):
-        return _doubt(record, answer.why, now, answer.wait)
+    match answer:
+        case Delivered():
+            return Change(S.SENT, "", receipt=answer.receipt)
+        case Doubtful():
+            return _doubt(record, answer.why, now, answer.wait)
+        case Refused():
+            return _refused(record, answer, before, now)
+        case _:
+            assert_never(answer)
+
+
+def _refused(record: EffectRecord, answer: Refused, before: datetime | None, now: datetime) -> Change:
     if answer.for_good:
         return Change(S.DEAD, answer.why)
     if record.fence >= MOST_TRIES and before is None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import Enum
 
 from twice.core.audit import AuditResult
+from twice.core.closed import assert_never
 from twice.core.outbox import EffectState
 from twice.core.token import Kind
 from twice.core.write import Changes
@@ -53,18 +54,29 @@ class AttemptState(str, Enum):
 
     @property
     def open(self) -> bool:
-        """May the process behind it still be at work, or have died without a word?"""
-        return self in (
-            AttemptState.CLAIMED,
-            AttemptState.STAGED,
-            AttemptState.AUDITED,
-            AttemptState.PUBLISHING,
-        )
+        """May the process behind it still be at work, or have died without reporting back?"""
+        match self:
+            case AttemptState.CLAIMED | AttemptState.STAGED | AttemptState.AUDITED | AttemptState.PUBLISHING:
+                return True
+            case AttemptState.PUBLISHED | AttemptState.UNCHANGED | AttemptState.SUPERSEDED:
+                return False
+            case AttemptState.FAILED | AttemptState.REJECTED | AttemptState.ABANDONED:
+                return False
+            case _:
+                assert_never(self)
 
     @property
     def bad(self) -> bool:
         """Did it end without the slice being made right, and without another attempt having done so?"""
-        return self in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.ABANDONED)
+        match self:
+            case AttemptState.FAILED | AttemptState.REJECTED | AttemptState.ABANDONED:
+                return True
+            case AttemptState.PUBLISHED | AttemptState.UNCHANGED | AttemptState.SUPERSEDED:
+                return False
+            case AttemptState.CLAIMED | AttemptState.STAGED | AttemptState.AUDITED | AttemptState.PUBLISHING:
+                return False
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True)

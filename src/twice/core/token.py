@@ -19,6 +19,15 @@ def token_name(project: str, task: str, label: str) -> str:
 
 
 @dataclass(frozen=True)
+class SliceToken:
+    """One slice's token as the target holds it. Generation 0: nothing of the slice is published."""
+
+    name: str
+    label: str
+    generation: int
+
+
+@dataclass(frozen=True)
 class Intention:
     """What a run means to publish for one slice: the hash of its code (with options) and of its inputs.
 

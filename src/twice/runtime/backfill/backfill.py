@@ -181,7 +181,7 @@ def _rows_per_slice(context: RunContext, task: Task, slices: tuple[Slice, ...], 
     """What a slice reads, else what it gave when it was last published. None where nobody can say."""
     pins = Pins(context, session)
     cut = [source for source in task.inputs.values() if source.by is not None]
-    counts = [context.engine.estimate(open_input(context, task, source, slices, pins, None)) for source in cut]
+    counts = [context.engine.estimate(open_input(task, source, slices, pins)) for source in cut]
     if counts:
         return max(counts) / len(slices)
     known = [run.rows for run in context.ledger.runs(task.name) if run.rows is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from twice.core.closed import assert_never
 from twice.core.outbox import Change, EffectRecord, EffectState
 from twice.core.scope import slice_named
 from twice.core.task import Task
@@ -16,8 +17,6 @@ from twice.runtime.table.write_plan import make_plan
 
 S = EffectState
 Resolution = Literal["sent", "resend", "abandon"]
-
-_STATES = {"sent": S.SENT, "abandon": S.ABANDONED}
 
 
 def send_pending(context: RunContext, task: str | None = None) -> int:
@@ -79,7 +78,15 @@ def resolve(
 
 
 def _change(effect: EffectRecord, resolution: Resolution, reason: str, delivery: Delivery) -> Change:
-    if resolution != "resend":
-        return Change(_STATES[resolution], reason, receipt="a person says so" if resolution == "sent" else None)
-    # Without a text it goes back to where texts are made. The person takes the doubt on themselves: it is cleared.
-    return Change(S.RELEASED, reason) if effect.message is None else Change(S.PENDING, reason, delivery.ledger.now())
+    match resolution:
+        case "sent":
+            return Change(S.SENT, reason, receipt="a person says so")
+        case "abandon":
+            return Change(S.ABANDONED, reason)
+        case "resend":
+            # The person takes the doubt on themselves: it is cleared. Without a text it goes back to be rendered.
+            if effect.message is None:
+                return Change(S.RELEASED, reason)
+            return Change(S.PENDING, reason, delivery.ledger.now())
+        case _:
+            assert_never(resolution)

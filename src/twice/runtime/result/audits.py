@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from twice.core.audit import Audit, AuditResult, judge, result
 from twice.core.ports import Frame, Measured, Staged, Target
@@ -15,14 +16,17 @@ _SHOWN = 3
 """So many slices are named in a message."""
 
 
-def run_audits(
-    context: RunContext,
-    task: Task,
-    target: Target,
-    staged: Staged,
-    measured: Mapping[str, Measured],
-    rows_before: Mapping[str, int | None],
-) -> tuple[AuditResult, ...]:
+@dataclass(frozen=True)
+class StagedRows:
+    """What is audited, with what was counted in flight, and how many rows each slice had before, where that is known;
+    both by slice."""
+
+    staged: Staged
+    measured: Mapping[str, Measured]
+    rows_before: Mapping[str, int | None]
+
+
+def run_audits(context: RunContext, task: Task, target: Target, rows: StagedRows) -> tuple[AuditResult, ...]:
     """Every audit's result, in the declared order. What the write already counted costs nothing more.
 
     Several slices are judged each for itself, as if it had come alone: an empty day must not hide behind a full one.
@@ -30,18 +34,20 @@ def run_audits(
     results: list[AuditResult] = []
     stage: Frame | None = None
     for audit in task.audits:
-        by_slice = {label: judge(audit, of.rows, of.counts, rows_before[label]) for label, of in measured.items()}
+        by_slice = {
+            label: judge(audit, of.rows, of.counts, rows.rows_before[label]) for label, of in rows.measured.items()
+        }
         known = {label: each for label, each in by_slice.items() if each is not None}
         if len(known) == len(by_slice):
             results.append(_together(audit, known))
             continue
         if audit.kind == "unique":
-            counted = target.duplicates(staged, _unique(audit, staged))
+            counted = target.duplicates(rows.staged, _unique(audit, rows.staged))
             if counted is not None:
-                results.append(_unique_result(audit, counted, measured))
+                results.append(_unique_result(audit, counted, rows.measured))
                 continue
-        stage = target.read(task.target, at=staged) if stage is None else stage
-        results.append(_read_stage(context, audit, task, stage, staged, measured))
+        stage = target.read(task.target, at=rows.staged) if stage is None else stage
+        results.append(_read_stage(context, audit, task, stage, rows))
     return tuple(results)
 
 
@@ -55,12 +61,10 @@ def _together(audit: Audit, by_slice: Mapping[str, AuditResult]) -> AuditResult:
     return result(audit, False, failed + (f"; and {len(bad) - _SHOWN} more slices" if len(bad) > _SHOWN else ""))
 
 
-def _read_stage(
-    context: RunContext, audit: Audit, task: Task, stage: Frame, staged: Staged, measured: Mapping[str, Measured]
-) -> AuditResult:
-    slices = staged.plan.slices
+def _read_stage(context: RunContext, audit: Audit, task: Task, stage: Frame, rows: StagedRows) -> AuditResult:
+    slices = rows.staged.plan.slices
     if audit.kind == "unique":
-        return _unique_result(audit, context.engine.duplicates(stage, _unique(audit, staged)), measured)
+        return _unique_result(audit, context.engine.duplicates(stage, _unique(audit, rows.staged)), rows.measured)
     if len(slices) == 1:
         return _ask(audit, stage)
     scope = task.scope

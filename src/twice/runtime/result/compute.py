@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from twice.core.closed import assert_never
 from twice.core.lineage import changed_beside, inputs_hash
 from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Frame, Leaf, Portion, Shape, Suspicion
 from twice.core.record import TABLE
@@ -17,6 +18,7 @@ from twice.core.scope import Whole
 from twice.core.since import Since, Window
 from twice.core.slice import Slice
 from twice.core.task import RUN_PARAMETER, Read, TableName, Task
+from twice.core.time_scope import TimeScope
 from twice.core.token import Intention
 from twice.core.write import Plan
 from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
@@ -111,7 +113,7 @@ def result_frame(
 ) -> Frame:
     """What the task's function returns for these slices, as it is: also what `preview` shows."""
     arguments: dict[str, Any] = {
-        name: open_input(context, task, source, slices, pins, window) for name, source in task.inputs.items()
+        name: open_input(task, source, slices, pins, window) for name, source in task.inputs.items()
     }
     if task.wants_run:
         arguments[RUN_PARAMETER] = Run(
@@ -177,21 +179,25 @@ def unsure_functions(computed: Computed) -> tuple[str, ...]:
     )
 
 
-def open_input(
-    context: RunContext, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None
-) -> Frame:
+def open_input(task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None = None) -> Frame:
     """An input pinned, and cut to the slices (from the first to the last) or to the window."""
     frame = pins.open(source.table)
-    if source.by is None or isinstance(task.scope, Whole):
+    if source.by is None:
         return frame
-    if isinstance(task.scope, Since):
-        return frame if window is None else context.engine.since(frame, source.by, window)
-    parts = {slice_.label: (task.scope.widened(slice_, source.before), slice_.end) for slice_ in slices}
-    if len(slices) > 1:
-        pins.portions.append(Portion(frame, source.by, task.scope.zone, parts))
-    cut = context.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, task.scope.zone)
-    pins.cuts.append(cut)
-    return cut
+    match task.scope:
+        case Whole():
+            return frame
+        case Since():
+            return frame if window is None else pins.context.engine.since(frame, source.by, window)
+        case TimeScope() as scope:
+            parts = {slice_.label: (scope.widened(slice_, source.before), slice_.end) for slice_ in slices}
+            if len(slices) > 1:
+                pins.portions.append(Portion(frame, source.by, scope.zone, parts))
+            cut = pins.context.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, scope.zone)
+            pins.cuts.append(cut)
+            return cut
+        case _:
+            assert_never(task.scope)
 
 
 def _how_to_make(context: RunContext, table: TableName) -> str:

@@ -90,7 +90,6 @@ def ended(
     slices: tuple[SliceResult, ...],
     why: str,
     version: int | None,
-    audits: tuple[AuditResult, ...] = (),
 ) -> RunResult:
     return RunResult(
         attempt.task.name,
@@ -99,9 +98,8 @@ def ended(
         attempt.id,
         why,
         version,
-        audits,
-        tuple(attempt.notes),
-        dict(attempt.trace.seconds),
+        notes=tuple(attempt.notes),
+        seconds=dict(attempt.trace.seconds),
     )
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 
+from twice.core.closed import assert_never
 from twice.core.interruption import uninterrupted
 from twice.core.record import Facts
 from twice.errors import HOLDS, MAY_HOLD, NotRecorded, OutcomeUnknown, TwiceError
@@ -79,25 +80,33 @@ class Landing:
 
     def final_error(self, error: TwiceError) -> TwiceError:
         """The error with a true sentence about the table. One that leaves the attempt open is an OutcomeUnknown."""
-        if self.known is Known.RECORDED:
-            error.now = self.wording.holds
-            return error
-        if self.known is Known.LANDED:
-            why = self.unrecorded
-            reason = why.what if isinstance(why, TwiceError) else f"{type(why).__name__}: {why}" if why else error.what
-            return NotRecorded(
-                f"{self.wording.done}, but the ledger could not record it: {reason}",
-                where=self.where,
-                now=self.wording.holds,
-                fix=f"{LOOKS_FIRST} {self.wording.next_look}",
-            )
-        if self.known is Known.UNKNOWN and isinstance(error, OutcomeUnknown):
+        match self.known:
+            case Known.NOT_SENT | Known.NOT_LANDED:
+                return error
+            case Known.RECORDED:
+                error.now = self.wording.holds
+                return error
+            case Known.LANDED:
+                return self._not_recorded(error)
+            case Known.UNKNOWN:
+                return self._unknown(error)
+            case _:
+                assert_never(self.known)
+
+    def _not_recorded(self, error: TwiceError) -> NotRecorded:
+        why = self.unrecorded
+        reason = why.what if isinstance(why, TwiceError) else f"{type(why).__name__}: {why}" if why else error.what
+        return NotRecorded(
+            f"{self.wording.done}, but the ledger could not record it: {reason}",
+            where=self.where,
+            now=self.wording.holds,
+            fix=f"{LOOKS_FIRST} {self.wording.next_look}",
+        )
+
+    def _unknown(self, error: TwiceError) -> OutcomeUnknown:
+        if isinstance(error, OutcomeUnknown):
             error.now = self.wording.may_hold
-        elif self.known is Known.UNKNOWN:
-            return OutcomeUnknown(
-                f"{error.what}, while {self.wording.doing}",
-                where=self.where,
-                now=self.wording.may_hold,
-                fix=LOOKS_FIRST,
-            )
-        return error
+            return error
+        return OutcomeUnknown(
+            f"{error.what}, while {self.wording.doing}", where=self.where, now=self.wording.may_hold, fix=LOOKS_FIRST
+        )

@@ -72,10 +72,11 @@ def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:
         )
         for label, generation in generations.items()
     )
-    result = ended(attempt, outcome, slices, ready.why, end.version, ready.audits)
+    result = ended(attempt, outcome, slices, ready.why, end.version)
     window = ready.window
     return replace(
         result,
+        audits=ready.audits,
         changes=end.changes,
         mark=mark_text(window.high) if window else None,
         more=window is not None and window.more,

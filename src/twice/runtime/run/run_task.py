@@ -17,7 +17,7 @@ from twice.core.task import Task
 from twice.core.token import Kind
 from twice.errors import AuditFailed, EmptyRefused, StageMismatch, TwiceError, UsageError
 from twice.runtime.context import RunContext, Trace
-from twice.runtime.result.audits import run_audits
+from twice.runtime.result.audits import StagedRows, run_audits
 from twice.runtime.result.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
 from twice.runtime.result.window import next_window
 from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, giving_back, reported
@@ -285,7 +285,8 @@ def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:
     labels = [slice_.label for slice_ in attempt.plan.slices]
     known = ledger.runs_of(attempt.task.name, labels)
     before = {label: known[label].rows if label in known else None for label in labels}
-    results = run_audits(attempt.context, attempt.task, attempt.target, ready.staged, ready.measured, before)
+    rows = StagedRows(ready.staged, ready.measured, before)
+    results = run_audits(attempt.context, attempt.task, attempt.target, rows)
     facts = Facts(audits=results, seconds=attempt.trace.seconds)
     failed = [audit for audit in results if audit.stops]
     if failed:

@@ -49,11 +49,14 @@ def readers(
         affected = _affected(context, below, [(up, found.made) for up, found in sources])
         others = _others(context, below, [(up, found.others) for up, found in sources], affected)
         chosen = _with_status(context, below, others, request, session)
-        begun = len(batches) + len(more) + 1
-        if affected or chosen:
-            more += _planned(context, below, affected, chosen, sources, begun, session)
-        ordered = {slice_: begun + at for at, slice_ in enumerate(sorted({*affected, *chosen}))}
-        reached[below.name] = _Reached(ordered, tuple(slice_ for slice_ in others if slice_ not in ordered))
+        planned = {**_reading(context, below, affected, [up.name for up, _ in sources], session), **chosen}
+        first_number = len(batches) + len(more) + 1
+        numbered = {slice_: first_number + at for at, slice_ in enumerate(sorted(planned))}
+        more += [
+            PlannedBatch(number, below.name, (planned[slice_],), needs=tuple(sorted(affected.get(slice_, ()))))
+            for slice_, number in numbered.items()
+        ]
+        reached[below.name] = _Reached(numbered, tuple(slice_ for slice_ in others if slice_ not in numbered))
     return more, notes
 
 
@@ -98,25 +101,13 @@ def _with_status(
     return {slice_: planned for slice_, planned in found if planned.standing in wanted}
 
 
-def _planned(
-    context: RunContext,
-    below: Task,
-    affected: Mapping[Slice, set[int]],
-    chosen: Mapping[Slice, PlannedSlice],
-    sources: Sequence[tuple[Task, _Reached]],
-    number: int,
-    session: Any,
-) -> list[PlannedBatch]:
-    ordered = sorted({*affected, *chosen})
-    apps = [token_name(context.project.id, below.first_name, slice_.label) for slice_ in ordered]
-    held = context.target_of(below.target, session).published(below.target, apps).generations
-    why = f"it reads {', '.join(up.name for up, _ in sources)}"
-    return [
-        PlannedBatch(
-            number + at,
-            below.name,
-            (chosen.get(slice_) or PlannedSlice(slice_.label, "downstream", why, held[app]),),
-            needs=tuple(sorted(affected.get(slice_, ()))),
-        )
-        for at, (slice_, app) in enumerate(zip(ordered, apps, strict=True))
-    ]
+def _reading(
+    context: RunContext, below: Task, affected: Mapping[Slice, set[int]], sources: Sequence[str], session: Any
+) -> dict[Slice, PlannedSlice]:
+    """The slices of the task below that read a slice of the plan, with what its table holds of each."""
+    if not affected:
+        return {}
+    names = {slice_: token_name(context.project.id, below.first_name, slice_.label) for slice_ in affected}
+    held = context.target_of(below.target, session).published(below.target, tuple(names.values())).generations
+    why = f"it reads {', '.join(sources)}"
+    return {slice_: PlannedSlice(slice_.label, "downstream", why, held[name]) for slice_, name in names.items()}

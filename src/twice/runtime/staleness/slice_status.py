@@ -10,17 +10,17 @@ In doubt a slice counts as stale: its run looks closer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.backfill import PlannedSlice
 from twice.core.lineage import EARLIER, changed_beside, has_plan
-from twice.core.ports import Leaf, Touched
+from twice.core.ports import Leaf, Target, Touched
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
 from twice.core.task import Read, TableName, Task
-from twice.core.token import Intention, token_name
+from twice.core.token import Intention, SliceToken, token_name
 from twice.errors import TwiceError
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Computed, Pins, compute
@@ -54,27 +54,26 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
             reason = looks.reason(slice_, inputs, intention, tables)
-        found.append(_status(task, slice_, generation, run, code, reason))
+        found.append(_status(task, SliceToken(app, slice_.label, generation), run, code, reason))
     return tuple(found)
 
 
-def _status(
-    task: Task, slice_: Slice, generation: int, run: RunRecord | None, code: str, changed: str | None
-) -> PlannedSlice:
+def _status(task: Task, token: SliceToken, run: RunRecord | None, code: str, changed: str | None) -> PlannedSlice:
+    label, generation = token.label, token.generation
     if run is not None and run.failed:
         why = "it is quarantined" if run.quarantined else f"its last attempt: {_ended(run)}"
-        return PlannedSlice(slice_.label, "failed", why, generation)
+        return PlannedSlice(label, "failed", why, generation)
     published = run.intention if run is not None else None
     inputs = published.inputs if published is not None and changed is None else ""
-    state = SliceState(slice_.label, generation, published, Intention(code, inputs))
+    state = SliceState(label, generation, published, Intention(code, inputs))
     decision = decide("run", rerun_of(task), [state])
     if generation == 0:
-        return PlannedSlice(slice_.label, "missing", decision.why, generation)
+        return PlannedSlice(label, "missing", decision.why, generation)
     if not decision.compute:
-        return PlannedSlice(slice_.label, "published", decision.why, generation)
+        return PlannedSlice(label, "published", decision.why, generation)
     same_code = published is not None and published.code == code
     why = changed if changed is not None and same_code else decision.why
-    return PlannedSlice(slice_.label, "stale", why, generation)
+    return PlannedSlice(label, "stale", why, generation)
 
 
 def _ended(run: RunRecord) -> str:
@@ -174,20 +173,24 @@ def _changes(
     declared: dict[str, list[Read]] = {}
     for source in task.inputs.values():
         declared.setdefault(str(context.project.located(source.table)), []).append(source)
+
+    def open_target(table: TableName) -> Target:
+        return context.target_of(table, session)
+
     return {
-        name: _change(context, task, slices, declared.get(name, [Read(TableName.parse(name))]), since, session)
+        name: _change(open_target, task, slices, declared.get(name, [Read(TableName.parse(name))]), since)
         for name, since in oldest.items()
     }
 
 
 def _change(
-    context: RunContext, task: Task, slices: Sequence[Slice], reads: Sequence[Read], since: int, session: Any
+    open_target: Callable[[TableName], Target], task: Task, slices: Sequence[Slice], reads: Sequence[Read], since: int
 ) -> _Change | None:
     """A table that is read twice, cut in two ways, is touched where one of them is."""
     newest: dict[str, int] = {}
     now, lost = None, False
     for source in reads:
-        now = context.target_of(source.table, session).touched(source.table, since, source.by)
+        now = open_target(source.table).touched(source.table, since, source.by)
         if now is None:
             return None
         lost = lost or now.spans is None

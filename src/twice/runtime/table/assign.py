@@ -7,14 +7,14 @@ commit names are nobody's: `twice ledger unassigned` lists them, and no effect o
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from twice.core.interruption import behind
-from twice.core.ports import Published, Target
+from twice.core.ports import Target
 from twice.core.record import RunRecord, Shown
 from twice.core.task import Task
-from twice.core.token import token_name
+from twice.core.token import SliceToken, token_name
 from twice.errors import in_one_line
 from twice.runtime.context import RunContext
 
@@ -54,25 +54,24 @@ def assign_at_look(
     context: RunContext,
     task: Task,
     target: Target,
-    labels: Mapping[str, str],
-    published: Published,
+    tokens: Sequence[SliceToken],
     recorded: dict[str, RunRecord],
 ) -> dict[str, RunRecord]:
     """At a look: an older twice may have been at work when this ledger learnt of environments, and has landed since.
     What is recorded of the slices now."""
-    ahead = {
-        label: (app, published.generations[app])
-        for app, label in labels.items()
-        if published.generations[app] > (recorded[label].generation if label in recorded else 0)
-    }
+    ahead = [
+        token
+        for token in tokens
+        if token.generation > (recorded[token.label].generation if token.label in recorded else 0)
+    ]
     if not ahead or not context.ledger.unassigned.any(names_of(task)):
         return recorded
-    notes = {label: target.provenance(task.target, *held) for label, held in ahead.items()}
+    notes = {token.label: target.provenance(task.target, token.name, token.generation) for token in ahead}
     newest = {label: note.attempt for label, note in notes.items() if note is not None}
-    generations = {label: generation for label, (_, generation) in ahead.items()}
+    generations = {token.label: token.generation for token in ahead}
     shown = Shown(frozenset(newest.values()), generations, newest)
     context.ledger.unassigned.take(task.name, names_of(task), shown, all_slices=False)
-    return context.ledger.runs_of(task.name, tuple(labels.values()))
+    return context.ledger.runs_of(task.name, [token.label for token in tokens])
 
 
 def _shown_by_table(context: RunContext, task: Task, session: Any) -> Shown:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from twice.core.mark import version_text
 from twice.core.outbox import prepare
-from twice.core.ports import Published, Target
+from twice.core.ports import Target
 from twice.core.record import AttemptRecord, Facts, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
-from twice.core.token import Intention
+from twice.core.token import Intention, SliceToken
 from twice.core.write import Changes, Plan, UpsertRows
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.table.assign import assign_at_look
 from twice.runtime.table.foreign_changes import changed_by_others
 from twice.runtime.table.owner import refuse_taken
+from twice.runtime.table.write_plan import tokens_in
 
 
 @dataclass(frozen=True)
@@ -43,27 +44,23 @@ def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str 
 
     Dying here leaves the ledger behind the target, which the next look finds again.
     """
-    labels = {app: slice_.label for app, slice_ in zip(plan.token_names, plan.slices, strict=True)}
     # Before the table: what was recorded then must be there, unless the table itself went back.
-    recorded = context.ledger.runs_of(task.name, tuple(labels.values()))
+    recorded = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
-    recorded = assign_at_look(context, task, target, labels, published, recorded)
-    notes = settle_passed(context, task, target, labels, published, mine)
-    generations = {label: published.generations[app] for app, label in labels.items()}
-    for app, label in labels.items():
-        held = _generation(recorded.get(label))
-        if held > generations[label]:
-            notes.append(_went_back(context, task, target, app, label, held, generations[label]))
-    known = context.ledger.runs_of(task.name, tuple(generations))
-    intentions = {
-        label: _catch_up(context, task, target, app, label, generations[label], known.get(label))
-        for app, label in labels.items()
-    }
+    tokens = tokens_in(plan, published.generations)
+    recorded = assign_at_look(context, task, target, tokens, recorded)
+    notes = settle_passed(context, task, target, tokens, mine)
+    for token in tokens:
+        run = recorded.get(token.label)
+        if run is not None and run.generation > token.generation:
+            notes.append(_went_back(context, task, target, token, run.generation))
+    known = context.ledger.runs_of(task.name, [token.label for token in tokens])
+    intentions = {token.label: _catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
     others = changed_by_others(context, task, target, plan)
     return TableState(
         published.version,
-        generations,
+        {token.label: token.generation for token in tokens},
         intentions,
         (*notes, *others.notes),
         others=others.labels,
@@ -72,12 +69,7 @@ def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str 
 
 
 def settle_passed(
-    context: RunContext,
-    task: Task,
-    target: Target,
-    labels: Mapping[str, str],
-    published: Published,
-    mine: str | None = None,
+    context: RunContext, task: Task, target: Target, tokens: Sequence[SliceToken], mine: str | None = None
 ) -> list[str]:
     """Close the open attempts whose generation the target has passed: they landed, or they must lose. The same for
     those that were given up with rows still staged: a process thought dead may land after that.
@@ -86,17 +78,18 @@ def settle_passed(
     before its look and lost its lease knew no generation and staged nothing; if it wakes, the ledger stops it.
     """
     notes: list[str] = []
-    apps = {label: app for app, label in labels.items()}
-    for attempt in _undecided(context.ledger, task.name, tuple(apps)):
+    names = {token.label: token.name for token in tokens}
+    generations = {token.label: token.generation for token in tokens}
+    for attempt in _undecided(context.ledger, task.name, tuple(names)):
         if attempt.id == mine:
             continue
-        passed = passed_at(attempt, {label: published.generations[app] for label, app in apps.items()})
+        passed = passed_at(attempt, generations)
         if passed is None:
             if attempt.state.open and never_looked(attempt) and lease_ran_out(context.ledger, attempt):
                 context.ledger.abandon_unlooked(attempt.id)
             continue
         label, generation = passed
-        note = target.provenance(task.target, apps[label], generation)
+        note = target.provenance(task.target, names[label], generation)
         if note is not None and note.attempt == attempt.id:
             record_landed(context, attempt, note.version, note.changes)
             if isinstance(task.write.compile(()), UpsertRows):
@@ -154,16 +147,11 @@ def record_landed(
     context.ledger.publish(attempt.id, Facts(version=version, changes=changes), generations=generations)
 
 
-def _generation(run: RunRecord | None) -> int:
-    return run.generation if run is not None else 0
-
-
-def _went_back(
-    context: RunContext, task: Task, target: Target, app: str, label: str, recorded: int, generation: int
-) -> str:
+def _went_back(context: RunContext, task: Task, target: Target, token: SliceToken, recorded: int) -> str:
     """A reset of the mark may be recorded late, or not at all."""
+    label, generation = token.label, token.generation
     context.ledger.forget(task.name, label)
-    note = target.provenance(task.target, app, generation) if generation else None
+    note = target.provenance(task.target, token.name, generation) if generation else None
     if note is not None and note.kind == "reset":
         return (
             f"the mark of {label} was reset: the table holds {version_text(generation)} where {version_text(recorded)} "
@@ -176,22 +164,17 @@ def _went_back(
 
 
 def _catch_up(
-    context: RunContext,
-    task: Task,
-    target: Target,
-    app: str,
-    label: str,
-    generation: int,
-    known: RunRecord | None,
+    context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None
 ) -> Intention | None:
     """The intention the slice was published with; the ledger learns what it did not know. At which version is asked of
     the commit itself: what others did after it must stay in sight."""
+    label, generation = token.label, token.generation
     if known is not None and known.generation == generation:
         return known.intention
     if not generation:
         return None
-    note = target.provenance(task.target, app, generation)
-    intention = note.intentions.get(app) if note else None
+    note = target.provenance(task.target, token.name, generation)
+    intention = note.intentions.get(token.name) if note else None
     attempt, version = (note.attempt, note.version) if note else (None, None)
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = context.ledger.attempt(attempt, task.name) if attempt else None
@@ -228,12 +211,10 @@ def forget_effects(context: RunContext, task: Task, generations: Mapping[str, in
         context.ledger.outbox.remember_unknown(task.name, unknown)
 
 
-def remembered(
-    context: RunContext, task: Task, target: Target, app: str, label: str, generation: int
-) -> Intention | None:
+def remembered(context: RunContext, task: Task, target: Target, token: SliceToken) -> Intention | None:
     """The intention of a published generation, by the ledger's word or the commit's own. Changes nothing."""
-    known = context.ledger.run(task.name, label)
-    if known is not None and known.generation == generation:
+    known = context.ledger.run(task.name, token.label)
+    if known is not None and known.generation == token.generation:
         return known.intention
-    note = target.provenance(task.target, app, generation) if generation else None
-    return note.intentions.get(app) if note else None
+    note = target.provenance(task.target, token.name, token.generation) if token.generation else None
+    return note.intentions.get(token.name) if note else None

@@ -55,10 +55,9 @@ def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[st
     """
     target, other_owners = _other_owners(context, task)
     for other, count in other_owners.items():
-        attempt = uuid.uuid4().hex
         slices = f"{count:,} slice{'' if count == 1 else 's'}"
         why = f"{task.target} taken over from {describe_owner(context.project.id, other)} ({slices}) by {takeover.by}: "
-        _commit(context, task, target, other, attempt, why + takeover.reason)
+        _commit(context, task, target, other, why + takeover.reason)
     return {describe_owner(context.project.id, other): count for other, count in other_owners.items()}
 
 
@@ -71,8 +70,9 @@ def _other_owners(context: RunContext, task: Task) -> tuple[Target, dict[Owner, 
     return target, published.owners.other_owners(me)
 
 
-def _commit(context: RunContext, task: Task, target: Target, other: Owner, attempt: str, why: str) -> None:
+def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: str) -> None:
     """Dying in here has taken over or not."""
+    attempt = uuid.uuid4().hex
     me = owner_of(context.project.id, task)
     token = takeover_token(me, other)
     mine = () if isinstance(task.scope, Since) or not task.write.restatable else _mine(target, task, me)
