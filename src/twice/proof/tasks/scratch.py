@@ -40,7 +40,7 @@ from twice.proof.tasks.copied import Copied
 from twice.proof.tasks.pinned import Pinned
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_many import run_slices
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 Frames = Callable[[DataFrame], DataFrame]
 """What a scenario does to each input, as it reaches the task's function."""
@@ -183,7 +183,7 @@ def _versions(setup: ProofSetup, task: Task, slices: tuple[Slice, ...], session:
     if newest is None:
         return
     if isinstance(task.write.compile(()), UpsertRows):
-        apps = make_plan(setup.context.project.id, task, slices).token_names
+        apps = make_write_plan(setup.context.project.id, task, slices).token_names
         held = [found.version for app in apps for name, found in target.tokens(task.target, app).items() if name == app]
         first = min((version for version in held if version is not None), default=None)
         if first == 0:

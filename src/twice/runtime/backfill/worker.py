@@ -29,7 +29,7 @@ from twice.runtime.holder import is_gone
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.run_task import run_task
 from twice.runtime.table.settle import look
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 POLL = 0.5
 
@@ -200,7 +200,7 @@ def _made_since(
     """Slices whose generation has moved since the plan was frozen: they were made since, by a worker that did not live
     to say so or by somebody's run. For a plain run the ledger's word is enough: each run looks for itself."""
     if kind == "restate":
-        plan = make_plan(context.project.id, task, tuple(planned))
+        plan = make_write_plan(context.project.id, task, tuple(planned))
         look(context, task, plan, context.target_of(task.target, context.engine.fresh()))
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in planned])
     return {
@@ -250,7 +250,7 @@ def _sums(
     published."""
     if not changed or result.version is None:
         return {}
-    plan = make_plan(context.project.id, task, tuple(changed))
+    plan = make_write_plan(context.project.id, task, tuple(changed))
     target = context.target_of(task.target, context.engine.fresh())
     try:
         # Just before our commit: whoever published these slices, there they are as they were.

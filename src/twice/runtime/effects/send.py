@@ -13,7 +13,7 @@ from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.effects.delivery import Delivery, decide_silent, drain, may_wake_up, render_released
 from twice.runtime.table.old_tables import table_named
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 S = EffectState
 Resolution = Literal["sent", "resend", "abandon"]
@@ -33,7 +33,7 @@ def delivery_of(context: RunContext) -> Delivery:
         """Rows of the committed version, of the table that it was committed to; none if the slice was published again
         since."""
         slice_ = slice_named(task.scope, effect.label)
-        (app,) = make_plan(context.project.id, task, (slice_,)).token_names
+        (app,) = make_write_plan(context.project.id, task, (slice_,)).token_names
         recorded = context.ledger.outbox.table_of(effect)
         table = table_named(context, recorded) if recorded else task.target
         with context.session() as session:

@@ -93,7 +93,7 @@ class Pins:
 
 
 def compute(context: RunContext, task: Task, plan: Plan, pins: Pins, window: Window | None = None) -> Computed:
-    """The result frame of the plan's slices (of the window, for an incremental task), not yet evaluated."""
+    """The result frame of the write plan's slices (of the window, for an incremental task), not yet evaluated."""
     result = result_frame(context, task, plan.slices, pins, window)
     frame, shape = context.engine.shape(result, task.write.layout(task.scope).slice_column)
     check_columns(task, shape)
@@ -156,7 +156,7 @@ def _leaves_before(context: RunContext, task: Task, plan: Plan) -> tuple[Leaf, .
 
 
 def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
-    """Stop before anything is written if the plan is not the same on every run."""
+    """Stop before anything is written if the query plan is not the same on every run."""
     held = [suspicion for suspicion in computed.suspicions if suspicion.name not in task.policy.allow]
     if not held:
         return
@@ -170,7 +170,7 @@ def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
 
 
 def unsure_functions(computed: Computed) -> tuple[str, ...]:
-    """Notes on the Python functions in the plan that nobody can call the same next time."""
+    """Notes on the Python functions in the query plan that may give other values next time."""
     leaves = dict.fromkeys(leaf for mine in computed.leaves.values() for leaf in mine)
     return tuple(
         f"the function {leaf.name}: nothing shows that a second run gives the same rows"

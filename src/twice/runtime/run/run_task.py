@@ -30,7 +30,7 @@ from twice.runtime.staleness.decide import Decision, SliceState, decide, differe
 from twice.runtime.staleness.made_since import Baseline, made_since
 from twice.runtime.table.kept_mark import kept_mark
 from twice.runtime.table.settle import TableState, look
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _run_once(run: _Run, attempt_id: str) -> RunResult:
     run.baseline.begins(attempt_id)
     with trace.step("plan"):
         refuse_kind(task, request.kind)
-        plan = make_plan(context.project.id, task, run.slices)
+        plan = make_write_plan(context.project.id, task, run.slices)
     hit(Point.AFTER_PLAN)
     with trace.step("claim"), giving_back(context, attempt_id):
         claim = claim_slices(context, task, plan, request, attempt_id)

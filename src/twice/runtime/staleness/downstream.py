@@ -27,7 +27,7 @@ class _Reached:
 def readers(
     context: RunContext, request: Request, batches: Sequence[PlannedBatch], asked: Sequence[Slice], session: Any
 ) -> tuple[list[PlannedBatch], list[str]]:
-    """One batch for every slice of a task below that reads a slice of the plan, and notes. Each needs the batches that
+    """One batch for every slice of a task below that reads a slice of these, and notes. Each needs the batches that
     make what it reads. Whether its rows change is for its own run to find out.
 
     A slice below that reads only slices of the range which are right already is in it if its status is one that
@@ -104,7 +104,7 @@ def _with_status(
 def _reading(
     context: RunContext, below: Task, affected: Mapping[Slice, set[int]], sources: Sequence[str], session: Any
 ) -> dict[Slice, PlannedSlice]:
-    """The slices of the task below that read a slice of the plan, with what its table holds of each."""
+    """The slices of the task below that read a slice of the backfill plan, with what its table holds of each."""
     if not affected:
         return {}
     names = {slice_: token_name(context.project.id, below.first_name, slice_.label) for slice_ in affected}

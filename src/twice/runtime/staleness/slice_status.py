@@ -1,10 +1,9 @@
-"""What is the status of many slices? From the ledger and the inputs' logs, without building a plan for each.
+"""What is the status of many slices? From the ledger and the inputs' logs, without building a query plan for each.
 
-The answer is `decide`'s, as for a run; only what the inputs of now are is read from what their tables' commits
-touched since. What a slice hangs on beside its tables (files, the constants of its plan, functions) no log shows: the
-plan of one slice is built for it, and is good for all, since a function that does not ask for the run cannot
-know one slice from another. Where it does ask, or where the one does not agree, each slice's own plan is built, as a
-run would.
+The answer is `decide`'s, as for a run; what the inputs of now are is read from the commits that their tables had since.
+What a slice depends on beside its tables (files, the constants of its query plan, functions) is in no log: the query
+plan of one slice is built for it, and is good for all, since a function that does not ask for the run cannot know one
+slice from another. Where it does ask, or where the one does not agree, each slice's own is built, as a run would.
 In doubt a slice counts as stale: its run looks closer.
 """
 
@@ -27,7 +26,7 @@ from twice.runtime.result.compute import Computed, Pins, compute
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.touched import newest_touch
 from twice.runtime.table.owner import refuse_taken
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 _HARMLESS = frozenset({"literal", "rows"})
 """Leaves that are the same whenever the code and the pinned tables are."""
@@ -112,7 +111,7 @@ def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence
 
 
 def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:
-    """What a plan's leaves call the tables whose logs were read."""
+    """What a query plan's leaves call the tables whose logs were read."""
     return frozenset(change.now.name for change in changes.values() if change is not None)
 
 
@@ -155,7 +154,7 @@ class _Looks:
         return leaves
 
     def _computed(self, slice_: Slice) -> Computed:
-        plan = make_plan(self._context.project.id, self._task, (slice_,))
+        plan = make_write_plan(self._context.project.id, self._task, (slice_,))
         with self._context.session() as session:
             return compute(self._context, self._task, plan, Pins(self._context, session))
 

@@ -16,7 +16,7 @@ from twice.errors import in_one_line
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import never_looked, passed_at, settle_passed
-from twice.runtime.table.write_plan import make_plan, tokens_in
+from twice.runtime.table.write_plan import make_write_plan, tokens_in
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _collect(context: RunContext, task: Task, labels: set[str], session: Any) ->
     found = _without_a_slice(context, task, session)
     slices = slices_named(task.scope, sorted(labels))
     if slices:
-        plan = make_plan(context.project.id, task, slices)
+        plan = make_write_plan(context.project.id, task, slices)
         found.append(remove_passed(context, task, context.target_of(task.target, session), plan))
     return found
 
@@ -120,4 +120,4 @@ def _left_behind(context: RunContext, task: str | None = None) -> dict[str, set[
 def _reach(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
     """Where in the table its files may lie."""
     slices = slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
-    return make_plan(context.project.id, task, slices).reach
+    return make_write_plan(context.project.id, task, slices).reach

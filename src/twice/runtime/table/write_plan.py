@@ -11,7 +11,7 @@ from twice.core.token import SliceToken, token_name
 from twice.core.write import Plan
 
 
-def make_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Plan:
+def make_write_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Plan:
     token_names = tuple(token_name(project, task.first_name, slice_.label) for slice_ in slices)
     if task.write.layout(task.scope).slice_column is None:
         # The scope cuts the inputs alone: its slices own no rows of the table.
@@ -20,7 +20,7 @@ def make_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Plan:
 
 
 def tokens_in(plan: Plan, generations: Mapping[str, int]) -> tuple[SliceToken, ...]:
-    """The plan's tokens with the generations that the target holds, by token name."""
+    """The write plan's tokens with the generations that the target holds, by token name."""
     return tuple(
         SliceToken(name, slice_.label, generations[name])
         for name, slice_ in zip(plan.token_names, plan.slices, strict=True)

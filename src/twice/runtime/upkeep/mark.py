@@ -22,7 +22,7 @@ from twice.runtime.run.landing import Wording
 from twice.runtime.run.lease import beating, claim_slices
 from twice.runtime.table.kept_mark import kept_mark
 from twice.runtime.table.settle import look
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 _WORDING = Wording(
     landed="moved",
@@ -63,7 +63,7 @@ def show_mark(context: RunContext, task: Task) -> Mark:
     """As the target has it. Changes nothing."""
     scope = incremental(task)
     target = context.target_of(task.target, context.engine.fresh())
-    app = make_plan(context.project.id, task, (scope.only,)).token_names[0]
+    app = make_write_plan(context.project.id, task, (scope.only,)).token_names[0]
     published = target.published(task.target, (app,))
     return _mark(context, task, scope, published.generations[app], published.version)
 
@@ -77,7 +77,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     """
     scope = incremental(task)
     aim = version_of(scope.start if reset.to is None else scope.parse(reset.to))
-    plan = make_plan(context.project.id, task, (scope.only,))
+    plan = make_write_plan(context.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
     attempt = uuid.uuid4().hex
     with giving_back(context, attempt):
