@@ -33,13 +33,13 @@ def delivery_of(context: RunContext) -> Delivery:
         """Rows of the committed version, of the table that it was committed to; none if the slice was published again
         since."""
         slice_ = slice_named(task.scope, effect.label)
-        (app,) = make_write_plan(context.project.id, task, (slice_,)).token_names
+        (name,) = make_write_plan(context.project.id, task, (slice_,)).token_names
         recorded = context.ledger.outbox.table_of(effect)
         table = table_named(context, recorded) if recorded else task.target
         with context.session() as session:
             target = context.target_of(table, session)
-            found = target.published(table, (app,))
-            if found.generations[app] != effect.generation:
+            found = target.published(table, (name,))
+            if found.generations[name] != effect.generation:
                 return ()
             return context.engine.sample(target.read(table, at=found.version), slice_, count)
 

@@ -55,9 +55,9 @@ class Attempt:
         return run_label(self.task.name, [slice_.label for slice_ in self.plan.slices])
 
     @property
-    def apps(self) -> Mapping[str, str]:
+    def token_names(self) -> Mapping[str, str]:
         """Each slice's label and its token's name."""
-        return {slice_.label: app for slice_, app in zip(self.plan.slices, self.plan.token_names, strict=True)}
+        return {slice_.label: name for slice_, name in zip(self.plan.slices, self.plan.token_names, strict=True)}
 
     def discard(self, complete: bool = True) -> None:
         """Delete what this attempt has staged, which its own process may always do, unless it may have landed. What

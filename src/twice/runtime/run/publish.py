@@ -38,12 +38,12 @@ def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed 
     effects = Facts(effects=effects_to_prepare(attempt, ready))
     attempt.context.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING, effects)
     hit(Point.PUBLISHING)
-    expected = {attempt.apps[label]: generation for label, generation in ready.found.generations.items()}
+    expected = {attempt.token_names[label]: generation for label, generation in ready.found.generations.items()}
     note = Note(
         attempt.id,
         attempt.kind,
-        {attempt.apps[label]: aim for label, aim in ready.found.aims.items()},
-        {attempt.apps[label]: intention for label, intention in ready.computed.intentions.items()},
+        {attempt.token_names[label]: aim for label, aim in ready.found.aims.items()},
+        {attempt.token_names[label]: intention for label, intention in ready.computed.intentions.items()},
     )
     end = commit(attempt.landing, attempt.target, ready.staged, expected, note)
     attempt.notes.extend(attempt.landing.facts.notes)
@@ -147,8 +147,8 @@ def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
     attempt.discard()
     published = end.published
     notes = [
-        attempt.target.provenance(attempt.task.target, app, published.generations[app])
-        for app in attempt.plan.token_names
+        attempt.target.provenance(attempt.task.target, name, published.generations[name])
+        for name in attempt.plan.token_names
     ]
     won_by = ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"
     look(attempt.context, attempt.task, attempt.plan, attempt.target, attempt.id)
@@ -163,9 +163,9 @@ def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
             now="None of this run's rows are in the table.",
             fix=_WITHOUT_ROWS[without_rows.kind][1],
         )
-    slices = tuple(SliceResult(label, published.generations[app]) for label, app in attempt.apps.items())
+    slices = tuple(SliceResult(label, published.generations[name]) for label, name in attempt.token_names.items())
     theirs = [
-        note.intentions.get(app) if note else None for note, app in zip(notes, attempt.plan.token_names, strict=True)
+        note.intentions.get(name) if note else None for note, name in zip(notes, attempt.plan.token_names, strict=True)
     ]
     known = [intention for intention in theirs if intention is not None]
     if len(known) < len(theirs):

@@ -55,7 +55,7 @@ def _ends(attempt: Attempt) -> tuple[EffectEnd, ...]:
     """What became of each effect of this run's slices."""
     task, outbox = attempt.task, attempt.context.ledger.outbox
     recorded = [
-        (label, outbox.said(task.name, label, effect.name)) for label in attempt.apps for effect in task.effects
+        (label, outbox.said(task.name, label, effect.name)) for label in attempt.token_names for effect in task.effects
     ]
     return tuple(
         EffectEnd(label, record.name, record.id, record.state, record.why, already=record.attempt != attempt.id)

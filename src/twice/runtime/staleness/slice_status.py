@@ -34,8 +34,8 @@ _HARMLESS = frozenset({"literal", "rows"})
 
 def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's status and why, in the order given. Reads only."""
-    apps = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
-    published = context.target_of(task.target, session).published(task.target, apps)
+    names = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
+    published = context.target_of(task.target, session).published(task.target, names)
     refuse_taken(context.project.id, task, published.owners)
     generations = published.generations
     runs = {run.label: run for run in context.ledger.runs(task.name)}
@@ -44,8 +44,8 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     looks, tables = _Looks(context, task), _tables(changes)
     code = context.code_hash(task)
     found = []
-    for slice_, app in zip(slices, apps, strict=True):
-        run, generation = runs.get(slice_.label), generations[app]
+    for slice_, name in zip(slices, names, strict=True):
+        run, generation = runs.get(slice_.label), generations[name]
         if run is not None and run.generation != generation:
             run = replace(run, intention=None)  # the table knows better, and nobody remembers its inputs
         inputs = held.get(slice_.label, ())
@@ -53,7 +53,7 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
             reason = looks.reason(slice_, inputs, intention, tables)
-        found.append(_status(task, SliceToken(app, slice_.label, generation), run, code, reason))
+        found.append(_status(task, SliceToken(name, slice_.label, generation), run, code, reason))
     return tuple(found)
 
 

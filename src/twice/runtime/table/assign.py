@@ -79,7 +79,7 @@ def _shown_by_table(context: RunContext, task: Task, session: Any) -> Shown:
     older commit names them: these are few, so each may be asked for."""
     target = context.target_of(task.target, session)
     prefix = token_name(context.project.id, task.first_name, "")
-    tokens = {app.removeprefix(prefix): held for app, held in target.tokens(task.target, prefix).items()}
+    tokens = {name.removeprefix(prefix): held for name, held in target.tokens(task.target, prefix).items()}
     newest = {label: held.note.attempt for label, held in tokens.items() if held.note is not None}
     shown = set(newest.values())
     for attempt, label, generation in context.ledger.unassigned.unsent(names_of(task)):

@@ -63,9 +63,9 @@ def show_mark(context: RunContext, task: Task) -> Mark:
     """As the target has it. Changes nothing."""
     scope = incremental(task)
     target = context.target_of(task.target, context.engine.fresh())
-    app = make_write_plan(context.project.id, task, (scope.only,)).token_names[0]
-    published = target.published(task.target, (app,))
-    return _mark(context, task, scope, published.generations[app], published.version)
+    name = make_write_plan(context.project.id, task, (scope.only,)).token_names[0]
+    published = target.published(task.target, (name,))
+    return _mark(context, task, scope, published.generations[name], published.version)
 
 
 def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mark]:
@@ -98,8 +98,8 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         intent = Facts(why=story, notes=(story,))
         context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
         hit(Point.PUBLISHING)
-        (app,) = plan.token_names
-        end = commit(landing, target, staged, {app: before.version}, Note(claim.attempt, "reset", {app: aim}))
+        (name,) = plan.token_names
+        end = commit(landing, target, staged, {name: before.version}, Note(claim.attempt, "reset", {name: aim}))
         if isinstance(end, Lost):
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)

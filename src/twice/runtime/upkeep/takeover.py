@@ -76,11 +76,11 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: 
     me = owner_of(context.project.id, task)
     token = takeover_token(me, other)
     mine = () if isinstance(task.scope, Since) or not task.write.restatable else _mine(target, task, me)
-    apps = (token, *mine)
-    before = target.published(task.target, apps)
-    slices = tuple(replace(WHOLE, label=app) for app in apps)
-    staged = target.stage(task.target, None, Plan(AppendRows(slices), slices, apps), attempt)
-    moved = {app: generation + 1 for app, generation in before.generations.items()}
+    names = (token, *mine)
+    before = target.published(task.target, names)
+    slices = tuple(replace(WHOLE, label=name) for name in names)
+    staged = target.stage(task.target, None, Plan(AppendRows(slices), slices, names), attempt)
+    moved = {name: generation + 1 for name, generation in before.generations.items()}
     moved[token] = before.owners.next_takeover
     landing = Landing(
         task.name, lambda *_: context.ledger.record_takeover(task.name, attempt, context.holder, why), _WORDING
