@@ -28,10 +28,10 @@ from measuring import Row, arguments, interleaved, report
 from twice import Daily, replace, task, webhook
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.effect import Message
-from twice.core.home import Home
 from twice.core.outbox import prepare
 from twice.core.project import Project, assemble
 from twice.core.record import Claim, Facts
+from twice.core.record_owner import RecordOwner
 from twice.core.run import AttemptState
 from twice.ledgers.database.effect_tables import effects
 from twice.ledgers.ledger import Ledger
@@ -86,14 +86,14 @@ def filled(folder: Path) -> Ledger:
     """A project's folder with a ledger that has said much."""
     (folder / "pipelines").mkdir()
     (folder / "twice.toml").write_text('project = "bench"\nledger = "ledger.db"\n')
-    home = Home("bench", "./warehouse")  # as the command line will open it
-    ledger = Ledger.open(f"sqlite:///{folder}/ledger.db", home=home)
+    owner = RecordOwner("bench", "./warehouse")  # as the command line will open it
+    ledger = Ledger.open(f"sqlite:///{folder}/ledger.db", owner=owner)
     now = ledger.now()
     message = Message(("https://example.com/hook",), json.dumps({"rows": 15, "text": "x" * 200})).to_json()
     rows = [
         {
             "key": f"{number:064x}",
-            "task": home.key(f"task_{number % 20}"),
+            "task": owner.key(f"task_{number % 20}"),
             "label": f"slice-{number}",
             "name": "webhook",
             "kind": "webhook",
@@ -155,7 +155,9 @@ def drained(url: str) -> float:
         held = ledger.claim("revenue", labels, attempt="a", kind="run", holder="bench", lease=timedelta(minutes=5))
         assert isinstance(held, Claim)
         effect = project.tasks["revenue"].effects[0]
-        named = tuple(prepare(ledger.home.whose("revenue"), "revenue", effect, label, 1, "f") for label in labels)
+        named = tuple(
+            prepare(ledger.owner.effect_owner("revenue"), "revenue", effect, label, 1, "f") for label in labels
+        )
         ledger.advance(held, AttemptState.CLAIMED, AttemptState.PUBLISHING, Facts(effects=named))
         ledger.publish("a", Facts(version=1), generations=dict.fromkeys(labels, 1))
         senders = {"webhook": WebhookSender(Http(Allowed(("127.0.0.1",))))}

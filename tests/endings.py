@@ -72,7 +72,7 @@ def check_told(end: object, ending: Ending, holds: bool, landed: str = HOLDS, ma
         return
     if isinstance(end, Interrupted):
         assert end.exit_code == (143 if ending is Ending.SIGTERM else 130)
-    told: Any = end.told if isinstance(end, Interrupted) else end
+    told: Any = end.error if isinstance(end, Interrupted) else end
     assert isinstance(told, TwiceError), repr(end)
     assert isinstance(end, Interrupted) == (ending is not Ending.ERROR), repr(end)
     said = [sentence for sentence in (UNCHANGED, landed, may_have) if sentence in str(told)]

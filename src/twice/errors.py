@@ -26,7 +26,7 @@
         ├── LeaseLost               this attempt was too slow and lets go before publishing
         ├── Quarantined             every retry failed: it waits for a person (twice retry)  exit 5
         └── OutcomeUnknown          the commit's reply was lost and the target cannot be read
-            └── NotRecorded         landed, and the ledger could not be told: the next look tells it
+            └── NotRecorded         landed, and not in the ledger yet: the next look records it
 
     KeyboardInterrupt               Python's own: a person or a machine asked the process to end
     └── Interrupted                 the same, with what is now true of the table              exit 130, 143
@@ -69,7 +69,7 @@ class TwiceError(Exception):
         return {"code": self.code, "what": self.what, "where": self.where, "now": self.now, "fix": self.fix}
 
     def at(self, where: str) -> TwiceError:
-        """The same error, told where it happened (only if it did not know)."""
+        """The same error with where it happened (only if it had none)."""
         self.where = self.where or where
         return self
 
@@ -198,12 +198,12 @@ class NotRecorded(OutcomeUnknown):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Asked to end, and ended in order. Not a TwiceError: no `except Exception` may swallow it. `told` says what is
+    """Asked to end, and ended in order. Not a TwiceError: no `except Exception` may swallow it. `error` says what is
     now true of the table and what to do next; `exit_code` which signal it was."""
 
-    def __init__(self, told: TwiceError, exit_code: int) -> None:
-        super().__init__(str(told))
-        self.told = told
+    def __init__(self, error: TwiceError, exit_code: int) -> None:
+        super().__init__(str(error))
+        self.error = error
         self.exit_code = exit_code
 
 

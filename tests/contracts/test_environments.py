@@ -390,7 +390,7 @@ def test_nor_counts_of_the_new_one(opened: Open) -> None:
     assert before.ledger.outbox.remember_unknown("revenue", [unknown]) == 1
     after = moved(before, opened)
     after.run(NEXT)
-    post = delivery_of(after.bench.context, None)
+    post = delivery_of(after.bench.context)
     (effect,) = after.ledger.outbox.in_state(S.UNKNOWN)
     resolve(post, effect.id, "resend", "ana", "was never sent")
     render_released(post)

@@ -364,7 +364,7 @@ def test_a_mark_that_was_set_back_does_not_hint_at_a_second_environment(
         bench.context = replace(bench.context, senders={"call": CallSender()})
         for minute in range(1, 4):
             source.add((minute, at(minute), minute))
-            run_slices(bench.context, task, (task.scope.only,), "run", None)  # type: ignore[union-attr]
+            run_slices(bench.context, task, (task.scope.only,))  # type: ignore[union-attr]
         reset_mark(bench.context, task, Reset("2026-06-09T00:01:00Z", "ana", "corrected"))
         benches.append(bench)
     before = list(sent)
@@ -378,7 +378,7 @@ def test_a_mark_that_was_set_back_does_not_hint_at_a_second_environment(
     for bench in benches:
         # What was sent of marks beyond the one it was set back to is not sent again.
         (declared,) = bench.context.project.tasks.values()
-        run_slices(bench.context, declared, (declared.scope.only,), "run", None)  # type: ignore[union-attr]
+        run_slices(bench.context, declared, (declared.scope.only,))  # type: ignore[union-attr]
         assert sent == before
         bench.ledger.close()
 

@@ -17,6 +17,7 @@ from twice import Daily, replace, task
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Column
 from twice.core.project import assemble
+from twice.core.run import RunRequest
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
 from twice.ledgers.ledger import Ledger
@@ -62,7 +63,9 @@ def main() -> None:
         with pausing(command.get("pause")):
             for day in command["dates"]:
                 try:
-                    result = run_task(context, revenue, (SCOPE.slice_of(day),), command.get("kind", "run"), wait)
+                    result = run_task(
+                        context, revenue, (SCOPE.slice_of(day),), RunRequest(command.get("kind", "run"), wait)
+                    )
                     end = {"outcome": result.outcome.value, "why": result.why, "attempt": result.attempt, "exit": 0}
                 except TwiceError as error:
                     end = {"error": str(error), "code": error.code, "exit": error.exit_code}

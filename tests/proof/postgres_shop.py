@@ -12,7 +12,7 @@ from twice import Daily, Since, append_once, audit, merge, read, replace, task
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Column, Shape
 from twice.core.project import assemble
-from twice.core.run import RunResult
+from twice.core.run import RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import WHOLE
 from twice.core.task import TableName
@@ -93,7 +93,7 @@ def open_shop(url: str, ledger: Path, days: int) -> RunContext:
 def run(context: RunContext, name: str, index: int) -> RunResult:
     declared = TASKS[name]
     date_ = None if name == "appended" else day(index)
-    return run_task(context, declared, (slice_named(declared.scope, date_),), "run", timedelta(seconds=30))
+    return run_task(context, declared, (slice_named(declared.scope, date_),), RunRequest(wait=timedelta(seconds=30)))
 
 
 def ask(url: str, statement: str) -> list[tuple[Any, ...]]:

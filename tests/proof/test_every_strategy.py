@@ -15,7 +15,7 @@ from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
 from twice.core.run import Outcome
 from twice.core.scope import slice_named
-from twice.core.since import told
+from twice.core.since import mark_text
 from twice.errors import TableTaken
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.upkeep.mark import show_mark
@@ -39,7 +39,7 @@ def rows_of(at: int) -> list[Row]:
 
 def run(world: DeltaWorld, task: str, label: str | None) -> None:
     declared = world.context(0).project.task(task)
-    run_slices(world.context(0), declared, (slice_named(declared.scope, label),), "run", None)
+    run_slices(world.context(0), declared, (slice_named(declared.scope, label),))
 
 
 def crash(world: DeltaWorld, task: str, label: str | None, point: Point) -> None:
@@ -85,17 +85,17 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(s
         label = rows_of(0)[0][1].isoformat()
         for name, declared in project().tasks.items():
             slices = (slice_named(declared.scope, None if name in INCREMENTAL else label),)
-            run_slices(world.context(0), declared, slices, "run", None)
+            run_slices(world.context(0), declared, slices)
             rows, held = world.rows(0, f"shop.{name}"), tokens(world.folder / "dev/shop" / name)
             renamed = replace(declared, name=f"{name}_new")
             for project_id in ("p", "q"):  # a new name, and the new name in another project
                 shop = replace(world.context(0), project=assemble(project_id, [renamed]))
                 with pytest.raises(TableTaken, match=f"published by the task {name}"):
-                    run_slices(shop, renamed, slices, "run", None)
+                    run_slices(shop, renamed, slices)
             known = replace(renamed, formerly=(name,))
             shop = replace(world.context(0), project=assemble("p", [known]))
             world.context(0).ledger.rename(name, known.name)
-            (end,) = run_slices(shop, known, slices, "run", None)
+            (end,) = run_slices(shop, known, slices)
             assert end.outcome in (Outcome.ALREADY, Outcome.NOTHING_NEW), name
             assert (world.rows(0, f"shop.{name}"), tokens(world.folder / "dev/shop" / name)) == (rows, held)
         for path in (world.folder / "dev/shop/raw/_delta_log").glob("*.crc"):
@@ -104,9 +104,9 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(s
         shop = replace(world.context(0), project=assemble("p", [raw]))
         slices = (slice_named(raw.scope, label),)
         with pytest.raises(TableTaken, match="1 slice that was published by the task raw"):
-            run_slices(shop, raw, slices, "run", None)
+            run_slices(shop, raw, slices)
         assert take_over(shop, raw, Takeover("ana", "so")) == {"the task raw": 1}
-        (end,) = run_slices(shop, raw, slices, "run", None)
+        (end,) = run_slices(shop, raw, slices)
         assert (end.outcome, len(world.rows(0, "shop.raw"))) == (Outcome.PUBLISHED, 3)
         assert world.rows(0, "shop.raw").total() == 6
 
@@ -130,6 +130,6 @@ def test_an_incremental_load_that_dies_anywhere_loses_no_row_and_doubles_none(
         mark = max(row[2] for row in source)
         kept = newest(source) if task == "feed" else Counter(row for row in source if row[2] < mark)
         assert world.rows(0, f"shop.{task}") == kept
-        assert show_mark(world.context(0), world.context(0).project.task(task)).at == told(mark)
+        assert show_mark(world.context(0), world.context(0).project.task(task)).at == mark_text(mark)
         assert loose_files(world.folder / "dev/shop" / task) == []
         assert not world.context(0).ledger.open_attempts()

@@ -100,12 +100,12 @@ def test_whatever_ends_a_run_at_any_failpoint_a_rerun_gives_the_clean_table_and_
         shop = open_shop(database, tmp_path / "ledger.db", index + 1)
         shop = replace(shop, senders={"call": CallSender()}, project=assemble("proof", [declared]))
         wanted = (slice_named(declared.scope, None if name == "appended" else day(index)),)
-        end = end_at(point, ending, lambda s=shop, w=wanted: run_task(s, declared, w, "run"))  # type: ignore[misc]
+        end = end_at(point, ending, lambda s=shop, w=wanted: run_task(s, declared, w))  # type: ignore[misc]
         landed = published(database, name) == index + 1
         assert landed or point not in LANDED, (ending, point)
         if point is not Point.AFTER_PLAN:
             check_told(end, ending, landed)
-        outcome = run_task(shop, declared, wanted, "run").outcome
+        outcome = run_task(shop, declared, wanted).outcome
         assert (outcome is Outcome.PUBLISHED) != landed, (ending, point)
         assert wrong(database, {name: index + 1}) == [], (ending, point)
         assert recover(shop, None) == ()

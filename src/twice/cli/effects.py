@@ -12,7 +12,7 @@ import typer
 
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 from twice.cli.records import Limit, moment, print_table
-from twice.core.mark import shown
+from twice.core.mark import version_text
 from twice.core.outbox import EffectState
 from twice.core.reference import hide_passwords
 from twice.errors import UsageError
@@ -66,7 +66,7 @@ def show(id_: Id, output: Output = Format.text, where: Where = HERE) -> int:
         print_json({"effect": _as_data(effect), "events": [_event_data(event) for event in events]})
         return 0
     print(f"{effect.id}  {effect.where}: {effect.state.value}" + (f" ({effect.why})" if effect.why else ""))
-    print(f"  {effect.kind}, {shown(effect.generation)}, key {effect.key}")
+    print(f"  {effect.kind}, {version_text(effect.generation)}, key {effect.key}")
     if effect.receipt:
         print(f"  receipt: {effect.receipt}")
     if effect.message is not None:

@@ -139,7 +139,7 @@ def ending_in_order() -> Iterator[None]:
 
 
 def _print_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bool) -> int:
-    error = interrupt.told if isinstance(interrupt, Interrupted) else None
+    error = interrupt.error if isinstance(interrupt, Interrupted) else None
     if error is not None and (as_json or debug):
         print_error(error, as_json=as_json, debug=debug)
     else:

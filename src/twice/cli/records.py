@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
-from twice.core.mark import shown
+from twice.core.mark import version_text
 from twice.core.record import TABLE
 from twice.core.slice import WHOLE
 from twice.errors import UsageError
@@ -165,7 +165,7 @@ def _print_attempt(attempt: AttemptRecord) -> None:
     print(f"  {moment(attempt.started)} to {moment(attempt.finished)} by {attempt.holder}, fence {attempt.fence}")
     for slice_ in attempt.slices:
         if slice_.rows is not None:
-            generation = "" if slice_.aim is None else f" for {shown(slice_.aim)}"
+            generation = "" if slice_.aim is None else f" for {version_text(slice_.aim)}"
             print(f"  {slice_.label}: {slice_.rows:,} rows, fingerprint {slice_.fingerprint}{generation}")
     for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs if i.kind != TABLE):
         print(f"  read {leaf[0]} {leaf[1]}" + ("" if leaf[2] is None else f" at version {leaf[2]}"))

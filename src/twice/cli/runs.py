@@ -10,7 +10,7 @@ import typer
 
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
-from twice.core.mark import shown
+from twice.core.mark import version_text
 from twice.core.run import EffectEnd, Outcome, RunResult
 from twice.errors import UsageError
 
@@ -264,7 +264,7 @@ def _effect_text(effect: EffectEnd) -> str:
 def _print_explanation(explain: Explanation) -> None:
     verb = "would be computed" if explain.compute else "would stay as it is"
     print(f"{explain.task}[{explain.label}]: {verb} ({explain.why})")
-    held = shown(explain.generation) if explain.generation else "nothing of this slice"
+    held = version_text(explain.generation) if explain.generation else "nothing of this slice"
     version = "" if explain.version is None else f", version {explain.version}"
     print(f"  target {explain.target}: holds {held}{version}; written by {explain.write}")
     for leaf in explain.leaves:

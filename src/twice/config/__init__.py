@@ -46,7 +46,7 @@ from pydantic import ValidationError
 from twice.config.secret import Secret
 from twice.config.sources import find, layers
 from twice.config.written import PREFIX, Written, WrittenEffects, check_names, invalid, origin_of
-from twice.core.place import local_path
+from twice.core.local_path import local_path
 from twice.core.reference import REFERENCE, hide_passwords
 from twice.errors import DeclarationError
 
@@ -121,9 +121,9 @@ class Settings:
     def warehouse_name(self) -> str:
         """The environment of the warehouse's tables, unless it is given a name: the folder, relative to the project
         where the ledger lies in the project too, so that both move together and their history with them."""
-        place, root = Path(os.path.realpath(self.warehouse)), Path(os.path.realpath(self.root))
-        inside = place.is_relative_to(root) and self._ledger_is_inside(root)
-        return f"./{place.relative_to(root).as_posix()}" if inside else str(place)
+        folder, root = Path(os.path.realpath(self.warehouse)), Path(os.path.realpath(self.root))
+        inside = folder.is_relative_to(root) and self._ledger_is_inside(root)
+        return f"./{folder.relative_to(root).as_posix()}" if inside else str(folder)
 
     def _ledger_is_inside(self, root: Path) -> bool:
         scheme, _, rest = self.ledger_url.partition(":///")
@@ -299,8 +299,8 @@ def _url(text: str, root: Path) -> str:
     """A path, or an SQLite URL with a relative one, means a file of the project; other URLs stay as they are."""
     text = text.strip()
     if "://" not in text or text.lower().startswith("file:"):
-        place = os.path.normpath(root / Path(local_path(text, "ledger")).expanduser())
-        return "sqlite:///" + quote(place, safe="/ :@!$&'()*+,;=~")
+        path = os.path.normpath(root / Path(local_path(text, "ledger")).expanduser())
+        return "sqlite:///" + quote(path, safe="/ :@!$&'()*+,;=~")
     sqlite = re.fullmatch(r"(sqlite(?:\+\w+)?:///)([^?]+)(.*)", text)
     if sqlite is None:
         return text

@@ -32,7 +32,7 @@ class Secret:
         return is_reference(self._text)
 
     def shown(self, name: str = "") -> str:
-        """As people may see it: URLs without their passwords; nothing at all under a name that tells a secret."""
+        """As people may see it: URLs without their passwords; nothing at all under the name of a secret."""
         if self.reference:
             return self._text
         return HIDDEN if sounds_secret(name) else hide_passwords(self._text)

@@ -29,7 +29,7 @@ def find(start: Path) -> tuple[Path, dict[str, Any]]:
         own = _read(folder / FILE)
         shared = _read(folder / "pyproject.toml")
         ours = _table(_table(shared or {}, "tool", folder), "twice", folder)
-        # A pyproject that only tells lint what to do is no project.
+        # A pyproject with settings of lint alone is no project.
         ours = {} if set(ours) <= {"lint"} else ours
         if own is not None and ours:
             raise DeclarationError(

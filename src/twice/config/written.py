@@ -1,4 +1,4 @@
-"""Settings as they are written: the keys, their types, their defaults, and what is said of a wrong one."""
+"""Settings as they are written: the keys, their types, their defaults, and the message for a wrong one."""
 
 from __future__ import annotations
 

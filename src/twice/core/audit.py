@@ -49,12 +49,12 @@ class AuditResult:
 
 def not_null(*columns: str, severity: Severity = "error") -> Audit:
     """None of these columns holds NULL."""
-    return Audit("not_null", f"not_null({', '.join(columns)})", _named(columns, "not_null"), severity)
+    return Audit("not_null", f"not_null({', '.join(columns)})", _checked_columns(columns, "not_null"), severity)
 
 
 def unique(*columns: str, severity: Severity = "error") -> Audit:
     """No two rows have the same values in these columns (NULL counts as a value)."""
-    return Audit("unique", f"unique({', '.join(columns)})", _named(columns, "unique"), severity)
+    return Audit("unique", f"unique({', '.join(columns)})", _checked_columns(columns, "unique"), severity)
 
 
 def rows(*, at_least: int | None = None, at_most: int | None = None, severity: Severity = "error") -> Audit:
@@ -127,10 +127,10 @@ def judge(audit: Audit, row_count: int, counts: Mapping[str, int], rows_before: 
     bad = {column: count for column, count in broken.items() if count}
     if not bad:
         return result(audit, True, f"0 of {row_count} rows break it")
-    told = ", ".join(
+    counted = ", ".join(
         f"{count} of {row_count} rows" + (f" in {column}" if column else "") for column, count in bad.items()
     )
-    return result(audit, False, f"{told} break it")
+    return result(audit, False, f"{counted} break it")
 
 
 def result(audit: Audit, passed: bool, message: str) -> AuditResult:
@@ -149,7 +149,7 @@ def _judge_not_shrunk(audit: Audit, row_count: int, rows_before: int | None) -> 
     return result(audit, row_count >= rows_before * audit.share, f"{row_count} rows, {rows_before} before")
 
 
-def _named(columns: tuple[str, ...], kind: str) -> tuple[str, ...]:
+def _checked_columns(columns: tuple[str, ...], kind: str) -> tuple[str, ...]:
     if not columns or not all(columns):
         raise DeclarationError(f"audit.{kind} needs the names of its columns", fix=f'Write audit.{kind}("order_id").')
     return columns

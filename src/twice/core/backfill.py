@@ -45,7 +45,7 @@ class Request:
     def default_name(self) -> str:
         parts = [self.task, self.first, self.last]
         parts += ["-".join(self.only)] if self.only != DEFAULT else []
-        parts += [word for word, said in (("restate", self.restate), ("downstream", self.downstream)) if said]
+        parts += [option for option, chosen in (("restate", self.restate), ("downstream", self.downstream)) if chosen]
         return "_".join(parts)
 
     def to_data(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class PlannedBatch:
 
 @dataclass(frozen=True)
 class BackfillPlan:
-    """`left_out` counts the slices of the range that the request does not ask for, by standing."""
+    """`left_out` counts the slices of the range that the request does not ask for, by status."""
 
     name: str
     request: Request
@@ -92,12 +92,14 @@ class BackfillPlan:
 
 
 def parse_only(text: str) -> tuple[SliceStatus, ...]:
-    """`missing,failed`, in the order the standings are known by, each once."""
-    words = [word.strip() for word in text.split(",")]
-    unknown = [word for word in words if word not in CHOICES]
+    """`missing,failed`, in the order of the choices, each once."""
+    statuses = [status.strip() for status in text.split(",")]
+    unknown = [status for status in statuses if status not in CHOICES]
     if unknown:
-        raise UsageError(f"--only {text}: {unknown[0]!r} is no standing", fix=f"Choose from: {', '.join(CHOICES)}.")
-    return tuple(choice for choice in CHOICES if choice in words)
+        raise UsageError(
+            f"--only {text}: {unknown[0]!r} is not a slice status", fix=f"Choose from: {', '.join(CHOICES)}."
+        )
+    return tuple(choice for choice in CHOICES if choice in statuses)
 
 
 def parse_batch(text: str) -> BatchSize:

@@ -78,7 +78,7 @@ class SliceEnd:
 
 @dataclass(frozen=True)
 class BatchClaim:
-    """A batch in one worker's hands. `tries` tells a slow worker from the one that followed."""
+    """A batch in one worker's hands. `tries` distinguishes a slow worker from the one that followed."""
 
     backfill: str
     number: int

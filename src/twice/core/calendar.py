@@ -29,16 +29,16 @@ def calendar(scope: TimeScope, runs: Iterable[RunRecord], stale: Collection[str]
     slices = list(scope.through(scope.slice_of(min(known)), scope.slice_of(max(known))))
     pages: dict[str, list[Cell]] = {}
     for slice_ in slices:
-        title, place = _place(slice_.label)
+        title, column = _position(slice_.label)
         cells = pages.setdefault(title, [])
-        if place is not None:
-            cells.extend(["none"] * (place - len(cells)))
+        if column is not None:
+            cells.extend(["none"] * (column - len(cells)))
         cell = _cell(known.get(slice_.label))
         cells.append("stale" if cell == "published" and slice_.label in stale else cell)
     return tuple(Page(title, tuple(cells)) for title, cells in pages.items())
 
 
-def _place(label: str) -> tuple[str, int | None]:
+def _position(label: str) -> tuple[str, int | None]:
     """Which line a slice is on, and where: days stand below days of the same number."""
     day, hour, _ = label.partition("T")
     if hour:

@@ -1,4 +1,4 @@
-"""Effects as declarations: what is said to the outside world after a publish, once.
+"""Effects as declarations: what is sent to the outside world after a publish, once.
 
     effects=[slack("#finance", text=lambda result: f"{result.slice}: {result.rows} rows")]
 
@@ -23,7 +23,7 @@ from twice.errors import DeclarationError
 Again = Literal["never", "on_restate", "when_changed"]
 EffectKind = Literal["slack", "email", "webhook", "call"]
 Probe = Callable[[str], bool | None]
-"""Given an effect's key: did it arrive? None where the receiver cannot tell."""
+"""Given an effect's key: did it arrive? None where the receiver does not know."""
 
 SAMPLE_LIMIT = 100
 DAY = timedelta(hours=24)

@@ -45,7 +45,7 @@ def graph(project: Project) -> tuple[Node, ...]:
     return tuple(sorted(nodes, key=lambda node: (node.level, node.task)))
 
 
-def told(name: str, declared: Any) -> str:
+def declaration_text(name: str, declared: Any) -> str:
     """A declaration as it is written, without what was left at its default: `merge(order_id, newest_by=updated_at)`."""
     parts: list[str] = []
     for position, each in enumerate(fields(declared)):
@@ -60,8 +60,8 @@ def _node(project: Project, task: Task, level: int, writers: dict[TableName, str
     return Node(
         task=task.name,
         target=str(task.target),
-        write=told(task.write.name, task.write),
-        scope=told(type(task.scope).__name__, task.scope),
+        write=declaration_text(task.write.name, task.write),
+        scope=declaration_text(type(task.scope).__name__, task.scope),
         level=level,
         inputs=tuple(
             Input(str(source.table), source.by, writers.get(project.located(source.table)))

@@ -50,7 +50,7 @@ def exit_code_of(interrupt: BaseException) -> int:
 
 @contextmanager
 def uninterrupted(at_once: Callable[[], None] | None = None) -> Iterator[None]:
-    """A signal that would interrupt the block is heard when the block has ended. `at_once` is called when it comes,
+    """A signal that would interrupt the block is handled when the block has ended. `at_once` is called when it comes,
     to make the block end sooner. A second one does not wait: it is a BrokenOff.
 
     Only for as long as the block lasts, only in the main thread (signals go nowhere else), and only where somebody

@@ -26,8 +26,8 @@ class ItemStatus(str, Enum):
 
 @dataclass(frozen=True)
 class Item:
-    """One piece of work. `fence` grows with each claim: it tells a slow worker from the one that followed. `due`: when
-    it may be claimed next; while it is processed, when the lease ends."""
+    """One piece of work. `fence` grows with each claim: it distinguishes a slow worker from the one that followed.
+    `due`: when it may be claimed next; while it is processed, when the lease ends."""
 
     id: str
     body: Any

@@ -24,7 +24,7 @@ bytes. NULL has no type, since Python's None has none. Exact numbers are equal b
 to BIGINT to DECIMAL(20,2) keeps its keys. A FLOAT is hashed as the DOUBLE of the same value.
 
 A row hash is made the same way from `twice/row/v1:` and, for each column in the order of the names' code points,
-the name as a STRING (in lower case: Spark does not tell `Id` from `id`) and the value.
+the name as a STRING (in lower case: for Spark `Id` is `id`) and the value.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _LARGEST_SCALE = 38
 class WallTime:
     """A TIMESTAMP_NTZ: what the clock on the wall shows, without a zone.
 
-    It must be said: PySpark hands out both kinds of timestamp as the same naive datetime.
+    It must be given: PySpark hands out both kinds of timestamp as the same naive datetime.
     """
 
     value: datetime

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timedelta, timezone
 
-from twice.core.since import CursorType, CursorValue, told, type_of
+from twice.core.since import CursorType, CursorValue, mark_text, type_of
 from twice.errors import UsageError
 
 _COUNTED_BELOW = 2**60
@@ -42,7 +42,7 @@ def version_of(mark: CursorValue) -> int:
     version = _ZERO[type_of(mark)] + _count(mark)
     if type_of(mark) == "integer" and not _NUMBERS_FROM <= version < _NUMBERS_BELOW:
         raise UsageError(
-            f"the cursor's value {told(mark)} is too far from 0 to be a mark",
+            f"the cursor's value {mark_text(mark)} is too far from 0 to be a mark",
             fix=f"Marks reach from {-(2**61)} to {2**62 - 1}: take a cursor within.",
         )
     return version
@@ -79,9 +79,9 @@ def counted_from(initial: CursorValue, version: int) -> CursorValue:
     return initial + (version - 1) if isinstance(initial, int) else initial + timedelta(days=version - 1)
 
 
-def shown(generation: int) -> str:
+def version_text(generation: int) -> str:
     """A token's version for people: the mark it says, or the how-manieth publish it is."""
-    return f"generation {generation}" if kind_of(generation) is None else f"mark {told(mark_of(generation))}"
+    return f"generation {generation}" if kind_of(generation) is None else f"mark {mark_text(mark_of(generation))}"
 
 
 def mark_in(why: str | None) -> CursorValue | None:

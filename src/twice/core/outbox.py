@@ -39,7 +39,7 @@ class Needs(Enum):
 
 class EffectState(str, Enum):
     PREPARED = "prepared"  # named before the publish; nothing landed yet
-    CANCELLED = "cancelled"  # what it was about did not land, or another was sent for it
+    CANCELLED = "cancelled"  # its publish did not land, or another effect was sent for it
     RELEASED = "released"  # landed; its text is not made yet
     PENDING = "pending"
     SENDING = "sending"
@@ -47,7 +47,7 @@ class EffectState(str, Enum):
     IN_DOUBT = "in_doubt"  # may have arrived
     DEAD = "dead"  # will not be sent by itself
     ABANDONED = "abandoned"  # a person gave it up
-    UNKNOWN = "unknown"  # may have been sent, by whom is not known here: a lost ledger, a copied table, old records
+    UNKNOWN = "unknown"  # may have been sent, by whom nobody here knows: a lost ledger, a copied table, old records
 
     @property
     def counts(self) -> bool:

@@ -45,12 +45,12 @@ class Project:
 
 def assemble(project_id: str, tasks: Iterable[Task], format_: str = "delta") -> Project:
     """Check what concerns several tasks at once: names, targets, cycles."""
-    named: dict[str, Task] = {}
+    by_name: dict[str, Task] = {}
     writers: dict[TableName, Task] = {}
     for task in tasks:
-        if task.name in named:
+        if task.name in by_name:
             raise DeclarationError(
-                f"two tasks are named {task.name} ({_place(named[task.name])} and {_place(task)})",
+                f"two tasks are named {task.name} ({_source_name(by_name[task.name])} and {_source_name(task)})",
                 fix="Rename one; formerly= keeps its history.",
             )
         # Names that differ by case are one table for most systems.
@@ -60,9 +60,9 @@ def assemble(project_id: str, tasks: Iterable[Task], format_: str = "delta") -> 
                 f"{writers[table].name} and {task.name} both write {task.target}",
                 fix="A table has one task; give one of them its own target.",
             )
-        named[task.name] = writers[table] = task
-    _refuse_taken_names(named)
-    project = Project(project_id, named, format_)
+        by_name[task.name] = writers[table] = task
+    _refuse_taken_names(by_name)
+    project = Project(project_id, by_name, format_)
     try:
         project.in_order()
     except CycleError as error:
@@ -93,5 +93,5 @@ def _refuse_taken_names(tasks: Mapping[str, Task]) -> None:
                 )
 
 
-def _place(task: Task) -> str:
+def _source_name(task: Task) -> str:
     return task.source.name if task.source else "the notebook"

@@ -15,7 +15,7 @@ _SECRET_NAME = re.compile(
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether a name (of a setting, a header, a parameter) tells that its value is a secret."""
+    """Whether a name (of a setting, a header, a parameter) means that its value is a secret."""
     return _SECRET_NAME.search(name) is not None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from twice.core.transience import Judgement, Mark, Nature, Signs, judge, named
+from twice.core.transience import ErrorMatch, Judgement, Nature, Signs, judge, match_text
 from twice.errors import DeclarationError
 
 
@@ -22,8 +22,8 @@ class Retry:
     total: timedelta = timedelta(minutes=10)
     first: timedelta = timedelta(seconds=5)
     longest: timedelta = timedelta(minutes=1)
-    transient: Sequence[Mark] = ()
-    permanent: Sequence[Mark] = ()
+    transient: Sequence[ErrorMatch] = ()
+    permanent: Sequence[ErrorMatch] = ()
 
     def __post_init__(self) -> None:
         if type(self.attempts) is not int or self.attempts < 1:
@@ -36,9 +36,9 @@ class Retry:
                 raise DeclarationError(f"Retry({name}={value!r}) is no length of time", fix=f"Write {name}=hours(1).")
         for name in ("transient", "permanent"):
             object.__setattr__(self, name, _checked(name, getattr(self, name)))
-        both = {named(mark) for mark in self.transient} & {named(mark) for mark in self.permanent}
+        both = {match_text(match) for match in self.transient} & {match_text(match) for match in self.permanent}
         if both:
-            raise DeclarationError(f"Retry: {min(both)} is said to be transient and permanent", fix="Leave one out.")
+            raise DeclarationError(f"Retry: {min(both)} is both transient and permanent", fix="Leave one out.")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Failure:
     judgement: Judgement
 
 
-def judged(retry: Retry, chain: Sequence[Signs]) -> Judgement:
+def classify(retry: Retry, chain: Sequence[Signs]) -> Judgement:
     return judge(chain, transient=retry.transient, permanent=retry.permanent)
 
 
@@ -79,19 +79,19 @@ def ceiling(retry: Retry, number: int) -> timedelta:
     )
 
 
-def _checked(name: str, marks: object) -> tuple[Mark, ...]:
-    if isinstance(marks, (str, int, type)) or not isinstance(marks, Sequence):
+def _checked(name: str, matches: object) -> tuple[ErrorMatch, ...]:
+    if isinstance(matches, (str, int, type)) or not isinstance(matches, Sequence):
         raise DeclarationError(
-            f"Retry({name}={marks!r}) is no list", fix=f"Write {name}=[ConnectionError, '40001', 503]."
+            f"Retry({name}={matches!r}) is no list", fix=f"Write {name}=[ConnectionError, '40001', 503]."
         )
-    for mark in marks:
+    for match in matches:
         if not (
-            (isinstance(mark, type) and issubclass(mark, BaseException))
-            or (isinstance(mark, str) and mark.strip())
-            or (type(mark) is int and 400 <= mark <= 599)
+            (isinstance(match, type) and issubclass(match, BaseException))
+            or (isinstance(match, str) and match.strip())
+            or (type(match) is int and 400 <= match <= 599)
         ):
             raise DeclarationError(
-                f"Retry({name}=…) cannot tell an error by {mark!r}",
+                f"Retry({name}=…) cannot recognise an error by {match!r}",
                 fix="Give an exception class or its name, an SQLSTATE, a Spark condition or an HTTP status.",
             )
-    return tuple(marks)
+    return tuple(matches)

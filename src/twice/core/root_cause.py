@@ -1,14 +1,15 @@
-"""What stands behind an error that came out of a JVM. Pure: no driver is imported, errors are asked."""
+"""One line that says what made a call fail: of an error from a JVM or a Python worker, the one behind it. Pure."""
 
 from __future__ import annotations
 
 from typing import Any
 
 _DEPTH = 20
+_TRACE = "Traceback (most recent call last):"
 
 
 def root_cause(error: BaseException) -> str:
-    """One line: the message of the innermost Java error that has one, since those around it tell the way only ("An
+    """One line: the message of the innermost Java error that has one, since those around it only show the way ("An
     error occurred while calling o31.merge", "Job aborted"). Of an error without Java, its own first line."""
     found = str(error)
     thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
@@ -18,6 +19,16 @@ def root_cause(error: BaseException) -> str:
                 break
             found = str(thrown.getMessage() or "") or found
             thrown = thrown.getCause()
-    except Exception:  # noqa: BLE001 - py4j raises what it likes when its JVM dies: what was heard until then must do
+    except Exception:  # noqa: BLE001 - py4j raises what it likes when its JVM dies: what is known by then must do
         pass
     return (found.strip().splitlines() or ["(no message)"])[0]
+
+
+def key_line(error: BaseException) -> str:
+    """The first line; of an error from one of Spark's Python workers, the line below its trace; of a call into the JVM,
+    what made it fail."""
+    lines = str(error).strip().splitlines()
+    if _TRACE not in lines:
+        return root_cause(error)
+    below = [line for line in lines[lines.index(_TRACE) + 1 :] if line.strip() and not line[0].isspace()]
+    return below[0] if below else lines[0]

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import Enum
 
 from twice.core.audit import AuditResult
 from twice.core.closed import assert_never
 from twice.core.outbox import EffectState
-from twice.core.summary import Summarized, Table, counted, slice_range
+from twice.core.summary import Summarized, Table, counted, run_label
+from twice.core.token import Kind
 from twice.core.write import Changes
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """How slices are to be run. `wait`: for how long to wait for another attempt on them; None: not at all. `silent`:
+    its effects are not prepared. `planned`: the generations at which somebody decided on this run; a slice that moved
+    on since was made since."""
+
+    kind: Kind = "run"
+    wait: timedelta | None = None
+    silent: bool = False
+    planned: Mapping[str, int] | None = None
+
+
+PLAIN_RUN = RunRequest()
 
 
 class Outcome(str, Enum):
@@ -75,8 +92,8 @@ class AttemptState(str, Enum):
 
 @dataclass(frozen=True)
 class SliceResult:
-    """`changed`: whether a restatement has put other rows in the place of those that were there; None where it cannot
-    be said, and for every other run."""
+    """`changed`: whether a restatement has put other rows in the place of those that were there; None where it is not
+    known, and for every other run."""
 
     label: str
     generation: int
@@ -87,7 +104,7 @@ class SliceResult:
 
 @dataclass(frozen=True)
 class EffectEnd:
-    """Where an effect of a slice stands after a run. `already`: an earlier publish had said it."""
+    """The state of an effect of a slice after a run. `already`: it was prepared by an earlier publish."""
 
     label: str
     name: str
@@ -130,7 +147,7 @@ class RunResult(Summarized):
         parts += [f"{self.rows:,} rows"] if self.rows is not None else []
         parts += [f"version {self.version}"] if self.version is not None else []
         parts += [f"after {counted(len(self.earlier), 'earlier run')}"] if self.earlier else []
-        return f"{slice_range(self.task, [slice_.label for slice_ in self.slices])}: {', '.join(parts)}"
+        return f"{run_label(self.task, [slice_.label for slice_ in self.slices])}: {', '.join(parts)}"
 
     def as_table(self) -> Table:
         head = ("slice", "outcome", "generation", "rows", "version", "why")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from twice.core.closed import assert_never
 from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
 from twice.core.time_scope import Grain, SliceColumn, TimeScope, ValueType
@@ -161,11 +162,24 @@ def slice_column_of(scope: Scope) -> SliceColumn | None:
 
 def slice_named(scope: Scope, text: str | None) -> Slice:
     """The slice a caller asks for. A time scope needs a date; the clock is never asked."""
-    if not isinstance(scope, TimeScope):
-        if text not in (None, scope.only.label):
-            owns = "owns its whole table" if isinstance(scope, Whole) else "goes on from its mark"
-            raise UsageError(f"this task {owns}; it has no slice {text!r}", fix="Leave out --date.")
-        return scope.only
+    match scope:
+        case Whole():
+            return _only_slice(scope.only, text, "owns its whole table")
+        case Since():
+            return _only_slice(scope.only, text, "goes on from its mark")
+        case TimeScope():
+            return _slice_of_date(scope, text)
+        case _:
+            assert_never(scope)
+
+
+def _only_slice(only: Slice, text: str | None, why: str) -> Slice:
+    if text not in (None, only.label):
+        raise UsageError(f"this task {why}; it has no slice {text!r}", fix="Leave out --date.")
+    return only
+
+
+def _slice_of_date(scope: TimeScope, text: str | None) -> Slice:
     if text is None:
         raise UsageError(
             f"no date given, and a {scope._noun} is never taken from the clock",

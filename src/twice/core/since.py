@@ -63,11 +63,11 @@ class Since:
         except (DeclarationError, ValueError):
             value = None
         if value is None or type(value) is not type(self.start):
-            raise UsageError(f"{text!r} is not a mark of this task", fix=f"Give it as {told(self.start)}.")
+            raise UsageError(f"{text!r} is not a mark of this task", fix=f"Give it as {mark_text(self.start)}.")
         if value < self.start:  # type: ignore[operator]
             raise UsageError(
-                f"the mark {told(value)} is before initial={self.initial}",
-                fix=f"Give {told(self.start)} or later, or an earlier initial=.",
+                f"the mark {mark_text(value)} is before initial={self.initial}",
+                fix=f"Give {mark_text(self.start)} or later, or an earlier initial=.",
             )
         return value
 
@@ -90,7 +90,7 @@ class Window:
     more: bool = False
 
     def __str__(self) -> str:
-        return f"[{told(self.low)}, {told(self.high)}{']' if self.closed else ')'}"
+        return f"[{mark_text(self.low)}, {mark_text(self.high)}{']' if self.closed else ')'}"
 
 
 def type_of(value: CursorValue) -> CursorType:
@@ -99,8 +99,8 @@ def type_of(value: CursorValue) -> CursorType:
     return "timestamp" if isinstance(value, datetime) else "date"
 
 
-def told(value: CursorValue) -> str:
-    """As people write it: instants in UTC."""
+def mark_text(value: CursorValue) -> str:
+    """A mark as people write it: instants in UTC."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
     return str(value)

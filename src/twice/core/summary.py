@@ -54,7 +54,7 @@ def _text(value: object) -> str:
     return escape(f"{value:,}" if type(value) is int else str(value))
 
 
-def slice_range(task: str, labels: Sequence[str]) -> str:
+def run_label(task: str, labels: Sequence[str]) -> str:
     """`revenue_daily[2026-06-09]`, `revenue_daily[2026-06-01..2026-06-09]`, or the task alone."""
     if not labels:
         return task

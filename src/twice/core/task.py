@@ -45,8 +45,8 @@ class TableName:
     def parse(cls, text: str) -> TableName:
         format_, colon, name = text.rpartition(":")
         parts = name.split(".")
-        named = 1 <= len(parts) <= 3 and all(_NAME.fullmatch(part) for part in parts)
-        if not named or (colon and not _NAME.fullmatch(format_)):
+        well_formed = 1 <= len(parts) <= 3 and all(_NAME.fullmatch(part) for part in parts)
+        if not well_formed or (colon and not _NAME.fullmatch(format_)):
             raise DeclarationError(
                 f"{text!r} is not a table name",
                 fix="Use letters, digits and _ in one to three parts, e.g. shop.orders or delta:shop.orders.",
@@ -152,7 +152,7 @@ class Task:
     @property
     def first_name(self) -> str:
         """The name it was first published under: its tokens and the keys of its effects keep it for ever, so that
-        a renamed task neither publishes again nor says again what it has said."""
+        a renamed task neither publishes again nor sends its effects again."""
         return self.formerly[0] if self.formerly else self.name
 
     @property
@@ -162,12 +162,12 @@ class Task:
 
     @property
     def asks_for_slice(self) -> bool:
-        """Whether its code can tell one slice from another, beside the inputs that are cut to it."""
+        """Whether its code can know one slice from another, beside the inputs that are cut to it."""
         return bool(self.parameters) if self.sql is not None else self.wants_run
 
 
 def check_task(task: Task) -> None:
-    """What must hold of any task, told where it is declared."""
+    """What must hold of any task, checked where it is declared."""
     if not _NAME.fullmatch(task.name):
         raise DeclarationError(
             f"{task.name!r} is not a task name", fix="Use letters, digits and _, e.g. revenue_daily."
@@ -202,9 +202,9 @@ def check_task(task: Task) -> None:
         mute = [effect.name for effect in task.effects if effect.again == "never"]
         if mute:
             raise DeclarationError(
-                f"the effect {mute[0]} would speak once and never again: an incremental task has one slice for ever",
+                f"the effect {mute[0]} would be sent once and never again: an incremental task has one slice for ever",
                 where=task.name,
-                fix='Say again="on_restate": then it speaks of every publish.',
+                fix='Say again="on_restate": then it is sent for every publish.',
             )
     try:
         task.write.check(task.scope, task.policy)

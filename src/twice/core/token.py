@@ -19,6 +19,15 @@ def token_name(project: str, task: str, label: str) -> str:
 
 
 @dataclass(frozen=True)
+class SliceToken:
+    """One slice's token as the target holds it. Generation 0: nothing of the slice is published."""
+
+    name: str
+    label: str
+    generation: int
+
+
+@dataclass(frozen=True)
 class Intention:
     """What a run means to publish for one slice: the hash of its code (with options) and of its inputs.
 
@@ -54,10 +63,10 @@ class Note:
 
     def to_json(self) -> str:
         slices = {
-            app: [generation, self.intentions[app].code, self.intentions[app].inputs]
-            if app in self.intentions
+            name: [generation, self.intentions[name].code, self.intentions[name].inputs]
+            if name in self.intentions
             else [generation]
-            for app, generation in self.generations.items()
+            for name, generation in self.generations.items()
         }
         body: dict[str, Any] = {"attempt": self.attempt, "kind": self.kind, "slices": slices}
         if self.changes is not None:
@@ -75,11 +84,11 @@ class Note:
             body = json.loads(text or "")["twice"]
             slices: dict[str, list[str | int | None]] = body["slices"]
             intentions = {
-                app: Intention(str(row[1]), None if row[2] is None else str(row[2]))
-                for app, row in slices.items()
+                name: Intention(str(row[1]), None if row[2] is None else str(row[2]))
+                for name, row in slices.items()
                 if len(row) == 3
             }
-            generations = {app: int(row[0] or 0) for app, row in slices.items()}
+            generations = {name: int(row[0] or 0) for name, row in slices.items()}
             changes = Changes(**body["changes"]) if "changes" in body else None
             changed = frozenset(map(str, body["changed"])) if "changed" in body else None
             note = cls(str(body["attempt"]), body["kind"], generations, intentions, changes, body.get("why"))

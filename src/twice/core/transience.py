@@ -13,7 +13,7 @@ from enum import Enum
 
 from twice.core.sqlstate import passes
 
-Mark = type[BaseException] | str | int
+ErrorMatch = type[BaseException] | str | int
 """How a person names errors: a class, a class's name (also a Java one), an SQLSTATE or its first two characters, a
 Spark condition, an HTTP status."""
 
@@ -124,17 +124,19 @@ class Judgement:
     person: bool = False
 
 
-def judge(chain: Sequence[Signs], *, transient: Sequence[Mark] = (), permanent: Sequence[Mark] = ()) -> Judgement:
-    """The nature of an error, by its own signs and then those of its causes, outermost first. The task's own marks
-    come before the table, and `permanent` before `transient`: it is the careful one. What twice itself refuses (a
+def judge(
+    chain: Sequence[Signs], *, transient: Sequence[ErrorMatch] = (), permanent: Sequence[ErrorMatch] = ()
+) -> Judgement:
+    """The nature of an error, by its own signs and then those of its causes, outermost first. What the task
+    says comes before the table, and `permanent` before `transient`: it is the careful one. What twice itself refuses (a
     failed audit, a wrong declaration) no task can call passing."""
     refused = _by_table(chain[0]) if chain[0].ours else None
     if refused is not None and refused.nature is P:
         return refused
-    for nature, marks in ((P, permanent), (T, transient)):
-        for mark in marks:
-            if any(_bears(signs, mark) for signs in chain):
-                return Judgement(nature, f"the task says {named(mark)} is {nature.value}")
+    for nature, matches in ((P, permanent), (T, transient)):
+        for match in matches:
+            if any(_matches(signs, match) for signs in chain):
+                return Judgement(nature, f"the task says {match_text(match)} is {nature.value}")
     for signs in chain:
         found = _by_table(signs)
         if found is not None:
@@ -153,11 +155,6 @@ def of_sqlstate(sqlstate: str) -> Nature | None:
     return None if passing is None else T if passing else P
 
 
-def signs_of(error: BaseException) -> tuple[Signs, ...]:
-    """The signs of an error and of its causes, outermost first. (Of Java causes: engine/causes.py.)"""
-    return tuple(read(each) for each in causes(error))
-
-
 def causes(error: BaseException) -> Iterator[BaseException]:
     """The error and its explicit causes, outermost first. `raise … from None` and errors that merely happened while
     another one was handled say nothing about each other."""
@@ -174,15 +171,15 @@ def read(error: BaseException) -> Signs:
     """One error's own signs, without its causes."""
     sqlstate = getattr(error, "sqlstate", None)
     return Signs(
-        classes=tuple(named(each) for each in type(error).__mro__[:-1]),
+        classes=tuple(match_text(each) for each in type(error).__mro__[:-1]),
         sqlstate=sqlstate if isinstance(sqlstate, str) and sqlstate else None,
         status=_status(error),
         message=_message(error),
     )
 
 
-def named(mark: Mark) -> str:
-    return f"{mark.__module__}.{mark.__qualname__}" if isinstance(mark, type) else str(mark)
+def match_text(match: ErrorMatch) -> str:
+    return f"{match.__module__}.{match.__qualname__}" if isinstance(match, type) else str(match)
 
 
 def _by_table(signs: Signs) -> Judgement | None:
@@ -202,15 +199,15 @@ def _by_table(signs: Signs) -> Judgement | None:
         return Judgement(WORDS[words], f"{words!r}", words in FOR_A_PERSON)
     for name in signs.classes:
         if name in CLASSES:
-            told = name.removeprefix("builtins.").removeprefix("twice.errors.")
-            return Judgement(CLASSES[name], told, name in FOR_A_PERSON)
+            short = name.removeprefix("builtins.").removeprefix("twice.errors.")
+            return Judgement(CLASSES[name], short, name in FOR_A_PERSON)
     return None
 
 
-def _bears(signs: Signs, mark: Mark) -> bool:
-    if isinstance(mark, int):
-        return signs.status == mark
-    name = named(mark)
+def _matches(signs: Signs, match: ErrorMatch) -> bool:
+    if isinstance(match, int):
+        return signs.status == match
+    name = match_text(match)
     if any(name in (each, each.rpartition(".")[2]) for each in signs.classes):
         return True
     if signs.sqlstate is not None and name in (signs.sqlstate, signs.sqlstate[:2]):

@@ -6,7 +6,7 @@ from twice.core.backfill import BackfillPlan, Request
 from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, report
 from twice.runtime.backfill import backfill as backfills
 from twice.runtime.backfill import worker
-from twice.runtime.backfill.worker import Stop, Tell
+from twice.runtime.backfill.worker import Report, Stop
 from twice.wiring.open_project import OpenProject
 
 
@@ -27,9 +27,9 @@ def ready(opened: OpenProject) -> None:
     assert opened.context is not None
 
 
-def work(opened: OpenProject, name: str, tell: Tell, stop: Stop, parallel: int) -> BackfillRecord:
+def work(opened: OpenProject, name: str, report: Report, stop: Stop, parallel: int) -> BackfillRecord:
     """Take batches until none is left, or `stop` is set."""
-    return worker.work(opened.context, name, tell, stop, parallel)
+    return worker.work(opened.context, name, report, stop, parallel)
 
 
 def records(opened: OpenProject) -> tuple[BackfillRecord, ...]:

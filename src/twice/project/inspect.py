@@ -11,7 +11,7 @@ from twice.core.graph import graph as graph_of
 from twice.core.proof import ProofRecord
 from twice.core.record import RunRecord
 from twice.core.scope import slice_named
-from twice.core.since import Since, told
+from twice.core.since import Since, mark_text
 from twice.core.status import History, Status
 from twice.core.time_scope import TimeScope
 from twice.errors import DeclarationError, UsageError
@@ -77,7 +77,7 @@ def marks(opened: OpenProject, runs: Sequence[RunRecord]) -> dict[tuple[str, str
         except DeclarationError:
             continue  # the error of its next run gives the reason
         if mark is not None:
-            found[run.task, run.label] = told(mark)
+            found[run.task, run.label] = mark_text(mark)
     return found
 
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from twice.core.place import local_path
+from twice.core.local_path import local_path
 from twice.core.proof import Proof
 from twice.core.scope import slice_named
 from twice.core.task import Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from twice.core.ports import Frame
-from twice.core.run import RunResult
+from twice.core.run import RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
@@ -16,7 +16,7 @@ from twice.runtime.result.compute import Pins, result_frame
 from twice.runtime.run import run_many
 from twice.runtime.run.explain import Explanation, explain
 from twice.runtime.run.run_many import TaskEnd, retry_slices, run_in_order, run_slices
-from twice.runtime.staleness.failed import failed_labels
+from twice.runtime.staleness.stale import failed_labels
 from twice.wiring.open_project import OpenProject
 
 
@@ -55,7 +55,7 @@ def run(
     silent: bool = False,
 ) -> tuple[RunResult, ...]:
     """Each slice in a run of its own, see `run_slices`. `kind`: run, or restate."""
-    return run_slices(opened.context, opened.project.task(task), slices, kind, wait, silent)
+    return run_slices(opened.context, opened.project.task(task), slices, RunRequest(kind, wait, silent))
 
 
 def run_all(opened: OpenProject, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twice.core.record import AttemptRecord
+from twice.runtime.holder import clear_scratch
 from twice.runtime.table.garbage import RemovedFiles, collect_garbage
 from twice.runtime.upkeep import mark as marks
 from twice.runtime.upkeep import recover as recovery
 from twice.runtime.upkeep import takeover
 from twice.runtime.upkeep.mark import Mark
 from twice.runtime.upkeep.recover import Recovered
-from twice.runtime.upkeep.scratch import clear_scratch
 from twice.wiring.open_project import OpenProject
 
 

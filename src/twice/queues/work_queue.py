@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from twice.core.item import Item, ItemStatus, body_text, checked_id
-from twice.core.retry import Failure, Retry, judged, pause_after
+from twice.core.retry import Failure, Retry, classify, pause_after
 from twice.engine.causes import signs
 from twice.errors import BodyDiffers, LeaseLost, TwiceError
 from twice.ledgers.database.clock import database_time
@@ -78,7 +78,7 @@ class WorkQueue:
         if known is not None and known != asked:
             raise BodyDiffers(
                 "this id was put before with another body",
-                where=self._where(id),
+                where=self._item_label(id),
                 now="The item is as it was first put.",
                 fix="Give new work a new id.",
             )
@@ -115,7 +115,7 @@ class WorkQueue:
         """The attempt failed. Passing trouble: pending again after a wait; else, or after the last attempt, a dead
         letter. LeaseLost if the claim is over."""
         message = f"{type(error).__name__}: {(str(error).strip().splitlines() or ['(no message)'])[0]}"
-        judgement = judged(self._policy, signs(error))
+        judgement = classify(self._policy, signs(error))
 
         def decide(connection: Connection, now: datetime) -> ItemStatus:
             failure = Failure(item.attempts, now - (item.began or now), judgement)
@@ -161,7 +161,7 @@ class WorkQueue:
         return self._reading(lambda connection: items.dead(connection, self.name, limit))
 
     def retry(self, id: str) -> bool:
-        """A person decided: a dead letter is pending again, with all its attempts. False if it is none."""
+        """A person asks for it: a dead letter is pending again, with all its attempts. False if it is none."""
         return self._writing(lambda connection, now: items.revive(connection, self.name, id, now))
 
     def forget(self, older_than: timedelta) -> int:
@@ -206,12 +206,12 @@ class WorkQueue:
             now = f"is {found.status.value}"
         return LeaseLost(
             f"this claim (fence {item.fence}) is over: the item {now}",
-            where=self._where(item.id),
+            where=self._item_label(item.id),
             now="Nothing of this attempt was written.",
             fix="Leave it to the other worker. If this happens often, give the queue a longer lease.",
         )
 
-    def _where(self, id: str) -> str:
+    def _item_label(self, id: str) -> str:
         return f"queue {self.name}[{id}]"
 
 

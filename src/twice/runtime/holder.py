@@ -1,19 +1,23 @@
-"""Who holds a lease: a process of a machine, told so that another process there can see that it is gone."""
+"""Who holds a lease or a scratch folder: a process of a machine, named so that another process there can see that it
+has ended."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import socket
 from functools import cache
 from pathlib import Path
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PROCESSES = Path("/proc/self/ns/pid")
+_AS_FOLDER = str.maketrans({"/": "+", ":": "~", ",": "-"})  # Spark takes a comma for the end of a folder's name
+_FROM_FOLDER = str.maketrans({"+": "/", "~": ":"})
 
 
 def this_process() -> str:
-    """`host/place:pid`, and where Linux says so the moment it started: process numbers are used again."""
+    """`host/machine:pid`, and where Linux says so the moment it started: process numbers are used again."""
     started = _started(os.getpid())
     return f"{_host()}:{os.getpid()}" + (f":{started}" if started else "")
 
@@ -30,20 +34,36 @@ def is_gone(holder: str) -> bool:
     return _started(int(pid)) != started
 
 
+def scratch_name() -> str:
+    """The name of this process's own folder for Spark's scratch files."""
+    return this_process().translate(_AS_FOLDER)
+
+
+def clear_scratch(folder: Path) -> int:
+    """Delete the scratch folders of processes that are surely gone; how many. Those of other machines and of processes
+    at work stay. A second call finds none. Dying here leaves the rest to the next call."""
+    if not folder.is_dir():
+        return 0
+    left = [each for each in folder.iterdir() if each.is_dir() and is_gone(each.name.translate(_FROM_FOLDER))]
+    for each in left:
+        shutil.rmtree(each, ignore_errors=True)  # another gc may be at it
+    return len(left)
+
+
 def _host() -> str:
-    place = _place()
-    return f"{socket.gethostname()}/{place}" if place else socket.gethostname()
+    machine = _machine()
+    return f"{socket.gethostname()}/{machine}" if machine else socket.gethostname()
 
 
 @cache
-def _place() -> str | None:
+def _machine() -> str | None:
     """Since when this machine runs, and whose process numbers ours is one of. A host's name says neither: two pods may
     share one, and after a restart of the machine the same number means another process. None without Linux."""
     try:
-        told = f"{_BOOT.read_text().strip()} {_PROCESSES.readlink()}"
+        identity = f"{_BOOT.read_text().strip()} {_PROCESSES.readlink()}"
     except OSError:
         return None
-    return hashlib.sha256(told.encode()).hexdigest()[:8]
+    return hashlib.sha256(identity.encode()).hexdigest()[:8]
 
 
 def _started(pid: int) -> str | None:

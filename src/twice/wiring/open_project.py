@@ -21,9 +21,8 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
 from twice.runtime.effects.delivery import Delivery
 from twice.runtime.effects.send import delivery_of
-from twice.runtime.holder import this_process
+from twice.runtime.holder import scratch_name, this_process
 from twice.runtime.table.assign import assign_all
-from twice.runtime.upkeep.scratch import scratch_name
 from twice.wiring.discover import discover
 from twice.wiring.homes import home_of
 from twice.wiring.prover import Prover
@@ -120,7 +119,7 @@ class OpenProject:
         """For sending alone: no session is started unless a text needs rows of its table."""
 
         def sample(task: Task, effect: EffectRecord, count: int) -> Any:
-            return delivery_of(self.context, self.context.engine.fresh()).sample(task, effect, count)
+            return delivery_of(self.context).sample(task, effect, count)
 
         return Delivery(self.project, self.ledger, self.senders, SYSTEM_CLOCK, this_process(), sample)
 

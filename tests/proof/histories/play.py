@@ -18,13 +18,13 @@ from typing import Any, Protocol
 import twice
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.outbox import EffectState
-from twice.core.run import Outcome, RunResult
+from twice.core.run import Outcome, RunRequest, RunResult
 from twice.core.scope import slice_named
-from twice.core.since import Since, told
+from twice.core.since import Since, mark_text
 from twice.core.task import Task
 from twice.errors import AuditFailed
 from twice.runtime.context import RunContext
-from twice.runtime.effects.send import say
+from twice.runtime.effects.send import send_pending
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.upkeep.mark import show_mark
 from twice.runtime.upkeep.recover import recover
@@ -100,7 +100,7 @@ def play(world: World, history: Sequence[Step]) -> None:
     for side in (0, 1):
         context = world.context(side)
         recover(context, context.engine.fresh())
-        say(context, context.engine.fresh())
+        send_pending(context)
         assert not context.ledger.open_attempts(), "attempts stay open"
         _check_effects(game, side)
 
@@ -151,7 +151,9 @@ def _fail_evolving(game: Game, step: FailEvolving) -> None:
     context = game.world.context(step.side)
     before = game.world.columns(step.side, "shop.daily")
     try:
-        run_slices(context, evolving(context.project), (_slice(evolving(context.project), step.day),), "restate", None)
+        run_slices(
+            context, evolving(context.project), (_slice(evolving(context.project), step.day),), RunRequest("restate")
+        )
     except AuditFailed:
         pass
     else:
@@ -182,7 +184,7 @@ def _attempt(context: RunContext, step: Run) -> tuple[Sequence[RunResult], bool]
     ended: list[bool] = []
     try:
         with _dying(step.death, ended):
-            return run_slices(context, declared, (_slice(declared, step.day),), kind, None), bool(ended)
+            return run_slices(context, declared, (_slice(declared, step.day),), RunRequest(kind)), bool(ended)
     except (Crash, KeyboardInterrupt, Exception):
         if not ended:
             raise
@@ -292,7 +294,7 @@ def _compare(game: Game, when: str) -> None:
 
 
 def _marks(model: Model) -> dict[str, str | None]:
-    return {name: told(model.marks[name]) if name in model.marks else None for name in INCREMENTAL}
+    return {name: mark_text(model.marks[name]) if name in model.marks else None for name in INCREMENTAL}
 
 
 def _distinct(models: Sequence[Model]) -> list[Model]:

@@ -10,7 +10,7 @@ from typing import Any
 from twice import Daily, Policy, PublishedSlice, Since, append_once, audit, call, insert_new, merge, read, replace, task
 from twice.core.ports import Column
 from twice.core.project import Project, assemble
-from twice.core.since import told
+from twice.core.since import mark_text
 from twice.core.task import Task
 from twice.targets.memory.rows import Rows
 
@@ -34,7 +34,7 @@ def project(
         said = effects if name in SPEAKING else ()
         return task(f"{prefix}shop.{name}", scope=scope, write=write, inputs=inputs, name=name, effects=said)(_same)
 
-    day, since = Daily("day", start="2026-06-01"), Since("seen", initial=told(initial))
+    day, since = Daily("day", start="2026-06-01"), Since("seen", initial=mark_text(initial))
     return assemble(
         "p",
         [

@@ -19,7 +19,7 @@ from twice.core.ports import Column, Landed, Lost, Prepared, Published, Shape, S
 from twice.core.project import assemble
 from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
 from twice.core.record_owner import RecordOwner
-from twice.core.run import AttemptState, Outcome
+from twice.core.run import AttemptState, Outcome, RunRequest
 from twice.core.task import TableName, Task
 from twice.core.token import Intention, Note
 from twice.engine.plain import PlainEngine
@@ -80,7 +80,7 @@ def resume(actor: Actor, heard: tuple[Any, ...], database: str, guards: frozense
         if actor.kind == "recover":
             recover(context, None)
             return Ended("recovered")
-        result = run_task(context, declared, (SLICE,), actor.kind)  # type: ignore[arg-type]
+        result = run_task(context, declared, (SLICE,), RunRequest(actor.kind))  # type: ignore[arg-type]
     except _Pending:
         assert line.asked is not None
         return Asks(line.asked)

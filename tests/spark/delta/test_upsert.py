@@ -145,12 +145,12 @@ def test_the_table_is_not_locked_while_rows_are_compared_and_written(
 
 
 def test_a_row_lost_on_the_way_stops_the_commit(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    from twice.targets.delta.write.row_diff import Verdicts
+    from twice.targets.delta.write.row_diff import RowDiff
 
     target = house.target()
     prepare(target)
     upsert(house, target, [(1, "new", 1), (2, "new", 1)], NEWEST, "a")
-    monkeypatch.setattr(Verdicts, "staying", lambda self, rows: rows.where("false"))
+    monkeypatch.setattr(RowDiff, "staying", lambda self, rows: rows.where("false"))
     with pytest.raises(StageMismatch, match="put 1 rows in and take 2 out"):
         upsert(house, target, [(1, "paid", 2)], NEWEST, "b")
     assert table(house, target) == [(1, "new", 1), (2, "new", 1)]

@@ -48,7 +48,7 @@ def test_an_effect_that_would_speak_once_of_an_incremental_task_is_refused() -> 
             name="log",
         )(lambda events: events)
 
-    with pytest.raises(DeclarationError, match="would speak once and never again"):
+    with pytest.raises(DeclarationError, match="would be sent once and never again"):
         declare("never")
     assert declare("on_restate").effects
 

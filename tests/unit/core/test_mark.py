@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twice.core.mark import counted_from, kind_of, mark_in, mark_of, shown, version_of
+from twice.core.mark import counted_from, kind_of, mark_in, mark_of, version_of, version_text
 from twice.core.since import CursorValue, Window, type_of
 from twice.errors import UsageError
 
@@ -58,5 +58,5 @@ def test_a_reset_tells_the_mark_it_moved_to() -> None:
 
 
 def test_people_read_a_mark_and_not_a_number_of_nineteen_digits() -> None:
-    assert shown(version_of(date(2026, 6, 9))) == "mark 2026-06-09"
-    assert shown(3) == "generation 3"
+    assert version_text(version_of(date(2026, 6, 9))) == "mark 2026-06-09"
+    assert version_text(3) == "generation 3"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from twice.core.root_cause import root_cause
-from twice.runtime.run.attempt import key_line
+from twice.core.root_cause import key_line, root_cause
 
 
 class Thrown:

@@ -15,14 +15,15 @@ from sqlalchemy.exc import OperationalError
 
 from twice import errors
 from twice.core import transience
-from twice.core.transience import Nature, Signs, judge, of_sqlstate, of_status, signs_of
+from twice.core.transience import Nature, Signs, judge, of_sqlstate, of_status
+from twice.engine.causes import signs
 from twice.ledgers.database.complaints import POSTGRES
 
 T, P = Nature.TRANSIENT, Nature.PERMANENT
 
 
 def nature(error: BaseException, **marks: Any) -> Nature:
-    return judge(signs_of(error), **marks).nature
+    return judge(signs(error), **marks).nature
 
 
 def caused(error: Exception, cause: BaseException) -> Exception:
@@ -104,14 +105,14 @@ def test_an_error_that_merely_happened_while_another_was_handled_is_not_excused_
 def test_a_ring_of_causes_ends() -> None:
     one, two = ValueError("one"), ValueError("two")
     one.__cause__, two.__cause__ = two, one
-    assert len(signs_of(one)) == 2
+    assert len(signs(one)) == 2
 
 
 @pytest.mark.parametrize("mark", [KeyError, "KeyError", "builtins.KeyError", LookupError])
 def test_a_task_names_transient_errors_by_class_or_by_its_name(mark: Any) -> None:
     error = caused(errors.UserCodeError("?"), KeyError("eur"))
     assert nature(error, transient=[mark]) is T
-    assert judge(signs_of(error), transient=[mark]).why.startswith("the task says ")
+    assert judge(signs(error), transient=[mark]).why.startswith("the task says ")
 
 
 def test_a_task_names_errors_by_sqlstate_condition_and_status() -> None:
@@ -168,6 +169,6 @@ def test_every_listed_class_that_is_installed_has_that_name() -> None:
         except ModuleNotFoundError:
             continue
         # On newer Pythons some are another name of a class that is listed, too.
-        assert transience.named(found) in transience.CLASSES, name
+        assert transience.match_text(found) in transience.CLASSES, name
         seen += 1
     assert seen > 15

@@ -17,7 +17,7 @@ from twice.core.audit import Audit
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Column, Shape
 from twice.core.project import assemble
-from twice.core.run import RunResult
+from twice.core.run import RunRequest, RunResult
 from twice.core.slice import WHOLE
 from twice.core.task import Policy, TableName, Task
 from twice.core.token import Note
@@ -91,7 +91,7 @@ class Bench:
 
     def run(self, declared: Task, day: str = "2026-06-09", kind: Any = "run", wait: Any = None) -> RunResult:
         assert not isinstance(declared.scope, type(None))
-        return run_task(self.context, declared, (declared.scope.slice_of(day),), kind, wait)  # type: ignore[union-attr]
+        return run_task(self.context, declared, (declared.scope.slice_of(day),), RunRequest(kind, wait))  # type: ignore[union-attr]
 
     def put_orders(self, *rows: tuple[int, date, int | None]) -> None:
         self.put(ORDERS, Rows(COLUMNS, tuple(rows)))

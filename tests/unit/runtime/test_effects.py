@@ -17,7 +17,7 @@ from twice.core.effect import Effect
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.outbox import EffectState
 from twice.core.record_owner import RecordOwner, TaskTable
-from twice.core.run import Outcome
+from twice.core.run import Outcome, RunRequest
 from twice.core.task import TableName, Task
 from twice.errors import AuditFailed, UsageError
 from twice.ledgers.ledger import Ledger
@@ -75,7 +75,7 @@ def states(bench: Bench) -> list[EffectState]:
 
 def crash(bench: Bench, declared: Task, point: Point | SendPoint, **options: Any) -> None:
     with pytest.raises(Crash), armed(crash_at(point)):
-        run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), **options)  # type: ignore[union-attr]
+        run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), RunRequest(**options))  # type: ignore[union-attr]
 
 
 def later(bench: Bench, hours: int = 1) -> None:
@@ -180,7 +180,7 @@ def test_every_try_gets_the_text_that_was_made_at_first(bench: Bench) -> None:
     bench.run(declared)
     bench.put_orders((1, DAY, 99))
     later(bench)
-    drain(delivery_of(bench.context, None))
+    drain(delivery_of(bench.context))
     assert len(told) == 2
     assert told[0] == told[1]
 
@@ -249,7 +249,7 @@ class _NoSample:
 
 def test_a_silent_run_says_nothing_and_leaves_the_word_to_a_later_publish(bench: Bench, receiver: Receiver) -> None:
     declared = telling(bench, tell(receiver))
-    ended = run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), silent=True)  # type: ignore[union-attr]
+    ended = run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), RunRequest(silent=True))  # type: ignore[union-attr]
     assert receiver.told == []
     assert ended.notes == ("this run was silent: its effects were not prepared",)
     bench.run(declared)
@@ -263,7 +263,7 @@ def test_with_sending_switched_off_effects_wait(bench: Bench, receiver: Receiver
     declared = telling(bench, tell(receiver))
     assert bench.run(declared).effects[0].state is S.PENDING
     assert receiver.told == []
-    drain(delivery_of(bench.context, None))
+    drain(delivery_of(bench.context))
     assert len(receiver.told) == 1
 
 
@@ -321,7 +321,7 @@ def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_pub
     declared = telling(bench, tell(receiver))
     for amount in (5, 6):
         bench.put_orders((1, DAY, 10), (2, DAY, amount))
-        run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), silent=True)  # type: ignore[union-attr]
+        run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), RunRequest(silent=True))  # type: ignore[union-attr]
     held = bench.target._tables[REVENUE.name]
     held.versions = held.versions[:2]
     assert bench.run(declared).outcome is Outcome.PUBLISHED
@@ -371,7 +371,7 @@ def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_
 
 def test_a_person_may_have_an_unknown_effect_sent(bench: Bench, receiver: Receiver) -> None:
     test_what_another_ledger_published_is_of_unknown_state_and_never_said(bench, receiver)
-    resolve(delivery_of(bench.context, None), 1, "resend", "ana", "nobody was told")
+    resolve(delivery_of(bench.context), 1, "resend", "ana", "nobody was told")
     recover(bench.context, None)
     assert [result.generation for result, _ in receiver.told] == [1]
 
@@ -414,33 +414,33 @@ class TestResolve:
         return declared
 
     def test_sent_is_kept_with_who_when_and_why(self, bench: Bench, doubtful: Task) -> None:
-        found = resolve(delivery_of(bench.context, None), 1, "sent", "ana", "seen in the channel")
+        found = resolve(delivery_of(bench.context), 1, "sent", "ana", "seen in the channel")
         assert found.state is S.SENT
         last = bench.ledger.outbox.events(1)[-1]
         assert (last.who, last.why, last.state) == ("ana", "seen in the channel", S.SENT)
 
     def test_resend_sends_it_again(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
-        resolve(delivery_of(bench.context, None), 1, "resend", "ana", "not in the channel")
+        resolve(delivery_of(bench.context), 1, "resend", "ana", "not in the channel")
         bench.run(doubtful)
         assert len(receiver.told) == 1
 
     def test_abandon_is_for_ever(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
-        resolve(delivery_of(bench.context, None), 1, "abandon", "ana", "too old")
+        resolve(delivery_of(bench.context), 1, "abandon", "ana", "too old")
         bench.run(doubtful, kind="restate")
         assert receiver.told == []
         with pytest.raises(UsageError, match="the effect is abandoned: there is nothing to resolve"):
-            resolve(delivery_of(bench.context, None), 1, "resend", "ana", "after all")
+            resolve(delivery_of(bench.context), 1, "resend", "ana", "after all")
 
     def test_needs_a_reason_and_an_effect_that_is_there(self, bench: Bench, doubtful: Task) -> None:
         with pytest.raises(UsageError, match="a reason is needed"):
-            resolve(delivery_of(bench.context, None), 1, "sent", "ana", " ")
+            resolve(delivery_of(bench.context), 1, "sent", "ana", " ")
         with pytest.raises(UsageError, match="there is no effect 9. See them: twice effects list"):
-            resolve(delivery_of(bench.context, None), 9, "sent", "ana", "x")
+            resolve(delivery_of(bench.context), 9, "sent", "ana", "x")
 
     def test_resend_is_refused_while_a_frozen_sender_could_wake_up(self, bench: Bench, receiver: Receiver) -> None:
         crash(bench, telling(bench, tell(receiver)), SendPoint.LEAVING)
         later(bench)
-        delivery = delivery_of(bench.context, None)
+        delivery = delivery_of(bench.context)
         with pytest.raises(UsageError, match="may still wake up and send. Nothing was changed. End that process"):
             resolve(delivery, 1, "resend", "ana", "not there")
         resolve(delivery, 1, "resend", "ana", "the machine was wiped", sender_is_gone=True)
@@ -449,7 +449,7 @@ class TestResolve:
     def test_resend_is_not_for_an_effect_that_is_being_sent(self, bench: Bench, receiver: Receiver) -> None:
         crash(bench, telling(bench, tell(receiver)), SendPoint.LEAVING)
         with pytest.raises(UsageError, match="the effect is sending"):
-            resolve(delivery_of(bench.context, None), 1, "resend", "ana", "hurry")
+            resolve(delivery_of(bench.context), 1, "resend", "ana", "hurry")
 
 
 def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, receiver: Receiver) -> None:
@@ -458,7 +458,7 @@ def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, 
     def sleep_too_long(passed: Point | SendPoint) -> None:
         if passed is SendPoint.SENDING:
             later(bench)
-            delivery = delivery_of(replace(bench.context, holder="other:2:2"), None)
+            delivery = delivery_of(replace(bench.context, holder="other:2:2"))
             drain(delivery)
             assert states(bench) == [S.IN_DOUBT]
 

@@ -116,9 +116,9 @@ def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_n
         bench.run(declared)
     impatient.close()
     assert str(failed.value) == (
-        "revenue[2026-06-09]: the rows are published, but the ledger could not be told: another process has been "
+        "revenue[2026-06-09]: the rows are published, but the ledger could not record it: another process has been "
         "writing to the ledger for too long (database is locked). The table holds the new rows. Run it again: it will "
-        "look first. It then records the publish and sends what is to be said of it."
+        "look first. It then records the publish and sends its effects."
     )
     other.execute("ROLLBACK")
     other.close()
@@ -352,7 +352,7 @@ class TestMarkReset:
         with pytest.raises(NotRecorded) as failed:
             reset_mark(bench.context, feed, self.TO_1)
         assert str(failed.value) == (
-            "feed[since]: the mark is moved, but the ledger could not be told: the ledger's server is away. "
+            "feed[since]: the mark is moved, but the ledger could not record it: the ledger's server is away. "
             "The mark is moved. Run it again: it will look first. It then records the reset."
         )
         monkeypatch.undo()

@@ -9,7 +9,7 @@ import pytest
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.run import Outcome
 from twice.errors import UsageError
-from twice.runtime.staleness.slice_status import standings
+from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.upkeep.prune import prune
 
 from .conftest import Bench, revenue_task
@@ -24,10 +24,10 @@ def test_a_pruned_slice_is_still_published_and_not_stale(bench: Bench) -> None:
         bench.clock.ahead += timedelta(days=30)
         assert bench.run(declared).outcome is Outcome.ALREADY
     slices = (declared.scope.slice_of("2026-06-09"),)  # type: ignore[union-attr]
-    before = standings(bench.context, declared, slices, None)
+    before = slice_statuses(bench.context, declared, slices, None)
     gone = prune(bench.context, None, DAYS)
     assert (gone.ledger.attempts, gone.commits) == (1, 0)  # the first look at a generation fixed the next one: kept
-    assert standings(bench.context, declared, slices, None) == before
+    assert slice_statuses(bench.context, declared, slices, None) == before
     assert bench.run(declared).outcome is Outcome.ALREADY
     assert bench.run(declared, kind="restate").outcome is Outcome.IDENTICAL
 

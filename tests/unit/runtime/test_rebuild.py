@@ -116,7 +116,7 @@ def test_a_check_tells_what_the_ledger_knows_and_the_table_lost(bench: Bench) ->
     bench.run(declared)
     bench.target._tables.clear()
     (found,) = check(bench.context, None)
-    assert (found.where, found.fix) == ("revenue[2026-06-09]", "run it: the next run takes the table's word")
+    assert (found.where, found.fix) == ("revenue[2026-06-09]", "run it: the next run goes by the table")
     assert "the ledger knows of generation 1, the table holds 0" in found.what
     bench.put_orders((1, DAY, 10))
     bench.run(declared)

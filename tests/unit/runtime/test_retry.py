@@ -27,7 +27,7 @@ from twice.errors import (
 )
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_many import retry_slices
-from twice.runtime.staleness.failed import failed_labels
+from twice.runtime.staleness.stale import failed_labels
 from twice.targets.memory.rows import Rows
 
 from .conftest import DAY, Bench, revenue_task, summed

@@ -37,7 +37,7 @@ def chain(bench: Bench, *tasks: Task, date: str | None = DAY) -> dict[str, TaskE
     context = replace(bench.context, project=assemble("p", tasks))
 
     def run(declared: Task) -> tuple[RunResult, ...]:
-        return run_slices(context, declared, slices_of_day(declared, date), "run", None)
+        return run_slices(context, declared, slices_of_day(declared, date))
 
     return {end.task: end for end in run_in_order(context.project, run)}
 
@@ -252,7 +252,7 @@ def test_below_a_merge_only_what_it_changed_is_followed(bench: Bench, scope: Any
 def test_the_ledger_names_what_reads_the_day_that_was_merged_again_and_no_other(bench: Bench) -> None:
     tasks = merged_days(bench)
     bench.put_orders(*[(n, day, 2 * n) for n, day, _ in nine_days(9)])
-    run_slices(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-03"), "run", None)
+    run_slices(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-03"))
     assert stale(bench) == {"day[03]": "its input shop.merged was published again since: merged[2026-06-03]"}
 
 
@@ -306,7 +306,7 @@ def test_what_is_stale_for_other_reasons_is_told_and_left(bench: Bench) -> None:
     for day in ("2026-06-08", "2026-06-09"):
         made(bench, tasks, day)
     late_orders(bench, 20)
-    run_slices(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-09"), "run", None)
+    run_slices(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-09"))
     ends = run_all(bench.context, "2026-06-10", None)
     left = {end.task: [(each.slice.label, each.why) for each in end.stale] for end in ends}
     why = "its input shop.copy was published again since: copy[2026-06-09]"
@@ -334,7 +334,7 @@ def test_a_reader_of_a_week_is_stale_in_every_day_that_reads_the_one_made_again(
     for day in ("2026-06-08", "2026-06-09", "2026-06-10"):
         made(bench, tasks, day)
     late_orders(bench, 20)
-    run_slices(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-09"), "run", None)
+    run_slices(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-09"))
     assert sorted(stale(bench)) == ["weekly[09]", "weekly[10]"]
 
 

@@ -6,13 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from twice.runtime.upkeep.scratch import clear_scratch, scratch_name
+from twice.runtime.holder import clear_scratch, scratch_name
 
-_SAY_NAME = "from twice.runtime.upkeep.scratch import scratch_name; print(scratch_name())"
+_PRINT = "from twice.runtime.holder import scratch_name; print(scratch_name())"
 
 
 def test_the_scratch_of_a_process_that_ended_goes_and_no_other(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", _SAY_NAME], capture_output=True, text=True, check=True).stdout.strip()
+    ended = subprocess.run([sys.executable, "-c", _PRINT], capture_output=True, text=True, check=True).stdout.strip()
     for name in (ended, scratch_name(), "elsewhere+0a1b2c3d~17~4711", "blockmgr-1"):
         (tmp_path / name / "blockmgr-9").mkdir(parents=True)
         (tmp_path / name / "blockmgr-9" / "shuffle_0").write_bytes(b"x")

@@ -15,7 +15,7 @@ from twice.core.backfill import Request, SliceStatus
 from twice.core.backfill_result import BackfillRecord
 from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Leaf, Lost, Staged
-from twice.core.run import Outcome
+from twice.core.run import Outcome, RunRequest
 from twice.core.task import Task
 from twice.core.token import Intention, Note
 from twice.engine.plain import PlainEngine
@@ -193,7 +193,7 @@ def test_a_run_that_landed_without_a_reply_is_not_published_again_by_its_own_ret
         filled.context = replace(filled.context, engine=Unversioned())
     target = LostReply(filled.target)
     filled.context = replace(filled.context, target_of=lambda table, session: target)
-    result = run_task(filled.context, declared, (declared.scope.slice_of("2026-01-01"),), kind)  # type: ignore[union-attr]
+    result = run_task(filled.context, declared, (declared.scope.slice_of("2026-01-01"),), RunRequest(kind))  # type: ignore[union-attr]
     assert target.lost == 1
     assert generations(filled) == {"01": 2 if kind == "restate" else 1}
     assert result.outcome is Outcome.ALREADY
@@ -224,7 +224,7 @@ def test_what_another_publishes_in_the_pause_of_a_retry_is_not_taken_for_its_own
         filled.put_orders((0, FIRST, 777))
 
     context = replace(plain, target_of=lambda table, session: target, pause=meanwhile)
-    result = run_task(context, declared, (declared.scope.slice_of("2026-01-01"),), kind)  # type: ignore[union-attr]
+    result = run_task(context, declared, (declared.scope.slice_of("2026-01-01"),), RunRequest(kind))  # type: ignore[union-attr]
     assert target.lost == 1
     assert result.outcome is (Outcome.PUBLISHED if kind == "run" else Outcome.CHANGED)
     assert filled.revenue == [(FIRST, 777)]

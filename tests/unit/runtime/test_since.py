@@ -15,7 +15,7 @@ from twice import Since, append_once, insert_new, merge, read, task
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Shape
 from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState, Outcome, RunResult
+from twice.core.run import AttemptState, Outcome, RunRequest, RunResult
 from twice.core.since import Window
 from twice.core.slice import WHOLE
 from twice.core.task import Strategy, TableName, Task
@@ -150,7 +150,7 @@ def test_a_crash_anywhere_loses_no_row_and_doubles_none(
         run(bench, declared)
     source.add((3, at(3), 30))
     bench.clock.ahead += timedelta(hours=1)
-    run_slices(bench.context, declared, (Since("seen", initial=0).only,), "run", None)
+    run_slices(bench.context, declared, (Since("seen", initial=0).only,))
     source.add((4, at(4), 40))
     run(bench, declared)
     recover(bench.context, None)
@@ -177,7 +177,7 @@ def test_a_retry_keeps_the_bound_of_the_attempt_that_failed_and_then_goes_on(ben
         run(bench, declared)
     source.add((3, at(3), 30))
     bench.clock.ahead += timedelta(hours=1)
-    first, second = run_slices(bench.context, declared, (Since("seen", initial=0).only,), "run", None)
+    first, second = run_slices(bench.context, declared, (Since("seen", initial=0).only,))
     assert (first.mark, second.mark) == ("2026-06-09T00:02:00Z", "2026-06-09T00:03:00Z")
 
 
@@ -189,7 +189,7 @@ def test_an_initial_set_beyond_the_bound_of_a_first_run_that_failed_reads_the_ro
     end_at(Point.AFTER_STAGE, Ending.ERROR, lambda: run(bench, copy_task(bench, write)))
     source.add((3, at(30), 30), (4, at(40), 40))
     changed = copy_task(bench, write, initial=initial)
-    results = run_slices(bench.context, changed, (Since("seen", initial=0).only,), "run", None)
+    results = run_slices(bench.context, changed, (Since("seen", initial=0).only,))
     assert {result.outcome for result in results} == {Outcome.PUBLISHED}
     assert results[-1].mark == "2026-06-09T00:40:00Z"
     newest = 3 if write.name == "append_once" else 4
@@ -224,7 +224,7 @@ def test_rows_before_the_initial_mark_are_not_read(bench: Bench, source: Source)
 def test_restating_an_incremental_task_names_mark_reset(bench: Bench, source: Source) -> None:
     declared = copy_task(bench, merge("id", newest_by="seen"))
     with pytest.raises(UsageError, match="twice mark reset copy"):
-        run_task(bench.context, declared, (Since("seen", initial=0).only,), "restate")
+        run_task(bench.context, declared, (Since("seen", initial=0).only,), RunRequest("restate"))
 
 
 def test_two_runs_at_once_move_the_mark_once(bench: Bench, source: Source) -> None:

@@ -26,7 +26,7 @@ from twice.errors import (
 )
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
-from twice.runtime.staleness.slice_status import standings
+from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
@@ -144,7 +144,7 @@ def test_plan_and_backfill_refuse_what_a_run_would_refuse(bench: Bench) -> None:
     with pytest.raises(TableTaken):
         explain(bench.context, declared, slices_of(declared)[0])
     with pytest.raises(TableTaken):
-        standings(bench.context, declared, slices_of(declared), None)
+        slice_statuses(bench.context, declared, slices_of(declared), None)
 
 
 @pytest.mark.parametrize("ending", Ending)
@@ -249,7 +249,7 @@ def test_a_ledger_that_cannot_be_told_of_a_takeover_leaves_it_to_the_table(
     with pytest.raises(NotRecorded) as failed:
         take_over(bench.context, bench.declare(new), WHO)
     assert str(failed.value) == (
-        "new: the table is taken over, but the ledger could not be told: the ledger's server is away. The table is "
+        "new: the table is taken over, but the ledger could not record it: the ledger's server is away. The table is "
         "this task's. Run it again: it will look first. The table says whose it is."
     )
     monkeypatch.undo()

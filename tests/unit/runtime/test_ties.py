@@ -110,7 +110,7 @@ def test_a_mark_that_was_set_back_lets_what_is_read_again_win_also_in_several_st
     bench.code[0] = "v2"
     corrected = products(bench, *rows, plus=-5, scope=since)
     reset_mark(bench.context, corrected, Reset("7", "ada", "prices were too high"))
-    results = run_slices(bench.context, corrected, (since.only,), "run", None)
+    results = run_slices(bench.context, corrected, (since.only,))
     assert [result.mark for result in results] == ["8", "9"]
     assert prices(bench) == [25, 35, 45]
 

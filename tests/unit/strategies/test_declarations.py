@@ -28,7 +28,7 @@ from twice.core.scope import slice_column_of
 from twice.core.task import Task
 from twice.core.write import AppendRows, ReplaceRows, UpsertRows
 from twice.errors import DeclarationError
-from twice.runtime.result.check_columns import check_named
+from twice.runtime.result.check_columns import check_columns
 
 DAILY = Daily("day", start="2026-01-01")
 SINCE = Since("updated_at", initial="2026-01-01T00:00:00Z")
@@ -230,21 +230,21 @@ SHAPE = Shape(
 
 def test_a_key_and_newest_by_must_be_in_the_result() -> None:
     with pytest.raises(DeclarationError, match=r"merge\(key='order_id'\) names a column .* The result has: id, Region"):
-        check_named(declare(merge("order_id", newest_by="at")), SHAPE)
+        check_columns(declare(merge("order_id", newest_by="at")), SHAPE)
     with pytest.raises(DeclarationError, match=r"merge\(newest_by='changed'\) names a column that the result does not"):
-        check_named(declare(merge("id", newest_by="changed")), SHAPE)
+        check_columns(declare(merge("id", newest_by="changed")), SHAPE)
     with pytest.raises(DeclarationError, match=r"insert_new\(key='order_id'\) names a column"):
-        check_named(declare(insert_new(["id", "order_id"])), SHAPE)
-    check_named(declare(merge(["ID", "region"], newest_by="AT")), SHAPE)
+        check_columns(declare(insert_new(["id", "order_id"])), SHAPE)
+    check_columns(declare(merge(["ID", "region"], newest_by="AT")), SHAPE)
 
 
 @pytest.mark.parametrize("type_", ["map<string,string>", "array<int>", "struct<a:int>", "variant", "interval day"])
 def test_a_key_and_newest_by_must_have_plain_types(type_: str) -> None:
     shape = Shape((*SHAPE.columns, Column("odd", type_)))
     with pytest.raises(DeclarationError, match=f"the key odd is of type {type_}, whose values cannot"):
-        check_named(declare(insert_new("odd")), shape)
+        check_columns(declare(insert_new("odd")), shape)
     with pytest.raises(DeclarationError, match=f"newest_by odd is of type {type_}, whose values cannot"):
-        check_named(declare(merge("id", newest_by="odd")), shape)
+        check_columns(declare(merge("id", newest_by="odd")), shape)
 
 
 def test_what_an_audit_names_must_be_in_the_result() -> None:
@@ -252,5 +252,5 @@ def test_what_an_audit_names_must_be_in_the_result() -> None:
         with pytest.raises(
             DeclarationError, match=r"audit\..*line.* names a column that the result does not have: line"
         ):
-            check_named(declare(replace(), audits=[named]), SHAPE)
-    check_named(declare(append_once(), audits=[audit.unique("ID", "region"), audit.rows(at_least=1)]), SHAPE)
+            check_columns(declare(replace(), audits=[named]), SHAPE)
+    check_columns(declare(append_once(), audits=[audit.unique("ID", "region"), audit.rows(at_least=1)]), SHAPE)

@@ -25,7 +25,7 @@ from twice.core.outbox import Answer, Delivered
 from twice.core.ports import OutgoingMessage, Sender, Target
 from twice.core.project import Project
 from twice.core.retry import Retry
-from twice.core.run import RunResult
+from twice.core.run import RunRequest, RunResult
 from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
@@ -39,7 +39,7 @@ from twice.proof.play import NotApplicable
 from twice.proof.tasks.proof_targets import CopiedTable, PinnedTable
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_many import run_slices
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 Frames = Callable[[DataFrame], DataFrame]
 """What a scenario does to each input, as it reaches the task's function."""
@@ -141,7 +141,7 @@ class ScratchCopy:
     sent: list[OutgoingMessage]
 
     def run(self, slices: tuple[Slice, ...], kind: Kind = "run") -> tuple[RunResult, ...]:
-        return run_slices(self.context, self.task, slices, kind, None)
+        return run_slices(self.context, self.task, slices, RunRequest(kind))
 
     def rows(self, session: SparkSession, version: int | None = None) -> DataFrame:
         reader = session.read.format("delta")
@@ -181,7 +181,7 @@ def _versions(setup: ProofSetup, task: Task, slices: tuple[Slice, ...], session:
     if newest is None:
         return
     if task.write.kind == "upsert":
-        token_names = make_plan(setup.context.project.id, task, slices).token_names
+        token_names = make_write_plan(setup.context.project.id, task, slices).token_names
         held = [
             found.version
             for token_name in token_names

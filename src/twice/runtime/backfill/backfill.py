@@ -19,7 +19,7 @@ from twice.runtime.result.compute import Pins, open_input
 from twice.runtime.run.run_task import refuse_kind
 from twice.runtime.staleness.correction import in_slice_order
 from twice.runtime.staleness.downstream import readers
-from twice.runtime.staleness.slice_status import standings
+from twice.runtime.staleness.slice_status import slice_statuses
 
 S = BackfillState
 
@@ -30,23 +30,23 @@ def plan_backfill(context: RunContext, request: Request, name: str | None = None
     task = context.project.task(request.task)
     slices = asked_for(task, request)
     session = context.engine.fresh()
-    found = dict(zip(slices, standings(context, task, slices, session), strict=True))
-    chosen = {slice_: stands for slice_, stands in found.items() if stands.standing in request.only}
-    left_out = Counter(stands.standing for slice_, stands in found.items() if slice_ not in chosen)
+    found = dict(zip(slices, slice_statuses(context, task, slices, session), strict=True))
+    chosen = {slice_: planned for slice_, planned in found.items() if planned.standing in request.only}
+    left_out = Counter(planned.standing for slice_, planned in found.items() if slice_ not in chosen)
     size, notes = _size(context, task, request, tuple(chosen), session)
     notes += _stale_left_out(found, chosen)
     batches = _batches(task, request, chosen, size)
     if request.downstream:
-        more, told = readers(context, request, batches, slices, session)
-        batches, notes = [*batches, *more], [*notes, *told]
+        more, reader_notes = readers(context, request, batches, slices, session)
+        batches, notes = [*batches, *more], [*notes, *reader_notes]
     batches, ordered = in_slice_order(context, batches)
     name = name or _free_name(context, request)
     return BackfillPlan(name, request, tuple(batches), dict[SliceStatus, int](left_out), (*notes, *ordered))
 
 
 def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, PlannedSlice]) -> list[str]:
-    """Somebody named these slices by the range: that they are not right, and not made right, is told by name."""
-    left = [slice_ for slice_, stands in found.items() if stands.standing == "stale" and slice_ not in chosen]
+    """Somebody named these slices by the range: that they are not right, and not made right, is noted by name."""
+    left = [slice_ for slice_, planned in found.items() if planned.standing == "stale" and slice_ not in chosen]
     if not left:
         return []
     fix = "--only missing,failed,stale makes them right too"
@@ -161,14 +161,14 @@ def _size(
         return 1, []
     why = why_single(context, task, session)
     if why is not None:
-        wished = request.batch != "auto" or (isinstance(task.scope, TimeScope) and task.scope.batch)
-        return 1, [f"one slice per commit: {why}"] if wished else []
+        asked = request.batch != "auto" or (isinstance(task.scope, TimeScope) and task.scope.batch)
+        return 1, [f"one slice per commit: {why}"] if asked else []
     rows = _rows_per_slice(context, task, slices, session) if request.batch == "auto" else None
     return batch_size(request.batch, rows), []
 
 
 def why_single(context: RunContext, task: Task, session: Any) -> str | None:
-    """What stands against computing several slices of this task at once; None if nothing does."""
+    """What prevents computing several slices of this task at once; None if nothing does."""
     if not isinstance(task.scope, TimeScope) or not task.scope.batch:
         return f"{task.name} does not say batch=True on its scope"
     if task.write.kind != "replace":
@@ -180,7 +180,7 @@ def _rows_per_slice(context: RunContext, task: Task, slices: tuple[Slice, ...], 
     """What a slice reads, else what it gave when it was last published. None where nobody can say."""
     pins = Pins(context, session)
     cut = [source for source in task.inputs.values() if source.by is not None]
-    counts = [context.engine.estimate(open_input(context, task, source, slices, pins, None)) for source in cut]
+    counts = [context.engine.estimate(open_input(task, source, slices, pins)) for source in cut]
     if counts:
         return max(counts) / len(slices)
     known = [run.rows for run in context.ledger.runs(task.name) if run.rows is not None]

@@ -15,8 +15,8 @@ from twice.core.backfill import PlannedSlice, neighbours
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
 from twice.core.ports import BackfillStore
 from twice.core.record import RunRecord
-from twice.core.retry import judged
-from twice.core.run import Outcome, RunResult
+from twice.core.retry import classify
+from twice.core.run import Outcome, RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
@@ -29,15 +29,15 @@ from twice.runtime.holder import is_gone
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.run_task import run_task
 from twice.runtime.table.settle import look
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 POLL = 0.5
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something to tell about a batch: it was `done`, it `failed`, it was `split` to isolate what fails, or it was
-    `taken over` by another worker, whose word counts, while this one was silent for too long."""
+    """Something to report of a batch: it was `done`, it `failed`, it was `split` to isolate what fails, or it was
+    `taken over` by another worker, which goes on with it, while this one was silent for too long."""
 
     kind: str
     claim: BatchClaim
@@ -46,7 +46,7 @@ class Event:
     error: TwiceError | None = None
 
 
-Tell = Callable[[Event], None]
+Report = Callable[[Event], None]
 
 
 @dataclass
@@ -63,26 +63,26 @@ class Stop:
         return self.asked.is_set()
 
 
-def work(context: RunContext, name: str, tell: Tell, stop: Stop, parallel: int = 1) -> BackfillRecord:
+def work(context: RunContext, name: str, report: Report, stop: Stop, parallel: int = 1) -> BackfillRecord:
     """Work on one backfill until nothing of it is left for this process to do: all done or failed, paused, cancelled,
     or asked to stop. Threads share the session; each run has its own."""
     if parallel == 1:
-        _take_turns(context, name, tell, stop)
+        _take_turns(context, name, report, stop)
     else:
-        _in_threads(context, name, tell, stop, parallel)
+        _in_threads(context, name, report, stop, parallel)
     context.ledger.backfills.finish(name)
     record = context.ledger.backfills.record(name)
     assert record is not None, name
     return record
 
 
-def _in_threads(context: RunContext, name: str, tell: Tell, stop: Stop, parallel: int) -> None:
+def _in_threads(context: RunContext, name: str, report: Report, stop: Stop, parallel: int) -> None:
     failures: list[BaseException] = []
 
     def turn() -> None:
         try:
-            _take_turns(context, name, tell, stop)
-        except BaseException as error:  # noqa: BLE001 - told by the thread that started us
+            _take_turns(context, name, report, stop)
+        except BaseException as error:  # noqa: BLE001 - raised by the thread that started us
             failures.append(error)
             stop.asked.set()
 
@@ -100,12 +100,12 @@ def _in_threads(context: RunContext, name: str, tell: Tell, stop: Stop, parallel
         raise failures[0]
 
 
-def _take_turns(context: RunContext, name: str, tell: Tell, stop: Stop) -> None:
+def _take_turns(context: RunContext, name: str, report: Report, stop: Stop) -> None:
     book = context.ledger.backfills
     while not stop():
         claim = book.claim(name, context.holder, context.lease)
         if claim is not None:
-            tell(_work_on(context, book, claim, stop))
+            report(_work_on(context, book, claim, stop))
             continue
         record = book.record(name)
         if record is None or record.state is not BackfillState.RUNNING or not record.open:
@@ -163,7 +163,7 @@ def _was_stopped(error: TwiceError) -> bool:
 
 def _passes(context: RunContext, claim: BatchClaim, error: TwiceError) -> bool:
     task = context.project.tasks.get(claim.task)
-    return task is not None and judged(task.policy.retry, signs(error)).nature is Nature.TRANSIENT
+    return task is not None and classify(task.policy.retry, signs(error)).nature is Nature.TRANSIENT
 
 
 def _make_right(context: RunContext, claim: BatchClaim) -> tuple[SliceEnd, ...]:
@@ -200,7 +200,7 @@ def _made_since(
     """Slices whose generation has moved since the plan was frozen: they were made since, by a worker that did not live
     to say so or by somebody's run. For a plain run the ledger's word is enough: each run looks for itself."""
     if kind == "restate":
-        plan = make_plan(context.project.id, task, tuple(planned))
+        plan = make_write_plan(context.project.id, task, tuple(planned))
         look(context, task, plan, context.target_of(task.target, context.engine.fresh()))
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in planned])
     return {
@@ -216,8 +216,8 @@ def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: Batc
     before = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
     # A plain run of the same slice, or a dead worker's lease on it, is waited for.
     wait = context.lease + timedelta(seconds=10)
-    # What a slice below was at when the plan was made tells nothing: what it reads is made later.
-    result = run_task(context, task, slices, claim.kind, wait, claim.silent, planned)
+    # The generation of a slice below when the plan was made does not matter: what it reads is made later.
+    result = run_task(context, task, slices, RunRequest(claim.kind, wait, claim.silent, planned))
     old = {label: run.fingerprint for label, run in before.items() if run.generation and run.fingerprint}
     made = {slice_.label: slice_.fingerprint for slice_ in result.slices}
     changed = [s for s in slices if s.label in old and old[s.label] != made[s.label]]
@@ -250,7 +250,7 @@ def _sums(
     published."""
     if not changed or result.version is None:
         return {}
-    plan = make_plan(context.project.id, task, tuple(changed))
+    plan = make_write_plan(context.project.id, task, tuple(changed))
     target = context.target_of(task.target, context.engine.fresh())
     try:
         # Just before our commit: whoever published these slices, there they are as they were.

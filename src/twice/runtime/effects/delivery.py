@@ -1,6 +1,6 @@
-"""From a released effect to a receipt: its text is made once, then it is sent, and its end is told apart.
+"""From a released effect to a receipt: its text is made once, then it is sent, and how that ended is recorded.
 
-Nothing in here can undo a publish. Whoever dies in here leaves the effect in a state that says how far it came.
+Nothing in here can undo a publish. Whoever dies in here leaves the effect in a state that shows how far it came.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def render_released(delivery: Delivery, task: str | None = None) -> None:
 def drain(delivery: Delivery, task: str | None = None, patience: timedelta = timedelta(0)) -> int:
     """Send what is due, eight at a time, and for as long as `patience` what becomes due; how many tries were made.
 
-    First what silence left behind is judged: with a key it is due again, without one it is in doubt. Dying in here
-    leaves at most eight effects `sending`.
+    First what silent senders left behind is decided: with a key it is due again, without one it is in doubt. Dying in
+    here leaves at most eight effects `sending`.
     """
-    judge_silent(delivery, task)
+    decide_silent(delivery, task)
     ask_probes(delivery, task)
     deadline = delivery.clock.monotonic() + patience.total_seconds()
     tries = 0
@@ -96,7 +96,7 @@ def drain(delivery: Delivery, task: str | None = None, patience: timedelta = tim
             threading.Event().wait(max(0.01, (following - delivery.ledger.now()).total_seconds()))
 
 
-def judge_silent(delivery: Delivery, task: str | None = None) -> None:
+def decide_silent(delivery: Delivery, task: str | None = None) -> None:
     """Effects whose sender fell silent while it was sending. Whether they arrived, nobody here can know."""
     outbox = delivery.ledger.outbox
     gone = [effect for effect in outbox.in_state(S.SENDING, task) if effect.sender and is_gone(effect.sender)]
@@ -105,7 +105,7 @@ def judge_silent(delivery: Delivery, task: str | None = None) -> None:
 
 
 def ask_probes(delivery: Delivery, task: str | None = None) -> None:
-    """Let the receiver say whether a doubtful effect arrived, where a probe can ask it. While its sender may still
+    """Ask the receiver whether a doubtful effect arrived, where a probe can ask it. While its sender may still
     wake up, only a yes counts."""
     for effect in delivery.ledger.outbox.in_state(S.IN_DOUBT, task):
         declared = delivery.declared(effect)
@@ -113,7 +113,7 @@ def ask_probes(delivery: Delivery, task: str | None = None) -> None:
             continue
         try:
             arrived = declared.probe(effect.key)
-        except Exception:  # noqa: BLE001 - user code; a probe that fails has said nothing
+        except Exception:  # noqa: BLE001 - user code; a probe that fails is no answer
             continue
         if arrived is None or (not arrived and may_wake_up(effect)):
             continue
@@ -157,8 +157,8 @@ def _try(delivery: Delivery, effect: EffectRecord) -> bool:
 
 def _send(delivery: Delivery, effect: EffectRecord, began: float) -> Answer:
     def leaving() -> None:
-        # A process that was stopped may wake up here, long judged. The clock alone is not asked: it may have stood
-        # still with the machine. Stopped between this line and the first byte, it does send: see docs/effects.md.
+        # A process that was stopped may wake up here, when others have decided. The clock alone is not asked: it may
+        # have stood still with the machine. Stopped between this line and the first byte, it sends: docs/effects.md.
         in_time = delivery.clock.monotonic() - began < delivery.lease.total_seconds() * 2 / 3
         if not in_time or not delivery.ledger.outbox.holds(effect):
             raise NotLeaving
@@ -201,7 +201,7 @@ def _composed(delivery: Delivery, effect: EffectRecord) -> Message | Change:
 
 
 def stored_result(delivery: Delivery, effect: EffectRecord, sample: tuple[Mapping[str, Any], ...]) -> PublishedSlice:
-    """What the ledger remembers of the publish that the effect speaks of."""
+    """What the ledger remembers of the publish that the effect is for."""
     attempt = delivery.ledger.attempt(effect.attempt) if effect.attempt else None
     learnt = next((one for one in attempt.slices if one.label == effect.label), None) if attempt else None
     run = delivery.ledger.run(effect.task, effect.label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from twice.core.audit import Audit, AuditResult, judge, result
 from twice.core.ports import Frame, Measured, Staged, Target
@@ -11,18 +12,21 @@ from twice.core.time_scope import TimeScope
 from twice.errors import UserCodeError
 from twice.runtime.context import RunContext
 
-_TOLD = 3
+_SHOWN = 3
 """So many slices are named in a message."""
 
 
-def run_audits(
-    context: RunContext,
-    task: Task,
-    target: Target,
-    staged: Staged,
-    measured: Mapping[str, Measured],
-    rows_before: Mapping[str, int | None],
-) -> tuple[AuditResult, ...]:
+@dataclass(frozen=True)
+class StagedRows:
+    """What is audited, with what was counted in flight, and how many rows each slice had before, where that is known;
+    both by slice."""
+
+    staged: Staged
+    measured: Mapping[str, Measured]
+    rows_before: Mapping[str, int | None]
+
+
+def run_audits(context: RunContext, task: Task, target: Target, rows: StagedRows) -> tuple[AuditResult, ...]:
     """Every audit's result, in the declared order. What the write already counted costs nothing more.
 
     Several slices are judged each for itself, as if it had come alone: an empty day must not hide behind a full one.
@@ -30,47 +34,47 @@ def run_audits(
     results: list[AuditResult] = []
     stage: Frame | None = None
     for audit in task.audits:
-        judged = {label: judge(audit, of.rows, of.counts, rows_before[label]) for label, of in measured.items()}
-        known = {label: each for label, each in judged.items() if each is not None}
-        if len(known) == len(judged):
+        by_slice = {
+            label: judge(audit, of.rows, of.counts, rows.rows_before[label]) for label, of in rows.measured.items()
+        }
+        known = {label: each for label, each in by_slice.items() if each is not None}
+        if len(known) == len(by_slice):
             results.append(_together(audit, known))
             continue
         if audit.kind == "unique":
-            counted = target.duplicates(staged, _unique(audit, staged))
+            counted = target.duplicates(rows.staged, _unique(audit, rows.staged))
             if counted is not None:
-                results.append(_told_unique(audit, counted, measured))
+                results.append(_unique_result(audit, counted, rows.measured))
                 continue
-        stage = target.read(task.target, at=staged) if stage is None else stage
-        results.append(_read_stage(context, audit, task, stage, staged, measured))
+        stage = target.read(task.target, at=rows.staged) if stage is None else stage
+        results.append(_read_stage(context, audit, task, stage, rows))
     return tuple(results)
 
 
-def _together(audit: Audit, judged: Mapping[str, AuditResult]) -> AuditResult:
-    if len(judged) == 1:
-        return next(iter(judged.values()))
-    bad = {label: each.message for label, each in judged.items() if not each.passed}
+def _together(audit: Audit, by_slice: Mapping[str, AuditResult]) -> AuditResult:
+    if len(by_slice) == 1:
+        return next(iter(by_slice.values()))
+    bad = {label: each.message for label, each in by_slice.items() if not each.passed}
     if not bad:
-        return result(audit, True, f"holds for each of {len(judged)} slices")
-    told = "; ".join(f"{label}: {message}" for label, message in list(bad.items())[:_TOLD])
-    return result(audit, False, told + (f"; and {len(bad) - _TOLD} more slices" if len(bad) > _TOLD else ""))
+        return result(audit, True, f"holds for each of {len(by_slice)} slices")
+    failed = "; ".join(f"{label}: {message}" for label, message in list(bad.items())[:_SHOWN])
+    return result(audit, False, failed + (f"; and {len(bad) - _SHOWN} more slices" if len(bad) > _SHOWN else ""))
 
 
-def _read_stage(
-    context: RunContext, audit: Audit, task: Task, stage: Frame, staged: Staged, measured: Mapping[str, Measured]
-) -> AuditResult:
-    slices = staged.plan.slices
+def _read_stage(context: RunContext, audit: Audit, task: Task, stage: Frame, rows: StagedRows) -> AuditResult:
+    slices = rows.staged.plan.slices
     if audit.kind == "unique":
-        return _told_unique(audit, context.engine.duplicates(stage, _unique(audit, staged)), measured)
+        return _unique_result(audit, context.engine.duplicates(stage, _unique(audit, rows.staged)), rows.measured)
     if len(slices) == 1:
         return _ask(audit, stage)
     scope = task.scope
     assert isinstance(scope, TimeScope), task.name
-    judged = {}
+    by_slice = {}
     for slice_ in slices:
         assert slice_.bounds is not None, slice_
         part = context.engine.cut(stage, slice_.bounds.column, slice_.start, slice_.end, scope.zone)
-        judged[slice_.label] = _ask(audit, part)
-    return _together(audit, judged)
+        by_slice[slice_.label] = _ask(audit, part)
+    return _together(audit, by_slice)
 
 
 def _unique(audit: Audit, staged: Staged) -> tuple[str, ...]:
@@ -80,7 +84,7 @@ def _unique(audit: Audit, staged: Staged) -> tuple[str, ...]:
     return (*audit.columns, *(name for name in held if name not in audit.columns))
 
 
-def _told_unique(audit: Audit, count: int, measured: Mapping[str, Measured]) -> AuditResult:
+def _unique_result(audit: Audit, count: int, measured: Mapping[str, Measured]) -> AuditResult:
     rows = sum(of.rows for of in measured.values())
     return result(audit, count == 0, f"{count} of {rows} rows repeat another's {', '.join(audit.columns)}")
 

@@ -1,4 +1,4 @@
-"""What a declaration names must be in the result, and fit for its use. Pure; told before anything is written."""
+"""What a declaration names must be in the result, and fit for its use. Pure; checked before anything is written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_ORDER = re.compile(r"(array|map|struct|variant|interval|void)\b", re.IGNOREC
 """Types of which two values are not simply equal, or neither before nor after each other."""
 
 
-def check_named(task: Task, shape: Shape) -> None:
+def check_columns(task: Task, shape: Shape) -> None:
     """Raise DeclarationError for a key, `newest_by` or audit that the result cannot serve."""
     for column in task.write.key:
         _check_plain(_found(shape, column, _option(task, "key", column)), f"the key {column}")

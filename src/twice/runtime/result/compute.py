@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from twice.core.closed import assert_never
 from twice.core.lineage import changed_beside, inputs_hash
 from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Frame, Leaf, Portion, Shape, Suspicion
 from twice.core.record import TABLE
@@ -17,11 +18,12 @@ from twice.core.scope import Whole
 from twice.core.since import Since, Window
 from twice.core.slice import Slice
 from twice.core.task import RUN_PARAMETER, Read, TableName, Task
+from twice.core.time_scope import TimeScope
 from twice.core.token import Intention
 from twice.core.write import Plan
 from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
 from twice.runtime.context import RunContext
-from twice.runtime.result.check_columns import check_named
+from twice.runtime.result.check_columns import check_columns
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,13 @@ class Pins:
     def open(self, table: TableName) -> Frame:
         """The table at its pinned version: reading it again later in this run gives the same rows."""
         target = self.context.target_of(table, self.session)
-        place = self.context.project.located(table)
-        if place not in self.tables:
+        located = self.context.project.located(table)
+        if located not in self.tables:
             now = target.published(table, ())
             if now.version is None:
                 raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(self.context, table))
-            self.tables[place] = Pin(now.version, now.id)
-        return target.read(table, at=self.tables[place].version)
+            self.tables[located] = Pin(now.version, now.id)
+        return target.read(table, at=self.tables[located].version)
 
     def version(self, table: TableName) -> int | None:
         """The version a table is read at, if this run reads it."""
@@ -91,10 +93,10 @@ class Pins:
 
 
 def compute(context: RunContext, task: Task, plan: Plan, pins: Pins, window: Window | None = None) -> Computed:
-    """The result frame of the plan's slices (of the window, for an incremental task), not yet evaluated."""
+    """The result frame of the write plan's slices (of the window, for an incremental task), not yet evaluated."""
     result = result_frame(context, task, plan.slices, pins, window)
     frame, shape = context.engine.shape(result, task.write.layout(task.scope).slice_column)
-    check_named(task, shape)
+    check_columns(task, shape)
     suspicions = context.engine.suspicions(frame)
     beside = (*_outside(context, task, pins, result), *allowed(task, suspicions))
     before = _leaves_before(context, task, plan) if len(plan.slices) == 1 else ()
@@ -111,7 +113,7 @@ def result_frame(
 ) -> Frame:
     """What the task's function returns for these slices, as it is: also what `preview` shows."""
     arguments: dict[str, Any] = {
-        name: open_input(context, task, source, slices, pins, window) for name, source in task.inputs.items()
+        name: open_input(task, source, slices, pins, window) for name, source in task.inputs.items()
     }
     if task.wants_run:
         arguments[RUN_PARAMETER] = Run(
@@ -154,21 +156,21 @@ def _leaves_before(context: RunContext, task: Task, plan: Plan) -> tuple[Leaf, .
 
 
 def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
-    """Stop before anything is written if the plan is not the same on every run."""
+    """Stop before anything is written if the query plan is not the same on every run."""
     held = [suspicion for suspicion in computed.suspicions if suspicion.name not in task.policy.allow]
     if not held:
         return
-    told = "; ".join(f"{s.name} reaches {_columns(s.columns)}: {s.why}" for s in held)
+    reasons = "; ".join(f"{s.name} reaches {_columns(s.columns)}: {s.why}" for s in held)
     allow = ", ".join(f'"{name}"' for name in dict.fromkeys(s.name for s in held))
     raise Nondeterministic(
-        f"a second run would give another result: {told}",
+        f"a second run would give another result: {reasons}",
         where=where,
         fix=f"{held[0].fix} Or accept it: policy=Policy(allow=({allow},)).",
     )
 
 
 def unsure_functions(computed: Computed) -> tuple[str, ...]:
-    """Notes on the Python functions in the plan that nobody can call the same next time."""
+    """Notes on the Python functions in the query plan that may give other values next time."""
     leaves = dict.fromkeys(leaf for mine in computed.leaves.values() for leaf in mine)
     return tuple(
         f"the function {leaf.name}: nothing shows that a second run gives the same rows"
@@ -177,21 +179,25 @@ def unsure_functions(computed: Computed) -> tuple[str, ...]:
     )
 
 
-def open_input(
-    context: RunContext, task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None
-) -> Frame:
+def open_input(task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None = None) -> Frame:
     """An input pinned, and cut to the slices (from the first to the last) or to the window."""
     frame = pins.open(source.table)
-    if source.by is None or isinstance(task.scope, Whole):
+    if source.by is None:
         return frame
-    if isinstance(task.scope, Since):
-        return frame if window is None else context.engine.since(frame, source.by, window)
-    parts = {slice_.label: (task.scope.widened(slice_, source.before), slice_.end) for slice_ in slices}
-    if len(slices) > 1:
-        pins.portions.append(Portion(frame, source.by, task.scope.zone, parts))
-    cut = context.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, task.scope.zone)
-    pins.cuts.append(cut)
-    return cut
+    match task.scope:
+        case Whole():
+            return frame
+        case Since():
+            return frame if window is None else pins.context.engine.since(frame, source.by, window)
+        case TimeScope() as scope:
+            parts = {slice_.label: (scope.widened(slice_, source.before), slice_.end) for slice_ in slices}
+            if len(slices) > 1:
+                pins.portions.append(Portion(frame, source.by, scope.zone, parts))
+            cut = pins.context.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, scope.zone)
+            pins.cuts.append(cut)
+            return cut
+        case _:
+            assert_never(task.scope)
 
 
 def _how_to_make(context: RunContext, table: TableName) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twice.core.ports import Frame
-from twice.core.since import CursorValue, Since, Window, told
+from twice.core.since import CursorValue, Since, Window, mark_text
 from twice.core.task import Task
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins
@@ -28,7 +28,7 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
         return None, notes
     high = scope.held_back(newest)
     if low < scope.start:  # type: ignore[operator]
-        notes += (f"initial={scope.initial} is later than the mark: it goes on from the mark {told(low)}",)
+        notes += (f"initial={scope.initial} is later than the mark: it goes on from the mark {mark_text(low)}",)
     # Keyed writes read the rows of the mark's own stamp again: one that arrived late is not lost, and the key makes
     # the others harmless. Without a key they are left to the next run, so that none comes twice.
     closed = task.write.kind != "append"

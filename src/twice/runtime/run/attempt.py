@@ -1,4 +1,4 @@
-"""One process trying one run: what it carries from claim to finish, and how its failures are told."""
+"""One process trying one run: what it carries from claim to finish, and how its failures are reported."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from twice.core.audit import AuditResult
 from twice.core.interruption import behind, being_handled, exit_code_of
 from twice.core.ports import Measured, Staged, Target
 from twice.core.record import Claim, Facts
-from twice.core.root_cause import root_cause
-from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.root_cause import key_line
+from twice.core.run import AttemptState, Outcome, RunRequest, RunResult, SliceResult
 from twice.core.since import Window
+from twice.core.summary import run_label
 from twice.core.task import Task
 from twice.core.token import Kind
 from twice.core.write import Plan
@@ -21,48 +22,48 @@ from twice.errors import Interrupted, OutcomeUnknown, RunError, Superseded, Twic
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.compute import Computed
 from twice.runtime.run.landing import ROWS, Landing, Wording
-from twice.runtime.staleness.made_since import Seen
+from twice.runtime.staleness.made_since import Baseline
 from twice.runtime.table.settle import TableState
-
-_TRACE = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What stays the same from claim to finish; `notes` collects what a person should know; `silent`: no effect
-    speaks of it; `seen`: the generations at which it was decided on, shared with the attempts before it; `landing`:
-    what is known of its commit."""
+    """What stays the same from claim to finish; `notes` collects what a person should know; `landing`: what is known of
+    its commit; `baseline`: the generations at which it was decided on, shared with the attempts before it."""
 
     context: RunContext
     task: Task
     plan: Plan
-    kind: Kind
+    request: RunRequest
     claim: Claim
     trace: Trace
     session: Any
     target: Target
     landing: Landing
+    baseline: Baseline
     notes: list[str] = field(default_factory=list)
-    silent: bool = False
-    seen: Seen = field(default_factory=Seen)
 
     @property
     def id(self) -> str:
         return self.claim.attempt
 
     @property
-    def where(self) -> str:
-        return place(self.task.name, [slice_.label for slice_ in self.plan.slices])
+    def kind(self) -> Kind:
+        return self.request.kind
 
     @property
-    def apps(self) -> Mapping[str, str]:
+    def where(self) -> str:
+        return run_label(self.task.name, [slice_.label for slice_ in self.plan.slices])
+
+    @property
+    def token_names(self) -> Mapping[str, str]:
         """Each slice's label and its token's name."""
-        return {slice_.label: app for slice_, app in zip(self.plan.slices, self.plan.token_names, strict=True)}
+        return {slice_.label: name for slice_, name in zip(self.plan.slices, self.plan.token_names, strict=True)}
 
     def discard(self, complete: bool = True) -> None:
         """Delete what this attempt has staged, which its own process may always do, unless it may have landed. What
-        cannot be deleted now is found by the next run, so it never stands in the way of what is to be told: how the
-        attempt ended. `complete`: nobody is writing for it any more."""
+        cannot be deleted now is found by the next run, so it never hides how the attempt ended.
+        `complete`: nobody is writing for it any more."""
         if not self.landing.absent:
             return
         with suppress(Exception):
@@ -84,17 +85,12 @@ class StagedRun:
     window: Window | None = None
 
 
-def place(task: str, labels: list[str] | tuple[str, ...]) -> str:
-    return f"{task}[{labels[0]}]" if len(labels) == 1 else f"{task}[{labels[0]}..{labels[-1]}]"
-
-
 def ended(
     attempt: Attempt,
     outcome: Outcome,
     slices: tuple[SliceResult, ...],
     why: str,
     version: int | None,
-    audits: tuple[AuditResult, ...] = (),
 ) -> RunResult:
     return RunResult(
         attempt.task.name,
@@ -103,9 +99,8 @@ def ended(
         attempt.id,
         why,
         version,
-        audits,
-        tuple(attempt.notes),
-        dict(attempt.trace.seconds),
+        notes=tuple(attempt.notes),
+        seconds=dict(attempt.trace.seconds),
     )
 
 
@@ -116,7 +111,7 @@ def discarding(attempt: Attempt) -> Iterator[None]:
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        # Tasks that were told to stop may still write a file.
+        # Tasks that were asked to stop may still write a file.
         attempt.discard(complete=behind(error, KeyboardInterrupt, before=before) is None)
         raise
 
@@ -134,10 +129,10 @@ def giving_back(context: RunContext, attempt: str) -> Iterator[None]:
 
 @contextmanager
 def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording = ROWS) -> Iterator[Landing]:
-    """Every failure is told where it happened, with a true sentence about the table, and closes its attempt. What has
+    """Every failure says where it happened, with a true sentence about the table, and closes its attempt. What has
     landed is recorded first; where that is not known, or cannot be recorded, the attempt stays open with its slices
     free: only the target can say how it ended, and the next look asks it."""
-    where = place(claim.task, claim.labels)
+    where = run_label(claim.task, claim.labels)
     landing = Landing(
         where, lambda facts, aims: context.ledger.publish(claim.attempt, facts, generations=aims), wording
     )
@@ -147,28 +142,28 @@ def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording =
     except (Exception, KeyboardInterrupt) as error:
         interrupt = behind(error, KeyboardInterrupt, before=before)
         landing.settle()
-        told = landing.judged(_told(interrupt or error, where))
-        if isinstance(told, OutcomeUnknown):
+        failure = landing.final_error(_as_failure(interrupt or error, where))
+        if isinstance(failure, OutcomeUnknown):
             if landing.unrecorded is None:  # else the ledger has just shown that it cannot be written
                 _let_go(context, claim)
         else:
-            _close(context, claim, trace, told)
+            _close(context, claim, trace, failure)
         if interrupt is not None:
-            raise Interrupted(told, exit_code_of(interrupt)) from error
-        if told is error:
+            raise Interrupted(failure, exit_code_of(interrupt)) from error
+        if failure is error:
             raise
-        raise told from error
+        raise failure from error
 
 
-def _close(context: RunContext, claim: Claim, trace: Trace, told: TwiceError) -> None:
+def _close(context: RunContext, claim: Claim, trace: Trace, failure: TwiceError) -> None:
     """An attempt that is recorded as published stays so."""
-    state = AttemptState.SUPERSEDED if isinstance(told, Superseded) else AttemptState.FAILED
-    facts = Facts(error=told.details(), seconds=trace.seconds)
+    state = AttemptState.SUPERSEDED if isinstance(failure, Superseded) else AttemptState.FAILED
+    facts = Facts(error=failure.details(), seconds=trace.seconds)
     try:
         context.ledger.close_attempt(claim.attempt, state, facts)
     except TwiceError as unrecorded:
-        # The first error is what the person must hear; the open attempt is settled by the next look.
-        told.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"
+        # The first error is what the person must know; the open attempt is settled by the next look.
+        failure.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"
 
 
 def _let_go(context: RunContext, claim: Claim) -> None:
@@ -177,7 +172,7 @@ def _let_go(context: RunContext, claim: Claim) -> None:
         context.ledger.release(claim.attempt)
 
 
-def _told(error: BaseException, where: str) -> TwiceError:
+def _as_failure(error: BaseException, where: str) -> TwiceError:
     if isinstance(error, TwiceError):
         return error.at(where)
     if isinstance(error, KeyboardInterrupt):
@@ -187,13 +182,3 @@ def _told(error: BaseException, where: str) -> TwiceError:
         where=where,
         fix="Run it again with --debug to see the whole trace.",
     )
-
-
-def key_line(error: BaseException) -> str:
-    """The first line; of an error from one of Spark's Python workers, the line below its trace; of a call into the JVM,
-    what made it fail."""
-    lines = str(error).strip().splitlines()
-    if _TRACE not in lines:
-        return root_cause(error)
-    below = [line for line in lines[lines.index(_TRACE) + 1 :] if line.strip() and not line[0].isspace()]
-    return below[0] if below else lines[0]

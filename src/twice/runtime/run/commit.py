@@ -8,10 +8,10 @@ from dataclasses import replace
 from twice.core.interruption import BrokenOff, behind, being_handled
 from twice.core.ports import Landed, Lost, Staged, Target
 from twice.core.record import Facts
+from twice.core.root_cause import key_line
 from twice.core.task import TableName
 from twice.core.token import Note
 from twice.errors import OutcomeUnknown
-from twice.runtime.run.attempt import key_line
 from twice.runtime.run.landing import LOOKS_FIRST, Known, Landing
 
 
@@ -24,8 +24,8 @@ def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[s
     """
     landing.known = Known.UNKNOWN
     aims = {
-        slice_.label: note.generations[app]
-        for app, slice_ in zip(staged.plan.token_names, staged.plan.slices, strict=True)
+        slice_.label: note.generations[name]
+        for name, slice_ in zip(staged.plan.token_names, staged.plan.slices, strict=True)
     }
     before = being_handled()
     try:
@@ -55,11 +55,11 @@ def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[s
 def find_landed(target: Target, table: TableName, note: Note) -> Landed | None:
     """Ask the table whether the commit with this note is in it. Only a commit that has ended may be asked about: None
     then means never. Raises what stops it from reading."""
-    app, aim = next(iter(note.generations.items()))
-    found = target.provenance(table, app, aim)
+    name, aim = next(iter(note.generations.items()))
+    found = target.provenance(table, name, aim)
     if found is None or found.attempt != note.attempt:
         return None
-    assert found.version is not None, app
+    assert found.version is not None, name
     return Landed(found.version, found.changes, found.changed)
 
 

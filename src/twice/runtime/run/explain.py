@@ -19,7 +19,7 @@ from twice.runtime.result.window import next_window
 from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.settle import remembered
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan, tokens_in
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,13 +62,13 @@ def explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
 
 
 def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
-    plan = make_plan(context.project.id, task, (slice_,))
+    plan = make_write_plan(context.project.id, task, (slice_,))
     session = context.engine.fresh()
     target = context.target_of(task.target, session)
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
-    generation = published.generations[plan.token_names[0]]
-    held = remembered(context, task, target, plan.token_names[0], slice_.label, generation)
+    (token,) = tokens_in(plan, published.generations)
+    generation, held = token.generation, remembered(context, task, target, token)
     pins = Pins(context, session)
     window = None
     if isinstance(task.scope, Since):

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 
+from twice.core.closed import assert_never
 from twice.core.interruption import uninterrupted
 from twice.core.record import Facts
 from twice.errors import HOLDS, MAY_HOLD, NotRecorded, OutcomeUnknown, TwiceError
@@ -31,7 +32,7 @@ class Wording:
     doing: str = "it was being published"
     holds: str = HOLDS
     may_hold: str = MAY_HOLD
-    next_look: str = "It then records the publish and sends what is to be said of it."
+    next_look: str = "It then records the publish and sends its effects."
 
 
 ROWS = Wording()
@@ -39,8 +40,8 @@ ROWS = Wording()
 
 @dataclass
 class Landing:
-    """Moves forward only. Whatever ends the attempt, `known` says what may be said of the table, and whether the
-    attempt's staged rows and prepared effects may be given up. `write` tells the ledger what landed."""
+    """Moves forward only. Whatever ends the attempt, `known` is what is true of the table, and whether the
+    attempt's staged rows and prepared effects may be given up. `write` records in the ledger what landed."""
 
     where: str
     write: Callable[[Facts, Mapping[str, int]], None]
@@ -56,12 +57,12 @@ class Landing:
         return self.known in (Known.NOT_SENT, Known.NOT_LANDED)
 
     def landed(self, facts: Facts, generations: Mapping[str, int]) -> None:
-        """The target says so. `facts` is what the ledger is to be told."""
+        """The target says so. `facts` is what the ledger records of it."""
         self.facts, self.generations, self.known = facts, generations, Known.LANDED
 
     def record(self) -> None:
-        """Tell the ledger. Dying in here leaves it behind the target, and the attempt open: the next look brings it
-        up. A second call changes nothing."""
+        """Record it in the ledger. Dying in here leaves it behind the target, and the attempt open: the next look
+        brings it up. A second call changes nothing."""
         try:
             with uninterrupted():
                 self.write(self.facts, self.generations)
@@ -77,27 +78,35 @@ class Landing:
             with suppress(Exception):
                 self.record()
 
-    def judged(self, error: TwiceError) -> TwiceError:
+    def final_error(self, error: TwiceError) -> TwiceError:
         """The error with a true sentence about the table. One that leaves the attempt open is an OutcomeUnknown."""
-        if self.known is Known.RECORDED:
-            error.now = self.wording.holds
-            return error
-        if self.known is Known.LANDED:
-            why = self.unrecorded
-            said = why.what if isinstance(why, TwiceError) else f"{type(why).__name__}: {why}" if why else error.what
-            return NotRecorded(
-                f"{self.wording.done}, but the ledger could not be told: {said}",
-                where=self.where,
-                now=self.wording.holds,
-                fix=f"{LOOKS_FIRST} {self.wording.next_look}",
-            )
-        if self.known is Known.UNKNOWN and isinstance(error, OutcomeUnknown):
+        match self.known:
+            case Known.NOT_SENT | Known.NOT_LANDED:
+                return error
+            case Known.RECORDED:
+                error.now = self.wording.holds
+                return error
+            case Known.LANDED:
+                return self._not_recorded(error)
+            case Known.UNKNOWN:
+                return self._unknown(error)
+            case _:
+                assert_never(self.known)
+
+    def _not_recorded(self, error: TwiceError) -> NotRecorded:
+        why = self.unrecorded
+        reason = why.what if isinstance(why, TwiceError) else f"{type(why).__name__}: {why}" if why else error.what
+        return NotRecorded(
+            f"{self.wording.done}, but the ledger could not record it: {reason}",
+            where=self.where,
+            now=self.wording.holds,
+            fix=f"{LOOKS_FIRST} {self.wording.next_look}",
+        )
+
+    def _unknown(self, error: TwiceError) -> OutcomeUnknown:
+        if isinstance(error, OutcomeUnknown):
             error.now = self.wording.may_hold
-        elif self.known is Known.UNKNOWN:
-            return OutcomeUnknown(
-                f"{error.what}, while {self.wording.doing}",
-                where=self.where,
-                now=self.wording.may_hold,
-                fix=LOOKS_FIRST,
-            )
-        return error
+            return error
+        return OutcomeUnknown(
+            f"{error.what}, while {self.wording.doing}", where=self.where, now=self.wording.may_hold, fix=LOOKS_FIRST
+        )

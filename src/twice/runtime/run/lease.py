@@ -9,31 +9,30 @@ from types import TracebackType
 
 from twice.core.ports import Clock
 from twice.core.record import Busy, Claim
+from twice.core.run import RunRequest
+from twice.core.summary import run_label
 from twice.core.task import Task
-from twice.core.token import Kind
 from twice.core.write import Plan
 from twice.errors import LeaseLost, SliceBusy
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
-from twice.runtime.run.retry import refuse_quarantined
+from twice.runtime.run.quarantine import refuse_quarantined
 
 POLL = 0.2
 
 
-def claim_slices(
-    context: RunContext, task: Task, plan: Plan, kind: Kind, attempt: str, wait: timedelta | None
-) -> Claim:
+def claim_slices(context: RunContext, task: Task, plan: Plan, request: RunRequest, attempt: str) -> Claim:
     """Claim every slice or none. A retry after a kill need not wait: a holder that is seen to be gone is passed.
 
     Dying right after leaves a lease that runs out by itself, or is passed in the same way.
     """
     labels = tuple(slice_.label for slice_ in plan.slices)
-    deadline = context.clock.monotonic() + (wait.total_seconds() if wait else 0.0)
+    deadline = context.clock.monotonic() + (request.wait.total_seconds() if request.wait else 0.0)
     while True:
-        if kind == "run":  # who restates says so in person
+        if request.kind == "run":  # who restates says so in person
             refuse_quarantined(context, task, labels)
         found = context.ledger.claim(
-            task.name, labels, attempt=attempt, kind=kind, holder=context.holder, lease=context.lease
+            task.name, labels, attempt=attempt, kind=request.kind, holder=context.holder, lease=context.lease
         )
         if isinstance(found, Claim):
             return found
@@ -41,7 +40,7 @@ def claim_slices(
             context.ledger.release(found.attempt)
             continue
         if context.clock.monotonic() >= deadline:
-            raise _busy(task, found, waited=wait is not None)
+            raise _busy(task, found, waited=request.wait is not None)
         threading.Event().wait(POLL)
 
 
@@ -50,7 +49,7 @@ def _busy(task: Task, busy: Busy, waited: bool) -> SliceBusy:
         f"another attempt ({busy.attempt[:8]}, {busy.holder}) is at work on this slice"
         + (" still" if waited else "")
         + f"; its lease runs until {_clock_time(busy.until)}",
-        where=f"{task.name}[{busy.label}]",
+        where=run_label(task.name, [busy.label]),
         now="This command changed nothing.",
         fix="Wait for it with --wait, or run again later: it will look first.",
     )

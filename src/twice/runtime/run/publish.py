@@ -8,15 +8,16 @@ from dataclasses import replace
 from twice.core.failpoints import Point, hit
 from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
+from twice.core.root_cause import key_line
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
-from twice.core.since import told
+from twice.core.since import mark_text
 from twice.core.token import Kind, Note
 from twice.core.write import Changes
 from twice.errors import Superseded
-from twice.runtime.effects.send import effects_to_prepare
-from twice.runtime.run.attempt import Attempt, StagedRun, ended, key_line
+from twice.runtime.run.attempt import Attempt, StagedRun, ended
 from twice.runtime.run.commit import commit
 from twice.runtime.run.lease import Heartbeat
+from twice.runtime.run.send_effects import effects_to_prepare
 from twice.runtime.table.garbage import remove_passed
 from twice.runtime.table.settle import look
 
@@ -30,19 +31,19 @@ _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
 def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed | Lost:
     """Compare-and-swap at the target, for the generations fixed at look.
 
-    The intent, with the effects that speak of it, is in the ledger before the commit begins: whoever comes after a
+    The intent, with its effects, is in the ledger before the commit begins: whoever comes after a
     crash in here asks the target.
     """
     heartbeat.check(attempt.where)
     effects = Facts(effects=effects_to_prepare(attempt, ready))
     attempt.context.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING, effects)
     hit(Point.PUBLISHING)
-    expected = {attempt.apps[label]: generation for label, generation in ready.found.generations.items()}
+    expected = {attempt.token_names[label]: generation for label, generation in ready.found.generations.items()}
     note = Note(
         attempt.id,
         attempt.kind,
-        {attempt.apps[label]: aim for label, aim in ready.found.aims.items()},
-        {attempt.apps[label]: intention for label, intention in ready.computed.intentions.items()},
+        {attempt.token_names[label]: aim for label, aim in ready.found.aims.items()},
+        {attempt.token_names[label]: intention for label, intention in ready.computed.intentions.items()},
     )
     end = commit(attempt.landing, attempt.target, ready.staged, expected, note)
     attempt.notes.extend(attempt.landing.facts.notes)
@@ -71,10 +72,14 @@ def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:
         )
         for label, generation in generations.items()
     )
-    result = ended(attempt, outcome, slices, ready.why, end.version, ready.audits)
+    result = ended(attempt, outcome, slices, ready.why, end.version)
     window = ready.window
     return replace(
-        result, changes=end.changes, mark=told(window.high) if window else None, more=window is not None and window.more
+        result,
+        audits=ready.audits,
+        changes=end.changes,
+        mark=mark_text(window.high) if window else None,
+        more=window is not None and window.more,
     )
 
 
@@ -137,13 +142,13 @@ def _any(changes: Changes) -> bool:
 
 
 def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
-    """Read who won. The same intention is as good as ours; another one is told. Who moved the tokens and wrote no row
-    has published nothing in our place."""
+    """Read who won. The same intention is as good as ours; another one is an error. Who moved the tokens and wrote no
+    row has published nothing instead of us."""
     attempt.discard()
     published = end.published
     notes = [
-        attempt.target.provenance(attempt.task.target, app, published.generations[app])
-        for app in attempt.plan.token_names
+        attempt.target.provenance(attempt.task.target, name, published.generations[name])
+        for name in attempt.plan.token_names
     ]
     won_by = ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"
     look(attempt.context, attempt.task, attempt.plan, attempt.target, attempt.id)
@@ -158,9 +163,9 @@ def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
             now="None of this run's rows are in the table.",
             fix=_WITHOUT_ROWS[without_rows.kind][1],
         )
-    slices = tuple(SliceResult(label, published.generations[app]) for label, app in attempt.apps.items())
+    slices = tuple(SliceResult(label, published.generations[name]) for label, name in attempt.token_names.items())
     theirs = [
-        note.intentions.get(app) if note else None for note, app in zip(notes, attempt.plan.token_names, strict=True)
+        note.intentions.get(name) if note else None for note, name in zip(notes, attempt.plan.token_names, strict=True)
     ]
     known = [intention for intention in theirs if intention is not None]
     if len(known) < len(theirs):

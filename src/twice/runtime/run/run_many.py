@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from twice.core.project import Project
-from twice.core.run import RunResult
+from twice.core.run import PLAIN_RUN, RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
 from twice.core.task import Task
@@ -37,46 +37,34 @@ class TaskEnd:
 
 
 def run_slices(
-    context: RunContext,
-    task: Task,
-    slices: tuple[Slice, ...],
-    kind: Kind,
-    wait: timedelta | None,
-    silent: bool = False,
+    context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest = PLAIN_RUN
 ) -> tuple[RunResult, ...]:
     """Each slice in its own run, with the earlier ones its scope looks back to, oldest first.
 
     A failed slice does not stop the later ones; the first failure is raised when all were tried.
     """
-    return _each(context, task, _with_lookback(task, slices, kind), kind, wait, silent)
+    return _each(context, task, _with_lookback(task, slices, request.kind), request)
 
 
 def retry_slices(
     context: RunContext, task: Task, slices: tuple[Slice, ...], wait: timedelta | None
 ) -> tuple[RunResult, ...]:
-    """Try again, by a person's word: exactly these, quarantined or not. What has landed is not repeated.
+    """Try again, because a person asked for it: exactly these, quarantined or not. What has landed is not repeated.
 
     Dying after the quarantine is lifted leaves slices that any run may take up.
     """
     context.ledger.lift(task.name, [slice_.label for slice_ in slices])
-    return _each(context, task, slices, "run", wait)
+    return _each(context, task, slices, RunRequest(wait=wait))
 
 
-def _each(
-    context: RunContext,
-    task: Task,
-    slices: tuple[Slice, ...],
-    kind: Kind,
-    wait: timedelta | None,
-    silent: bool = False,
-) -> tuple[RunResult, ...]:
+def _each(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest) -> tuple[RunResult, ...]:
     results: list[RunResult] = []
     failed: TwiceError | None = None
     for slice_ in slices:
         try:
-            results.append(run_task(context, task, (slice_,), kind, wait, silent))
+            results.append(run_task(context, task, (slice_,), request))
             while results[-1].more:  # what an earlier attempt began is done; now what came since
-                results.append(run_task(context, task, (slice_,), kind, wait, silent))
+                results.append(run_task(context, task, (slice_,), request))
         except TwiceError as error:
             failed = failed or error
     if failed is not None:
@@ -101,7 +89,7 @@ def run_in_order(project: Project, run: Callable[[Task], tuple[RunResult, ...]])
 
 def run_all(context: RunContext, date_: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
     """Every task of a date, each after the tasks it reads from; and what reads a slice that the chain made again
-    (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is told, not made.
+    (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is reported, not made.
 
     What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
     """
@@ -112,7 +100,7 @@ def run_all(context: RunContext, date_: str | None, wait: timedelta | None) -> t
         wanted = {each.label: each for each in _with_lookback(task, slices.get(task.name, ()), "run")}
         wanted.update(followed(context, task, done))
         done[task.name] = set(wanted) | reached(context.project, context.ledger, task, done)
-        return _each(context, task, tuple(sorted(wanted.values())), "run", wait)
+        return _each(context, task, tuple(sorted(wanted.values())), RunRequest(wait=wait))
 
     ends = run_in_order(context.project, run)
     return tuple(replace(end, left_out=_nothing_of(end, left_out), stale=_left(context, end)) for end in ends)

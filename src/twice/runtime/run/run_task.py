@@ -3,81 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
 
 from twice.core.audit import measures_of
 from twice.core.failpoints import Point, hit
 from twice.core.mark import version_of
 from twice.core.ports import PLAN, Measured, Staged
 from twice.core.record import TABLE, Facts, InputRecord, SliceRecord
-from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
-from twice.core.since import Since, Window, told
+from twice.core.run import PLAIN_RUN, AttemptState, Outcome, RunRequest, RunResult, SliceResult
+from twice.core.since import Since, Window, mark_text
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import Kind
-from twice.errors import AuditFailed, EmptyRefused, StageMismatch, UsageError
+from twice.errors import AuditFailed, EmptyRefused, StageMismatch, TwiceError, UsageError
 from twice.runtime.context import RunContext, Trace
-from twice.runtime.effects.send import send_effects
-from twice.runtime.result.audits import run_audits
+from twice.runtime.result.audits import StagedRows, run_audits
 from twice.runtime.result.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
 from twice.runtime.result.window import next_window
 from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, giving_back, reported
 from twice.runtime.run.lease import Heartbeat, beating, claim_slices
 from twice.runtime.run.publish import finish, publish
-from twice.runtime.run.retry import retrying
+from twice.runtime.run.retry import Attempts
+from twice.runtime.run.send_effects import send_effects
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
-from twice.runtime.staleness.made_since import Seen, made_since
+from twice.runtime.staleness.made_since import Baseline, made_since
 from twice.runtime.table.kept_mark import kept_mark
 from twice.runtime.table.settle import TableState, look
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 
-def run_task(
-    context: RunContext,
-    task: Task,
-    slices: tuple[Slice, ...],
-    kind: Kind = "run",
-    wait: timedelta | None = None,
-    silent: bool = False,
-    planned: Mapping[str, int] | None = None,
-) -> RunResult:
+@dataclass(frozen=True)
+class _Run:
+    """What all attempts of one run share."""
+
+    context: RunContext
+    task: Task
+    slices: tuple[Slice, ...]
+    request: RunRequest
+    baseline: Baseline
+
+
+def run_task(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest = PLAIN_RUN) -> RunResult:
     """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing.
-    Passing trouble is tried again by itself, as the task's policy says. `silent`: no effect speaks of it.
-    `planned`: the generations at which somebody decided on this run; a slice that moved on since was made since."""
-    labels = tuple(slice_.label for slice_ in slices)
-    seen = Seen(planned)
-    return retrying(
-        context, task, labels, lambda attempt: _run_once(context, task, slices, kind, wait, silent, seen, attempt)
-    )
+    Passing trouble is tried again by itself, as the task's policy says: always as a whole attempt (a new claim, a new
+    fence, a look first), never as a blind commit. Between two attempts nothing is held, so dying in a pause loses
+    nothing: the next run begins at once, and looks."""
+    run = _Run(context, task, slices, request, Baseline(request.planned))
+    attempts = Attempts(context, task, tuple(slice_.label for slice_ in slices))
+    while True:
+        try:
+            return _run_once(run, attempts.begin())
+        except TwiceError as error:
+            pause = attempts.pause_after(error)
+        context.pause(pause.total_seconds())
 
 
-def _run_once(
-    context: RunContext,
-    task: Task,
-    slices: tuple[Slice, ...],
-    kind: Kind,
-    wait: timedelta | None,
-    silent: bool,
-    seen: Seen,
-    attempt_id: str,
-) -> RunResult:
+def _run_once(run: _Run, attempt_id: str) -> RunResult:
+    context, task, request = run.context, run.task, run.request
     trace = Trace(context.clock)
-    seen.begins(attempt_id)
+    run.baseline.begins(attempt_id)
     with trace.step("plan"):
-        refuse_kind(task, kind)
-        plan = make_plan(context.project.id, task, slices)
+        refuse_kind(task, request.kind)
+        plan = make_write_plan(context.project.id, task, run.slices)
     hit(Point.AFTER_PLAN)
     with trace.step("claim"), giving_back(context, attempt_id):
-        claim = claim_slices(context, task, plan, kind, attempt_id, wait)
+        claim = claim_slices(context, task, plan, request, attempt_id)
     with reported(context, claim, trace) as landing:
         hit(Point.AFTER_CLAIM)
         with beating(context, claim) as heartbeat, context.session() as session:
             target = context.target_of(task.target, session)
-            attempt = Attempt(
-                context, task, plan, kind, claim, trace, session, target, landing, silent=silent, seen=seen
-            )
+            attempt = Attempt(context, task, plan, request, claim, trace, session, target, landing, run.baseline)
             result = _run_claimed(attempt, heartbeat)
     return send_effects(attempt, result)
 
@@ -89,7 +85,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         found, window = _look(attempt, pins)
     if window is None and isinstance(attempt.task.scope, Since):
         return _nothing_new(attempt, found, attempt.task.scope)
-    moved = attempt.seen.moved(found.generations, lambda earlier: _landed(attempt, earlier))
+    moved = attempt.baseline.moved(found.generations, lambda earlier: _landed(attempt, earlier))
     hit(Point.AFTER_LOOK)
     with step("compute"):
         computed = compute(attempt.context, attempt.task, attempt.plan, pins, window)
@@ -115,7 +111,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
 
 
 def refuse_kind(task: Task, kind: Kind) -> None:
-    """Some tasks cannot be computed again; told before anything is claimed."""
+    """Some tasks cannot be computed again: refused before anything is claimed."""
     if kind != "restate":
         return
     if isinstance(task.scope, Since):
@@ -181,7 +177,7 @@ def _nothing_new(attempt: Attempt, found: TableState, scope: Since) -> RunResult
     why = "the source has not moved beyond the mark"
     result = _unchanged(attempt, found, why)
     mark = kept_mark(attempt.context.ledger, attempt.task, scope, found.generations[scope.only.label])
-    return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else told(mark))
+    return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else mark_text(mark))
 
 
 def states(found: TableState, computed: Computed) -> list[SliceState]:
@@ -244,9 +240,9 @@ def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) 
         )
     empty = [label for label, slice_ in measured.items() if not slice_.rows]
     if empty and attempt.task.policy.empty == "refuse":
-        told = "the result" if len(measured) == 1 else f"the result of {', '.join(empty[:3])}"
+        which = "the result" if len(measured) == 1 else f"the result of {', '.join(empty[:3])}"
         raise EmptyRefused(
-            f'{told} is empty, and the task says empty="refuse"',
+            f'{which} is empty, and the task says empty="refuse"',
             fix="Check its inputs for this slice. To let an empty result empty the slice, leave out empty=.",
         )
 
@@ -268,7 +264,7 @@ def _input_records(attempt: Attempt, computed: Computed) -> tuple[InputRecord, .
 
 
 def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
-    """Up to these versions of its tables the slices are known to be right: the logs tell what came after."""
+    """Up to these versions of its tables the slices are known to be right: the logs say what came after."""
     return tuple(
         InputRecord(slice_.label, TABLE, table, pin.id, pin.version)
         for slice_ in attempt.plan.slices
@@ -289,18 +285,19 @@ def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:
     labels = [slice_.label for slice_ in attempt.plan.slices]
     known = ledger.runs_of(attempt.task.name, labels)
     before = {label: known[label].rows if label in known else None for label in labels}
-    results = run_audits(attempt.context, attempt.task, attempt.target, ready.staged, ready.measured, before)
+    rows = StagedRows(ready.staged, ready.measured, before)
+    results = run_audits(attempt.context, attempt.task, attempt.target, rows)
     facts = Facts(audits=results, seconds=attempt.trace.seconds)
     failed = [audit for audit in results if audit.stops]
     if failed:
-        told = AuditFailed(
+        rejected = AuditFailed(
             "; ".join(f"audit {audit.name} failed: {audit.message}" for audit in failed),
             where=attempt.where,
             now="The rows were never visible; the table is unchanged.",
             fix=f"See twice history {attempt.task.name}; correct the data or the code, then run again.",
         )
-        ledger.close_attempt(attempt.id, AttemptState.REJECTED, replace(facts, error=told.details()))
-        raise told
+        ledger.close_attempt(attempt.id, AttemptState.REJECTED, replace(facts, error=rejected.details()))
+        raise rejected
     attempt.notes.extend(f"audit {a.name} warns: {a.message}" for a in results if not a.passed)
     ledger.advance(attempt.claim, AttemptState.STAGED, AttemptState.AUDITED, facts)
     return replace(ready, audits=results)

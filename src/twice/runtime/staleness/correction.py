@@ -19,7 +19,7 @@ from twice.runtime.table.kept_mark import reads_again
 
 
 def winning_ties(context: RunContext, task: Task, plan: Plan, kind: Kind, states: Sequence[SliceState]) -> Plan:
-    """The plan of this run: if it corrects, its rows win where they are equally new. Changes nothing."""
+    """The write plan of this run: if it corrects, its rows win where they are equally new. Changes nothing."""
     verb = plan.write
     if not isinstance(verb, UpsertRows) or verb.newest_by is None:
         return plan

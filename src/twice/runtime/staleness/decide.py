@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from twice.core.closed import assert_never
 from twice.core.task import Rerun, Task
 from twice.core.token import Intention, Kind
 
@@ -36,12 +37,16 @@ def decide(kind: Kind, rerun: Rerun, states: Sequence[SliceState]) -> Decision:
     missing = [state.label for state in states if state.generation == 0]
     if missing:
         return Decision(True, "never published" if len(states) == 1 else f"never published: {', '.join(missing)}")
-    if rerun == "never":
-        return Decision(False, 'published, and rerun="never"')
-    if rerun == "always":
-        return Decision(True, 'rerun="always"')
-    reasons = [reason for state in states if (reason := difference(state))]
-    return Decision(True, reasons[0]) if reasons else Decision(False, "same code, same inputs")
+    match rerun:
+        case "never":
+            return Decision(False, 'published, and rerun="never"')
+        case "always":
+            return Decision(True, 'rerun="always"')
+        case "when_changed":
+            reasons = [reason for state in states if (reason := difference(state))]
+            return Decision(True, reasons[0]) if reasons else Decision(False, "same code, same inputs")
+        case _:
+            assert_never(rerun)
 
 
 def corrects(kind: Kind, states: Sequence[SliceState]) -> bool:

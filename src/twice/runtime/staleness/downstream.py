@@ -12,7 +12,7 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import token_name
 from twice.runtime.context import RunContext
-from twice.runtime.staleness.slice_status import standings
+from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.staleness.stale import readers_of, reads_of
 
 
@@ -27,11 +27,11 @@ class _Reached:
 def readers(
     context: RunContext, request: Request, batches: Sequence[PlannedBatch], asked: Sequence[Slice], session: Any
 ) -> tuple[list[PlannedBatch], list[str]]:
-    """One batch for every slice of a task below that reads a slice of the plan, and notes. Each needs the batches that
+    """One batch for every slice of a task below that reads a slice of these, and notes. Each needs the batches that
     make what it reads. Whether its rows change is for its own run to find out.
 
-    A slice below that reads only slices of the range which are right already is in it if it stands as the request asks
-    (stale, say): what it reads may have been made again before."""
+    A slice below that reads only slices of the range which are right already is in it if its status is one that
+    the request asks for (stale, say): what it reads may have been made again before."""
     numbers = {slice_.label: batch.number for batch in batches for slice_ in batch.slices}
     made = {slice_: numbers[slice_.label] for slice_ in asked if slice_.label in numbers}
     first = context.project.task(request.task).name
@@ -48,12 +48,15 @@ def readers(
             continue
         affected = _affected(context, below, [(up, found.made) for up, found in sources])
         others = _others(context, below, [(up, found.others) for up, found in sources], affected)
-        standing = _standing_so(context, below, others, request, session)
-        begun = len(batches) + len(more) + 1
-        if affected or standing:
-            more += _planned(context, below, affected, standing, sources, begun, session)
-        ordered = {slice_: begun + at for at, slice_ in enumerate(sorted({*affected, *standing}))}
-        reached[below.name] = _Reached(ordered, tuple(slice_ for slice_ in others if slice_ not in ordered))
+        chosen = _with_status(context, below, others, request, session)
+        planned = {**_reading(context, below, affected, [up.name for up, _ in sources], session), **chosen}
+        first_number = len(batches) + len(more) + 1
+        numbered = {slice_: first_number + at for at, slice_ in enumerate(sorted(planned))}
+        more += [
+            PlannedBatch(number, below.name, (planned[slice_],), needs=tuple(sorted(affected.get(slice_, ()))))
+            for slice_, number in numbered.items()
+        ]
+        reached[below.name] = _Reached(numbered, tuple(slice_ for slice_ in others if slice_ not in numbered))
     return more, notes
 
 
@@ -87,36 +90,24 @@ def _others(
     return tuple(sorted(found - affected.keys()))
 
 
-def _standing_so(
+def _with_status(
     context: RunContext, below: Task, others: Sequence[Slice], request: Request, session: Any
 ) -> dict[Slice, PlannedSlice]:
-    """Those that stand as the request asks. What was never published below, nobody asked for."""
-    wanted = {standing for standing in request.only if standing in ("stale", "failed")}
+    """Those with a status that the request asks for. What was never published below, nobody asked for."""
+    wanted = {status for status in request.only if status in ("stale", "failed")}
     if not wanted or not others:
         return {}
-    found = zip(others, standings(context, below, others, session), strict=True)
-    return {slice_: stands for slice_, stands in found if stands.standing in wanted}
+    found = zip(others, slice_statuses(context, below, others, session), strict=True)
+    return {slice_: planned for slice_, planned in found if planned.standing in wanted}
 
 
-def _planned(
-    context: RunContext,
-    below: Task,
-    affected: Mapping[Slice, set[int]],
-    standing: Mapping[Slice, PlannedSlice],
-    sources: Sequence[tuple[Task, _Reached]],
-    number: int,
-    session: Any,
-) -> list[PlannedBatch]:
-    ordered = sorted({*affected, *standing})
-    apps = [token_name(context.project.id, below.first_name, slice_.label) for slice_ in ordered]
-    held = context.target_of(below.target, session).published(below.target, apps).generations
-    why = f"it reads {', '.join(up.name for up, _ in sources)}"
-    return [
-        PlannedBatch(
-            number + at,
-            below.name,
-            (standing.get(slice_) or PlannedSlice(slice_.label, "downstream", why, held[app]),),
-            needs=tuple(sorted(affected.get(slice_, ()))),
-        )
-        for at, (slice_, app) in enumerate(zip(ordered, apps, strict=True))
-    ]
+def _reading(
+    context: RunContext, below: Task, affected: Mapping[Slice, set[int]], sources: Sequence[str], session: Any
+) -> dict[Slice, PlannedSlice]:
+    """The slices of the task below that read a slice of the backfill plan, with what its table holds of each."""
+    if not affected:
+        return {}
+    names = {slice_: token_name(context.project.id, below.first_name, slice_.label) for slice_ in affected}
+    held = context.target_of(below.target, session).published(below.target, tuple(names.values())).generations
+    why = f"it reads {', '.join(sources)}"
+    return {slice_: PlannedSlice(slice_.label, "downstream", why, held[name]) for slice_, name in names.items()}

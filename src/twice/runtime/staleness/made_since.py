@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from twice.core.mark import shown
+from twice.core.mark import version_text
 from twice.core.token import Kind
 from twice.runtime.staleness.decide import SliceState
 
 
-class Seen:
-    """The generations that a decision was made on: those a plan saw, else those the run's first look finds. All
+class Baseline:
+    """The generations that a decision was made on: those of a plan, else those that the run's first look finds. All
     attempts of one run share it."""
 
     def __init__(self, planned: Mapping[str, int] | None = None) -> None:
@@ -30,7 +30,7 @@ class Seen:
 
     def moved(self, found: Mapping[str, int], landed: Callable[[str], bool]) -> tuple[str, ...]:
         """The slices that were published since: those of a plan by anybody, others by an attempt of this run that has
-        `landed`. What is seen for the first time is kept."""
+        `landed`. What is found for the first time is kept."""
         later = [
             label for label, generation in found.items() if generation > self._generations.setdefault(label, generation)
         ]
@@ -48,7 +48,7 @@ def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -
     if not moved or (kind == "run" and not all(state.label in moved and not _differs(state) for state in states)):
         return None
     at = ", ".join(
-        f"{state.label} was published ({shown(state.generation)})" for state in states if state.label in moved
+        f"{state.label} was published ({version_text(state.generation)})" for state in states if state.label in moved
     )
     return f"nothing done: {at} after this run was planned"
 

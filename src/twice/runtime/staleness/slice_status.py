@@ -1,41 +1,41 @@
-"""How do many slices stand? From the ledger and the inputs' logs, without building a plan for each.
+"""What is the status of many slices? From the ledger and the inputs' logs, without building a query plan for each.
 
-The answer is `decide`'s, as for a run; only what the inputs of now are is read from what their tables' commits
-touched since. What a slice hangs on beside its tables (files, the constants of its plan, functions) no log tells: the
-plan of one slice is built for it, and stands for all, since a function that does not ask for the run cannot tell one
-slice from another. Where it does ask, or where the one does not agree, each slice's own plan is built, as a run would.
+The answer is `decide`'s, as for a run; what the inputs of now are is read from the commits that their tables had since.
+What a slice depends on beside its tables (files, the constants of its query plan, functions) is in no log: the query
+plan of one slice is built for it, and is good for all, since a function that does not ask for the run cannot know one
+slice from another. Where it does ask, or where the one does not agree, each slice's own is built, as a run would.
 In doubt a slice counts as stale: its run looks closer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.backfill import PlannedSlice
 from twice.core.lineage import EARLIER, changed_beside, has_plan
-from twice.core.ports import Leaf, Touched
+from twice.core.ports import Leaf, Target, Touched
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
 from twice.core.task import Read, TableName, Task
-from twice.core.token import Intention, token_name
+from twice.core.token import Intention, SliceToken, token_name
 from twice.errors import TwiceError
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Computed, Pins, compute
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.touched import newest_touch
 from twice.runtime.table.owner import refuse_taken
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 _HARMLESS = frozenset({"literal", "rows"})
 """Leaves that are the same whenever the code and the pinned tables are."""
 
 
-def standings(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
-    """Each slice's standing and why, in the order given. Reads only."""
-    apps = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
-    published = context.target_of(task.target, session).published(task.target, apps)
+def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
+    """Each slice's status and why, in the order given. Reads only."""
+    names = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
+    published = context.target_of(task.target, session).published(task.target, names)
     refuse_taken(context.project.id, task, published.owners)
     generations = published.generations
     runs = {run.label: run for run in context.ledger.runs(task.name)}
@@ -44,36 +44,35 @@ def standings(context: RunContext, task: Task, slices: Sequence[Slice], session:
     looks, tables = _Looks(context, task), _tables(changes)
     code = context.code_hash(task)
     found = []
-    for slice_, app in zip(slices, apps, strict=True):
-        run, generation = runs.get(slice_.label), generations[app]
+    for slice_, name in zip(slices, names, strict=True):
+        run, generation = runs.get(slice_.label), generations[name]
         if run is not None and run.generation != generation:
             run = replace(run, intention=None)  # the table knows better, and nobody remembers its inputs
-        told = held.get(slice_.label, ())
-        reason = _reason(changes, slice_, told) if generation else None
+        inputs = held.get(slice_.label, ())
+        reason = _reason(changes, slice_, inputs) if generation else None
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
-            reason = looks.reason(slice_, told, intention, tables)
-        found.append(_standing(task, slice_, generation, run, code, reason))
+            reason = looks.reason(slice_, inputs, intention, tables)
+        found.append(_status(task, SliceToken(name, slice_.label, generation), run, code, reason))
     return tuple(found)
 
 
-def _standing(
-    task: Task, slice_: Slice, generation: int, run: RunRecord | None, code: str, changed: str | None
-) -> PlannedSlice:
+def _status(task: Task, token: SliceToken, run: RunRecord | None, code: str, changed: str | None) -> PlannedSlice:
+    label, generation = token.label, token.generation
     if run is not None and run.failed:
         why = "it is quarantined" if run.quarantined else f"its last attempt: {_ended(run)}"
-        return PlannedSlice(slice_.label, "failed", why, generation)
+        return PlannedSlice(label, "failed", why, generation)
     published = run.intention if run is not None else None
     inputs = published.inputs if published is not None and changed is None else ""
-    state = SliceState(slice_.label, generation, published, Intention(code, inputs))
+    state = SliceState(label, generation, published, Intention(code, inputs))
     decision = decide("run", rerun_of(task), [state])
     if generation == 0:
-        return PlannedSlice(slice_.label, "missing", decision.why, generation)
+        return PlannedSlice(label, "missing", decision.why, generation)
     if not decision.compute:
-        return PlannedSlice(slice_.label, "published", decision.why, generation)
+        return PlannedSlice(label, "published", decision.why, generation)
     same_code = published is not None and published.code == code
     why = changed if changed is not None and same_code else decision.why
-    return PlannedSlice(slice_.label, "stale", why, generation)
+    return PlannedSlice(label, "stale", why, generation)
 
 
 def _ended(run: RunRecord) -> str:
@@ -112,12 +111,12 @@ def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence
 
 
 def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:
-    """What a plan's leaves call the tables whose logs were read."""
+    """What a query plan's leaves call the tables whose logs were read."""
     return frozenset(change.now.name for change in changes.values() if change is not None)
 
 
 def _beside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> frozenset[tuple[str, str | None]]:
-    """The leaves that belong to none of the pinned tables: no log tells of their changes."""
+    """The leaves that belong to none of the pinned tables: no log has their changes."""
     return frozenset(
         (leaf.kind, leaf.identity)
         for leaf in leaves
@@ -155,7 +154,7 @@ class _Looks:
         return leaves
 
     def _computed(self, slice_: Slice) -> Computed:
-        plan = make_plan(self._context.project.id, self._task, (slice_,))
+        plan = make_write_plan(self._context.project.id, self._task, (slice_,))
         with self._context.session() as session:
             return compute(self._context, self._task, plan, Pins(self._context, session))
 
@@ -173,20 +172,24 @@ def _changes(
     declared: dict[str, list[Read]] = {}
     for source in task.inputs.values():
         declared.setdefault(str(context.project.located(source.table)), []).append(source)
+
+    def open_target(table: TableName) -> Target:
+        return context.target_of(table, session)
+
     return {
-        name: _change(context, task, slices, declared.get(name, [Read(TableName.parse(name))]), since, session)
+        name: _change(open_target, task, slices, declared.get(name, [Read(TableName.parse(name))]), since)
         for name, since in oldest.items()
     }
 
 
 def _change(
-    context: RunContext, task: Task, slices: Sequence[Slice], reads: Sequence[Read], since: int, session: Any
+    open_target: Callable[[TableName], Target], task: Task, slices: Sequence[Slice], reads: Sequence[Read], since: int
 ) -> _Change | None:
     """A table that is read twice, cut in two ways, is touched where one of them is."""
     newest: dict[str, int] = {}
     now, lost = None, False
     for source in reads:
-        now = context.target_of(source.table, session).touched(source.table, since, source.by)
+        now = open_target(source.table).touched(source.table, since, source.by)
         if now is None:
             return None
         lost = lost or now.spans is None

@@ -1,4 +1,5 @@
-"""What the ledger alone knows to be stale: slices whose input was published again since, or whose code changed.
+"""What the ledger alone knows to be stale: slices whose input was published again since, or whose code changed; and
+which slices failed.
 
 Nothing but the ledger is read: what other systems did to a table of theirs is for a run to find out, and so is which
 days' rows a merge changed beside those of its own slice.
@@ -11,13 +12,14 @@ from dataclasses import dataclass
 
 from twice.core.ports import RunLedger, RunRecords
 from twice.core.project import Project
-from twice.core.reach import readers, values_of
+from twice.core.readers import reading_slices, values_of
 from twice.core.record import Pinned
 from twice.core.scope import Whole, slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
 from twice.runtime.staleness.decide import rerun_of
+from twice.runtime.table.settle import lease_ran_out
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,12 @@ def stale_slices(
                 if label in published:
                     found.setdefault(label, why)
     return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
+
+
+def failed_labels(ledger: RunLedger, task: str) -> tuple[str, ...]:
+    """Quarantined, failed, rejected by an audit, or left behind by a process that died. In order."""
+    dead = {attempt.id for attempt in ledger.open_attempts(task) if lease_ran_out(ledger, attempt)}
+    return tuple(run.label for run in ledger.runs(task) if run.failed or run.last_attempt in dead)
 
 
 def reads_of(project: Project, below: Task, up: Task) -> tuple[Read, ...]:
@@ -100,7 +108,7 @@ def _exact(up: Task, source: Read) -> Callable[[TimeScope, Slice], tuple[Slice, 
 
     def exactly(below: TimeScope, slice_: Slice) -> tuple[Slice, ...]:
         values = values_of(scope, slice_, column)
-        return () if values is None else readers(below, values, source.before)
+        return () if values is None else reading_slices(below, values, source.before)
 
     return exactly
 

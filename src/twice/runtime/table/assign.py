@@ -7,14 +7,14 @@ commit names are nobody's: `twice ledger unassigned` lists them, and no effect o
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from twice.core.interruption import behind
-from twice.core.ports import Published, Target
+from twice.core.ports import Target
 from twice.core.record import RunRecord, Shown
 from twice.core.task import Task
-from twice.core.token import token_name
+from twice.core.token import SliceToken, token_name
 from twice.errors import in_one_line
 from twice.runtime.context import RunContext
 
@@ -28,7 +28,7 @@ def names_of(task: Task) -> tuple[str, ...]:
 
 def assign_all(context: RunContext) -> None:
     """Ask the table of every task that has old records, once. One that cannot be asked now, for whatever reason, is
-    told in the log and asked the next time; until then its old records are nobody's, and nothing of them is sent. It
+    logged and asked the next time; until then its old records are nobody's, and nothing of them is sent. It
     stops no command: most have nothing to do with that table. Dying in here leaves the rest to the next command."""
     tasks = context.project.tasks
     waiting = context.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})
@@ -50,29 +50,28 @@ def assign_all(context: RunContext) -> None:
             context.ledger.unassigned.take(name, names_of(tasks[name]), shown, all_slices=True)
 
 
-def assign_seen(
+def assign_at_look(
     context: RunContext,
     task: Task,
     target: Target,
-    labels: Mapping[str, str],
-    published: Published,
+    tokens: Sequence[SliceToken],
     recorded: dict[str, RunRecord],
 ) -> dict[str, RunRecord]:
     """At a look: an older twice may have been at work when this ledger learnt of environments, and has landed since.
     What is recorded of the slices now."""
-    ahead = {
-        label: (app, published.generations[app])
-        for app, label in labels.items()
-        if published.generations[app] > (recorded[label].generation if label in recorded else 0)
-    }
+    ahead = [
+        token
+        for token in tokens
+        if token.generation > (recorded[token.label].generation if token.label in recorded else 0)
+    ]
     if not ahead or not context.ledger.unassigned.any(names_of(task)):
         return recorded
-    notes = {label: target.provenance(task.target, *held) for label, held in ahead.items()}
+    notes = {token.label: target.provenance(task.target, token.name, token.generation) for token in ahead}
     newest = {label: note.attempt for label, note in notes.items() if note is not None}
-    generations = {label: generation for label, (_, generation) in ahead.items()}
+    generations = {token.label: token.generation for token in ahead}
     shown = Shown(frozenset(newest.values()), generations, newest)
     context.ledger.unassigned.take(task.name, names_of(task), shown, all_slices=False)
-    return context.ledger.runs_of(task.name, tuple(labels.values()))
+    return context.ledger.runs_of(task.name, [token.label for token in tokens])
 
 
 def _shown_by_table(context: RunContext, task: Task, session: Any) -> Shown:
@@ -80,7 +79,7 @@ def _shown_by_table(context: RunContext, task: Task, session: Any) -> Shown:
     older commit names them: these are few, so each may be asked for."""
     target = context.target_of(task.target, session)
     prefix = token_name(context.project.id, task.first_name, "")
-    tokens = {app.removeprefix(prefix): held for app, held in target.tokens(task.target, prefix).items()}
+    tokens = {name.removeprefix(prefix): held for name, held in target.tokens(task.target, prefix).items()}
     newest = {label: held.note.attempt for label, held in tokens.items() if held.note is not None}
     shown = set(newest.values())
     for attempt, label, generation in context.ledger.unassigned.unsent(names_of(task)):

@@ -11,7 +11,7 @@ from twice.core.task import Task
 from twice.core.write import Plan, ReplaceRows
 from twice.runtime.context import RunContext
 
-_TOLD = 3
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,20 @@ def _of_the_table(context: RunContext, task: Task, target: Target, plan: Plan, k
     for slice_ in plan.file_slices:
         since = known.get(slice_.label, last)
         found[slice_.label] = () if since is None else target.foreign(task.target, since, [slice_])
-    notes = [_told(task, label, changes, label in known) for label, changes in found.items() if changes]
+    notes = [_describe(task, label, changes, label in known) for label, changes in found.items() if changes]
     return Others(tuple(notes), _changed(found) & known.keys(), _forgotten(found) & known.keys())
 
 
-def _told(task: Task, label: str, changes: Sequence[Foreign], published: bool) -> str:
-    seen = [change for change in changes if not change.forgotten]
+def _describe(task: Task, label: str, changes: Sequence[Foreign], published: bool) -> str:
+    known_changes = [change for change in changes if not change.forgotten]
     sliced = published and not isinstance(task.scope, Since)
     when = f"since {label} was published" if sliced else "since this task last published"
-    if not seen:
+    if not known_changes:
         return f"what others did to the table {when}, up to version {changes[0].version}, is forgotten by its log"
-    told = ", ".join(f"{change.version} ({change.operation})" for change in seen[-_TOLD:])
-    more = f" and {len(seen) - _TOLD} before" if len(seen) > _TOLD else ""
-    noun = "version" if len(seen) == 1 else "versions"
-    return f"the table was changed by others {when}, in {noun} {told}{more}; {_remedy(task, label, published)}"
+    versions = ", ".join(f"{change.version} ({change.operation})" for change in known_changes[-_SHOWN:])
+    more = f" and {len(known_changes) - _SHOWN} before" if len(known_changes) > _SHOWN else ""
+    noun = "version" if len(known_changes) == 1 else "versions"
+    return f"the table was changed by others {when}, in {noun} {versions}{more}; {_remedy(task, label, published)}"
 
 
 def _remedy(task: Task, label: str, published: bool) -> str:

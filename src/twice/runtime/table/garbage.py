@@ -16,7 +16,7 @@ from twice.errors import in_one_line
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import never_looked, passed_at, settle_passed
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan, tokens_in
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,13 @@ def remove_passed(context: RunContext, task: Task, target: Target, plan: Plan) -
 
     Dying in here leaves files that the next call finds.
     """
-    labels = {app: slice_.label for app, slice_ in zip(plan.token_names, plan.slices, strict=True)}
+    labels = tuple(slice_.label for slice_ in plan.slices)
     # The ledger first: it answers in a millisecond that there is nothing to ask the table about.
-    if not context.ledger.open_attempts(task.name, tuple(labels.values())) and not context.ledger.undiscarded(
-        task.name
-    ):
+    if not context.ledger.open_attempts(task.name, labels) and not context.ledger.undiscarded(task.name):
         return RemovedFiles(task.name, 0, (), ())
-    published = target.published(task.target, plan.token_names)
-    settle_passed(context, task, target, labels, published)
-    generations = {label: published.generations[app] for app, label in labels.items()}
+    tokens = tokens_in(plan, target.published(task.target, plan.token_names).generations)
+    settle_passed(context, task, target, tokens)
+    generations = {token.label: token.generation for token in tokens}
     files, done, kept, slices = 0, [], [], dict[str, None]()
     for attempt in context.ledger.undiscarded(task.name):
         if not {slice_.label for slice_ in attempt.slices} & set(generations):
@@ -83,13 +81,13 @@ def _collect(context: RunContext, task: Task, labels: set[str], session: Any) ->
     found = _without_a_slice(context, task, session)
     slices = slices_named(task.scope, sorted(labels))
     if slices:
-        plan = make_plan(context.project.id, task, slices)
+        plan = make_write_plan(context.project.id, task, slices)
         found.append(remove_passed(context, task, context.target_of(task.target, session), plan))
     return found
 
 
 def _given_up(context: RunContext, name: str) -> RemovedFiles:
-    """Its declaration is gone, and with it the name of its table: VACUUM has what it left. It is not told again."""
+    """Its declaration is gone, and with it the name of its table: VACUUM has what it left. It is reported once."""
     attempts = tuple(attempt.id for attempt in context.ledger.undiscarded(name))
     for attempt in attempts:
         context.ledger.discarded(attempt)
@@ -122,4 +120,4 @@ def _left_behind(context: RunContext, task: str | None = None) -> dict[str, set[
 def _reach(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
     """Where in the table its files may lie."""
     slices = slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
-    return make_plan(context.project.id, task, slices).file_slices
+    return make_write_plan(context.project.id, task, slices).file_slices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twice.core.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
 from twice.core.ports import GenerationHistory
-from twice.core.since import CursorValue, Since, told, type_of
+from twice.core.since import CursorValue, Since, mark_text, type_of
 from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
 
@@ -45,7 +45,7 @@ def _counted(ledger: GenerationHistory, task: Task, scope: Since, version: int) 
         if type_of(mark) != scope.type:
             raise _other_kind(task, scope, type_of(mark))
         return mark
-    at = told(counted_from(scope.start, version))
+    at = mark_text(counted_from(scope.start, version))
     raise DeclarationError(
         "the table's mark was written by an older twice as a distance from initial=, and the ledger no longer has that "
         "value",

@@ -17,7 +17,7 @@ def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
     other_owners, taker = owners.other_owners(owner), owners.taken_by(owner)
     if taker is not None:
         raise TableTaken(
-            f"{task.target} was taken over by {told(project, taker)}",
+            f"{task.target} was taken over by {describe_owner(project, taker)}",
             now=UNCHANGED,
             fix=f"If {task.name} shall have the table again, with the rows that are in it: {_takeover(task)}",
         )
@@ -39,15 +39,18 @@ def _takeover(task: Task) -> str:
 def _listed(project: str, other_owners: dict[Owner, int]) -> str:
     """`holds 2 slices that were published by the task a, 1 slice …`"""
     holds = [
-        f"{count:,} {'slice that was' if count == 1 else 'slices that were'} published by {told(project, owner)}"
+        f"{count:,} {'slice that was' if count == 1 else 'slices that were'} published by "
+        f"{describe_owner(project, owner)}"
         for owner, count in other_owners.items()
         if count
     ]
-    taken = [f"was taken over by {told(project, owner)}" for owner, count in other_owners.items() if not count]
+    taken = [
+        f"was taken over by {describe_owner(project, owner)}" for owner, count in other_owners.items() if not count
+    ]
     return ", ".join([*([f"holds {', '.join(holds)}"] if holds else []), *taken])
 
 
-def told(project: str, owner: Owner) -> str:
+def describe_owner(project: str, owner: Owner) -> str:
     return f"the task {owner.task}" + ("" if owner.project == project else f" of the project {owner.project}")
 
 

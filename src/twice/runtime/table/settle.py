@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from twice.core.mark import shown
+from twice.core.mark import version_text
 from twice.core.outbox import prepare
-from twice.core.ports import AttemptHistory, Claims, Published, Target
+from twice.core.ports import AttemptHistory, Claims, Target
 from twice.core.record import Adopted, AttemptRecord, Facts, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
-from twice.core.token import Intention
+from twice.core.token import Intention, SliceToken
 from twice.core.write import Changes, Plan
 from twice.runtime.context import RunContext
-from twice.runtime.table.assign import assign_seen
+from twice.runtime.table.assign import assign_at_look
 from twice.runtime.table.foreign_changes import changed_by_others
 from twice.runtime.table.owner import refuse_taken
+from twice.runtime.table.write_plan import tokens_in
 
 
 @dataclass(frozen=True)
@@ -42,37 +43,32 @@ def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str 
 
     Dying here leaves the ledger behind the target, which the next look finds again.
     """
-    labels = {app: slice_.label for app, slice_ in zip(plan.token_names, plan.slices, strict=True)}
     # Before the table: what was recorded then must be there, unless the table itself went back.
-    recorded = context.ledger.runs_of(task.name, tuple(labels.values()))
+    recorded = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
-    recorded = assign_seen(context, task, target, labels, published, recorded)
-    notes = settle_passed(context, task, target, labels, published, mine)
-    generations = {label: published.generations[app] for app, label in labels.items()}
-    for app, label in labels.items():
-        held = _generation(recorded.get(label))
-        if held > generations[label]:
-            notes.append(_went_back(context, task, target, app, label, held, generations[label]))
-    known = context.ledger.runs_of(task.name, tuple(generations))
-    intentions = {
-        label: _catch_up(context, task, target, app, label, generations[label], known.get(label))
-        for app, label in labels.items()
-    }
+    tokens = tokens_in(plan, published.generations)
+    recorded = assign_at_look(context, task, target, tokens, recorded)
+    notes = settle_passed(context, task, target, tokens, mine)
+    for token in tokens:
+        run = recorded.get(token.label)
+        if run is not None and run.generation > token.generation:
+            notes.append(_went_back(context, task, target, token, run.generation))
+    known = context.ledger.runs_of(task.name, [token.label for token in tokens])
+    intentions = {token.label: _catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
     others = changed_by_others(context, task, target, plan)
-    said = (*notes, *others.notes)
     return TableState(
-        published.version, generations, intentions, said, others=others.labels, forgotten=others.forgotten
+        published.version,
+        {token.label: token.generation for token in tokens},
+        intentions,
+        (*notes, *others.notes),
+        others=others.labels,
+        forgotten=others.forgotten,
     )
 
 
 def settle_passed(
-    context: RunContext,
-    task: Task,
-    target: Target,
-    labels: Mapping[str, str],
-    published: Published,
-    mine: str | None = None,
+    context: RunContext, task: Task, target: Target, tokens: Sequence[SliceToken], mine: str | None = None
 ) -> list[str]:
     """Close the open attempts whose generation the target has passed: they landed, or they must lose. The same for
     those that were given up with rows still staged: a process thought dead may land after that.
@@ -81,17 +77,18 @@ def settle_passed(
     before its look and lost its lease knew no generation and staged nothing; if it wakes, the ledger stops it.
     """
     notes: list[str] = []
-    apps = {label: app for app, label in labels.items()}
-    for attempt in _undecided(context.ledger, task.name, tuple(apps)):
+    names = {token.label: token.name for token in tokens}
+    generations = {token.label: token.generation for token in tokens}
+    for attempt in _undecided(context.ledger, task.name, tuple(names)):
         if attempt.id == mine:
             continue
-        passed = passed_at(attempt, {label: published.generations[app] for label, app in apps.items()})
+        passed = passed_at(attempt, generations)
         if passed is None:
             if attempt.state.open and never_looked(attempt) and lease_ran_out(context.ledger, attempt):
                 context.ledger.abandon_unlooked(attempt.id)
             continue
         label, generation = passed
-        note = target.provenance(task.target, apps[label], generation)
+        note = target.provenance(task.target, names[label], generation)
         if note is not None and note.attempt == attempt.id:
             record_landed(context, attempt, note.version, note.changes)
             if task.write.kind == "upsert":
@@ -105,8 +102,8 @@ def settle_passed(
 
 
 def _undecided(ledger: AttemptHistory, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
-    """Attempts on these slices that may have landed without a word, oldest first: the open ones, and those closed
-    without a publish whose staged rows were never deleted."""
+    """Attempts on these slices that may have landed without reporting back, oldest first: the open ones, and those
+    closed without a publish whose staged rows were never deleted."""
     wanted = set(labels)
     given_up = (a for a in ledger.undiscarded(task) if any(slice_.label in wanted for slice_ in a.slices))
     return sorted((*ledger.open_attempts(task, labels), *given_up), key=lambda attempt: attempt.fence)
@@ -127,7 +124,7 @@ def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[s
 
 
 def aim_of(slice_: SliceRecord) -> int:
-    """The generation it would publish: the next one, unless it was told (an incremental task's mark)."""
+    """The generation it would publish: the next one, unless it is given (an incremental task's mark)."""
     assert slice_.expected is not None, slice_
     return slice_.expected + 1 if slice_.aim is None else slice_.aim
 
@@ -144,53 +141,44 @@ def lease_ran_out(ledger: Claims, attempt: AttemptRecord) -> bool:
 def record_landed(
     context: RunContext, attempt: AttemptRecord, version: int | None, changes: Changes | None = None
 ) -> None:
-    """The target says the attempt landed; its own process did not live to say so."""
+    """The target says the attempt landed; its own process died before it could record that."""
     generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
     context.ledger.publish(attempt.id, Facts(version=version, changes=changes), generations=generations)
 
 
-def _generation(run: RunRecord | None) -> int:
-    return run.generation if run is not None else 0
-
-
-def _went_back(
-    context: RunContext, task: Task, target: Target, app: str, label: str, recorded: int, generation: int
-) -> str:
-    """Of a mark that was reset, the ledger may have heard late, or not at all."""
+def _went_back(context: RunContext, task: Task, target: Target, token: SliceToken, recorded: int) -> str:
+    """A reset of the mark may be recorded late, or not at all."""
+    label, generation = token.label, token.generation
     context.ledger.forget(task.name, label)
-    note = target.provenance(task.target, app, generation) if generation else None
+    note = target.provenance(task.target, token.name, generation) if generation else None
     if note is not None and note.kind == "reset":
         return (
-            f"the mark of {label} was reset: the table holds {shown(generation)} where {shown(recorded)} was published"
+            f"the mark of {label} was reset: the table holds {version_text(generation)} where {version_text(recorded)} "
+            "was published"
         )
     return (
-        f"the table holds {shown(generation)} of {label} where {shown(recorded)} was published: "
+        f"the table holds {version_text(generation)} of {label} where {version_text(recorded)} was published: "
         "it was recreated, or replaced by an older copy"
     )
 
 
 def _catch_up(
-    context: RunContext,
-    task: Task,
-    target: Target,
-    app: str,
-    label: str,
-    generation: int,
-    known: RunRecord | None,
+    context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None
 ) -> Intention | None:
     """The intention the slice was published with; the ledger learns what it did not know. At which version is asked of
     the commit itself: what others did after it must stay in sight."""
+    label, generation = token.label, token.generation
     if known is not None and known.generation == generation:
         return known.intention
     if not generation:
         return None
-    note = target.provenance(task.target, app, generation)
-    intention = note.intentions.get(app) if note else None
+    note = target.provenance(task.target, token.name, generation)
+    intention = note.intentions.get(token.name) if note else None
     attempt, version = (note.attempt, note.version) if note else (None, None)
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = context.ledger.attempt(attempt, task.name) if attempt else None
     if ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
-        # Written off, its rows deleted as far as anybody knew, and there it is: what it has to say is said.
+        # Written off, its rows deleted as far as anybody knew, and there it is: its effects are sent.
         record_landed(context, ours, version, note.changes if note else None)
         return intention
     # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
@@ -204,8 +192,8 @@ def _catch_up(
 
 
 def forget_effects(context: RunContext, task: Task, generations: Mapping[str, int]) -> None:
-    """What was said of slices whose publish this ledger did not see, nobody knows: it is not said again. Before they
-    are adopted: dying in between leaves the rest to the next look."""
+    """Whether effects of a publish that this ledger did not see were sent, nobody knows: they are not sent again.
+    Before they are adopted: dying in between leaves the rest to the next look."""
     unknown = [
         prepare(context.ledger.owner.effect_owner(task.name), task.first_name, effect, label, generation, None)
         for label, generation in generations.items()
@@ -215,12 +203,10 @@ def forget_effects(context: RunContext, task: Task, generations: Mapping[str, in
         context.ledger.outbox.remember_unknown(task.name, unknown)
 
 
-def remembered(
-    context: RunContext, task: Task, target: Target, app: str, label: str, generation: int
-) -> Intention | None:
+def remembered(context: RunContext, task: Task, target: Target, token: SliceToken) -> Intention | None:
     """The intention of a published generation, by the ledger's word or the commit's own. Changes nothing."""
-    known = context.ledger.run(task.name, label)
-    if known is not None and known.generation == generation:
+    known = context.ledger.run(task.name, token.label)
+    if known is not None and known.generation == token.generation:
         return known.intention
-    note = target.provenance(task.target, app, generation) if generation else None
-    return note.intentions.get(app) if note else None
+    note = target.provenance(task.target, token.name, token.generation) if token.generation else None
+    return note.intentions.get(token.name) if note else None

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twice.core.mark import shown
+from twice.core.mark import version_text
 from twice.core.ports import Held
 from twice.core.record import AttemptRecord, RunRecord
 from twice.core.scope import slices_named
 from twice.core.since import Since
+from twice.core.summary import run_label
 from twice.core.time_scope import TimeScope
 from twice.runtime.context import RunContext
-from twice.runtime.run.attempt import place
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import lease_ran_out, never_looked, passed_at
 from twice.runtime.upkeep.rebuild import tokens_of
@@ -45,23 +45,23 @@ def _of_runs(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Ite
         for label in sorted(known.keys() | tokens.keys()):
             difference = _compared(known.get(label), tokens.get(label))
             if difference:
-                yield Difference(place(task.name, (label,)), *difference)
+                yield Difference(run_label(task.name, (label,)), *difference)
 
 
 def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | None:
     recorded = known.generation if known else 0
     landed = held.generation if held else 0
     if landed > recorded:
-        return f"the table holds {shown(landed)}, the ledger knows of {_less(recorded)}", "twice ledger rebuild"
+        return f"the table holds {version_text(landed)}, the ledger knows of {_less(recorded)}", "twice ledger rebuild"
     if landed < recorded:
         return (
-            f"the ledger knows of {shown(recorded)}, the table holds {_less(landed)}: it was recreated, or replaced by "
-            "an older copy",
-            "run it: the next run takes the table's word",
+            f"the ledger knows of {version_text(recorded)}, the table holds {_less(landed)}: it was recreated, or "
+            "replaced by an older copy",
+            "run it: the next run goes by the table",
         )
     if known and held and held.note and known.attempt and known.attempt != held.note.attempt:
         return (
-            f"{shown(landed)} is attempt {held.note.attempt[:8]}'s in the table, "
+            f"{version_text(landed)} is attempt {held.note.attempt[:8]}'s in the table, "
             f"{known.attempt[:8]}'s in the ledger: one of them belongs to another copy",
             "compare with twice history; then restate it",
         )
@@ -69,7 +69,7 @@ def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | N
 
 
 def _less(generation: int) -> str:
-    return shown(generation).removeprefix("generation ")
+    return version_text(generation).removeprefix("generation ")
 
 
 def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
@@ -81,8 +81,8 @@ def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) ->
     for there, task in left_open(context):
         for attempt in there.ledger.open_attempts(task.name):
             if lease_ran_out(there.ledger, attempt):
-                told = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
-                yield Difference(_where(attempt), told, "twice recover")
+                what = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
+                yield Difference(_where(attempt), what, "twice recover")
     for attempt in context.ledger.undiscarded():
         fix = (
             "twice gc" if _collectable(context, attempt, held) else _until_passed(context, attempt, held[attempt.task])
@@ -119,4 +119,4 @@ def _until_passed(context: RunContext, attempt: AttemptRecord, tokens: Mapping[s
 
 
 def _where(attempt: AttemptRecord) -> str:
-    return place(attempt.task, tuple(slice_.label for slice_ in attempt.slices))
+    return run_label(attempt.task, tuple(slice_.label for slice_ in attempt.slices))

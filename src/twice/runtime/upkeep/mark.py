@@ -9,8 +9,8 @@ from twice.core.failpoints import Point, hit
 from twice.core.mark import mark_of, version_of
 from twice.core.ports import Lost
 from twice.core.record import Facts
-from twice.core.run import AttemptState
-from twice.core.since import Since, told
+from twice.core.run import AttemptState, RunRequest
+from twice.core.since import Since, mark_text
 from twice.core.task import Task
 from twice.core.token import Note
 from twice.core.write import AppendRows
@@ -22,7 +22,7 @@ from twice.runtime.run.landing import Wording
 from twice.runtime.run.lease import beating, claim_slices
 from twice.runtime.table.kept_mark import kept_mark
 from twice.runtime.table.settle import look
-from twice.runtime.table.write_plan import make_plan
+from twice.runtime.table.write_plan import make_write_plan
 
 _WORDING = Wording(
     landed="moved",
@@ -63,25 +63,25 @@ def show_mark(context: RunContext, task: Task) -> Mark:
     """As the target has it. Changes nothing."""
     scope = incremental(task)
     target = context.target_of(task.target, context.engine.fresh())
-    app = make_plan(context.project.id, task, (scope.only,)).token_names[0]
-    published = target.published(task.target, (app,))
-    return _mark(context, task, scope, published.generations[app], published.version)
+    name = make_write_plan(context.project.id, task, (scope.only,)).token_names[0]
+    published = target.published(task.target, (name,))
+    return _mark(context, task, scope, published.generations[name], published.version)
 
 
 def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mark]:
     """The mark before and after. Rows from the new mark on are read by the next run; no row is touched here.
 
     It is a commit of the token alone, by compare-and-swap like any publish: a run that is under way when it lands
-    loses. However it ends, what is said of the mark is true. Dying in here has moved the mark or not; the next look
+    loses. However it ends, the message about the mark is true. Dying in here has moved the mark or not; the next look
     records which.
     """
     scope = incremental(task)
     aim = version_of(scope.start if reset.to is None else scope.parse(reset.to))
-    plan = make_plan(context.project.id, task, (scope.only,))
+    plan = make_write_plan(context.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
     attempt = uuid.uuid4().hex
     with giving_back(context, attempt):
-        claim = claim_slices(context, task, plan, "reset", attempt, None)
+        claim = claim_slices(context, task, plan, RunRequest("reset"), attempt)
     trace = Trace(context.clock)
     with reported(context, claim, trace, _WORDING) as landing, beating(context, claim) as heartbeat:
         target = context.target_of(task.target, context.engine.fresh())
@@ -98,8 +98,8 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         intent = Facts(why=story, notes=(story,))
         context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
         hit(Point.PUBLISHING)
-        (app,) = plan.token_names
-        end = commit(landing, target, staged, {app: before.version}, Note(claim.attempt, "reset", {app: aim}))
+        (name,) = plan.token_names
+        end = commit(landing, target, staged, {name: before.version}, Note(claim.attempt, "reset", {name: aim}))
         if isinstance(end, Lost):
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)
@@ -137,14 +137,14 @@ def _check_movable(task: Task, mark: Mark) -> None:
 
 def _story(before: Mark, aim: int, reset: Reset) -> str:
     at = "unknown" if before.at is None else before.at
-    return f"mark reset from {at} to {told(mark_of(aim))} by {reset.by}: {reset.reason}"
+    return f"mark reset from {at} to {mark_text(mark_of(aim))} by {reset.by}: {reset.reason}"
 
 
 def _mark(context: RunContext, task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
     keyed = task.write.kind != "append"
-    found = Mark(task.name, scope.cursor, None, told(scope.start), version, table_version, keyed)
+    found = Mark(task.name, scope.cursor, None, mark_text(scope.start), version, table_version, keyed)
     try:
         mark = kept_mark(context.ledger, task, scope, version)
     except DeclarationError as error:
         return replace(found, unclear=str(error))  # to say where it is, is the way out
-    return found if mark is None else replace(found, at=told(mark))
+    return found if mark is None else replace(found, at=mark_text(mark))

@@ -24,8 +24,8 @@ class Tidied:
 
 
 def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
-    """Attempts that did not report back are settled first: a commit that is forgotten can speak for nobody. A second
-    call finds nothing. Dying in here leaves the rest to the next call."""
+    """Attempts that did not report back are settled first: a commit that is forgotten proves nothing for its attempt. A
+    second call finds nothing. Dying in here leaves the rest to the next call."""
     if older_than < SHORTEST:
         raise UsageError("what is younger than a day is not pruned", fix="Give --older-than 1d or more.")
     collect_garbage(context, session)

@@ -59,7 +59,7 @@ def tokens_of(context: RunContext, task: Task, session: Any) -> Mapping[str, Hel
     """By label: what the task's target says was published."""
     prefix = token_name(context.project.id, task.first_name, "")
     tokens = context.target_of(task.target, session).tokens(task.target, prefix)
-    return {app.removeprefix(prefix): held for app, held in tokens.items()}
+    return {name.removeprefix(prefix): held for name, held in tokens.items()}
 
 
 def _adopted(context: RunContext, task: Task, label: str, held: Held) -> Adopted:

@@ -1,4 +1,4 @@
-"""recover: settle every attempt that did not report back, and say what is still to be said. It never runs a task."""
+"""recover: settle every attempt that did not report back, and send the effects that wait. It never runs a task."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def recover(context: RunContext, session: Any) -> tuple[Recovered, ...]:
     for attempt in (*context.ledger.open_attempts(), *_open_in(asked)):
         if lease_ran_out(context.ledger, attempt):
             context.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
-    send_pending(context, session)
+    send_pending(context)
     return tuple(
         Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)
         for attempt in before

@@ -17,7 +17,7 @@ from twice.errors import Superseded, TwiceError, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Landing, Wording
-from twice.runtime.table.owner import told
+from twice.runtime.table.owner import describe_owner
 
 _WORDING = Wording(
     landed="taken over",
@@ -38,8 +38,10 @@ class Takeover:
 
 
 def other_owners_of(context: RunContext, task: Task) -> Mapping[str, int]:
-    """Whose slices stand in the task's way, told for people, and how many. Changes nothing."""
-    return {told(context.project.id, other): count for other, count in _other_owners(context, task)[1].items()}
+    """The other tasks that own slices of the table, described for people, and how many slices each. Changes nothing."""
+    return {
+        describe_owner(context.project.id, other): count for other, count in _other_owners(context, task)[1].items()
+    }
 
 
 def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[str, int]:
@@ -53,11 +55,10 @@ def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[st
     """
     target, other_owners = _other_owners(context, task)
     for other, count in other_owners.items():
-        attempt = uuid.uuid4().hex
         slices = f"{count:,} slice{'' if count == 1 else 's'}"
-        why = f"{task.target} taken over from {told(context.project.id, other)} ({slices}) by {takeover.by}: "
-        _commit(context, task, target, other, attempt, why + takeover.reason)
-    return {told(context.project.id, other): count for other, count in other_owners.items()}
+        why = f"{task.target} taken over from {describe_owner(context.project.id, other)} ({slices}) by {takeover.by}: "
+        _commit(context, task, target, other, why + takeover.reason)
+    return {describe_owner(context.project.id, other): count for other, count in other_owners.items()}
 
 
 def _other_owners(context: RunContext, task: Task) -> tuple[Target, dict[Owner, int]]:
@@ -69,16 +70,17 @@ def _other_owners(context: RunContext, task: Task) -> tuple[Target, dict[Owner, 
     return target, published.owners.other_owners(me)
 
 
-def _commit(context: RunContext, task: Task, target: Target, other: Owner, attempt: str, why: str) -> None:
+def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: str) -> None:
     """Dying in here has taken over or not."""
+    attempt = uuid.uuid4().hex
     me = owner_of(context.project.id, task)
     token = takeover_token(me, other)
     mine = () if isinstance(task.scope, Since) or not task.write.restatable else _mine(target, task, me)
-    apps = (token, *mine)
-    before = target.published(task.target, apps)
-    slices = tuple(replace(WHOLE, label=app) for app in apps)
-    staged = target.stage(task.target, None, Plan(AppendRows(slices), slices, apps), attempt)
-    moved = {app: generation + 1 for app, generation in before.generations.items()}
+    names = (token, *mine)
+    before = target.published(task.target, names)
+    slices = tuple(replace(WHOLE, label=name) for name in names)
+    staged = target.stage(task.target, None, Plan(AppendRows(slices), slices, names), attempt)
+    moved = {name: generation + 1 for name, generation in before.generations.items()}
     moved[token] = before.owners.next_takeover
     landing = Landing(
         task.name, lambda *_: context.ledger.record_takeover(task.name, attempt, context.holder, why), _WORDING
@@ -90,13 +92,13 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, attem
     except (Exception, KeyboardInterrupt) as error:
         landing.settle()
         if isinstance(error, TwiceError):
-            raise landing.judged(error.at(task.name)) from error
+            raise landing.final_error(error.at(task.name)) from error
         raise
     if isinstance(end, Lost):
         raise Superseded(
             "the table's slices were published meanwhile",
             where=task.name,
-            now=f"It was not taken over from {told(context.project.id, other)}.",
+            now=f"It was not taken over from {describe_owner(context.project.id, other)}.",
             fix="Let the runs on it end, then take it over again.",
         )
 

@@ -34,7 +34,7 @@ def values_of(scope: TimeScope, slice_: Slice, column: str) -> Values | None:
     return slice_.start, slice_.end
 
 
-def readers(scope: TimeScope, values: Values, before: timedelta) -> tuple[Slice, ...]:
+def reading_slices(scope: TimeScope, values: Values, before: timedelta) -> tuple[Slice, ...]:
     """The slices that read rows with these values, of an input that is cut to the slice and widened by `before`."""
     low, high = values
     if isinstance(low, datetime) and isinstance(high, datetime):

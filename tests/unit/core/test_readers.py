@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from twice.core.ports import Column
-from twice.core.reach import readers, values_of
+from twice.core.readers import reading_slices, values_of
 from twice.core.scope import Daily, Every, Hourly, Monthly
 from twice.core.slice import Slice
 from twice.core.time_scope import TimeScope
@@ -82,7 +82,7 @@ def test_the_slices_that_read_a_slice_are_those_that_read_one_of_its_rows(
         wanted = brute_force(below, rows, type_, before)
     except DeclarationError:
         assume(False)
-    assert {each.label for each in readers(below, values, before)} == wanted
+    assert {each.label for each in reading_slices(below, values, before)} == wanted
 
 
 def test_a_day_of_new_york_is_read_by_its_date_with_one_day_and_by_its_instants_with_two() -> None:
@@ -91,8 +91,8 @@ def test_a_day_of_new_york_is_read_by_its_date_with_one_day_and_by_its_instants_
     slice_ = up.slice_of("2026-06-09")
     by_date, by_instant = values_of(up, slice_, "local_day"), values_of(up, slice_, "PICKUP_AT")
     assert by_date is not None and by_instant is not None
-    assert [each.label for each in readers(below, by_date, timedelta(0))] == ["2026-06-09"]
-    assert [each.label for each in readers(below, by_instant, timedelta(0))] == ["2026-06-09", "2026-06-10"]
+    assert [each.label for each in reading_slices(below, by_date, timedelta(0))] == ["2026-06-09"]
+    assert [each.label for each in reading_slices(below, by_instant, timedelta(0))] == ["2026-06-09", "2026-06-10"]
 
 
 def test_a_month_that_is_told_by_its_first_day_is_read_with_that_day_alone() -> None:
@@ -100,8 +100,8 @@ def test_a_month_that_is_told_by_its_first_day_is_read_with_that_day_alone() -> 
     month = up.slice_of("2026-02")
     by_month, by_day = values_of(up, month, "order_month"), values_of(up, month, "order_date")
     assert by_month is not None and by_day is not None
-    assert [each.label for each in readers(below, by_month, timedelta(0))] == ["2026-02-01"]
-    assert len(readers(below, by_day, timedelta(0))) == 28
+    assert [each.label for each in reading_slices(below, by_month, timedelta(0))] == ["2026-02-01"]
+    assert len(reading_slices(below, by_day, timedelta(0))) == 28
 
 
 def test_a_column_of_its_own_says_nothing_about_the_slice() -> None:
@@ -113,15 +113,15 @@ def test_hours_cannot_be_read_by_a_date() -> None:
     up, below = Daily("order_date", start="2026-01-01"), Hourly("at", start="2026-01-01T00")
     values = values_of(up, up.slice_of("2026-06-09"), "order_date")
     assert values is not None
-    assert readers(below, values, timedelta(0)) == ()
+    assert reading_slices(below, values, timedelta(0)) == ()
 
 
 def test_no_slice_before_the_readers_first_is_reached() -> None:
     up, below = Daily("d", start="2026-01-01"), Daily("d", start="2026-06-10")
     values = values_of(up, up.slice_of("2026-06-09"), "d")
     assert values is not None
-    assert readers(below, values, timedelta(0)) == ()
-    assert [each.label for each in readers(below, values, timedelta(days=1))] == ["2026-06-10"]
+    assert reading_slices(below, values, timedelta(0)) == ()
+    assert [each.label for each in reading_slices(below, values, timedelta(days=1))] == ["2026-06-10"]
 
 
 @pytest.mark.parametrize("text", ["2026-06-09T00:00+02:00", "2026-06-08T22:00:00-04:00"])

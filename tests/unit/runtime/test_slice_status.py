@@ -20,7 +20,7 @@ from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
-from twice.runtime.staleness.slice_status import standings
+from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.staleness.touched import _instants
 from twice.targets.memory.rows import Rows
 
@@ -35,8 +35,8 @@ def span(declared: Task, first: str = "2026-06-01", last: str = "2026-06-08") ->
     return tuple(scope.through(scope.slice_of(first), scope.slice_of(last)))
 
 
-def told(bench: Bench, declared: Task, slices: tuple[Slice, ...] | None = None) -> dict[str, tuple[str, str]]:
-    found = standings(bench.context, declared, slices or span(declared), None)
+def statuses(bench: Bench, declared: Task, slices: tuple[Slice, ...] | None = None) -> dict[str, tuple[str, str]]:
+    found = slice_statuses(bench.context, declared, slices or span(declared), None)
     return {each.label[-2:]: (each.standing, each.why) for each in found}
 
 
@@ -51,12 +51,12 @@ def declared(bench: Bench) -> Task:
 
 
 def test_a_slice_nobody_published_is_missing(bench: Bench, declared: Task) -> None:
-    assert set(told(bench, declared).values()) == {("missing", "never published")}
+    assert set(statuses(bench, declared).values()) == {("missing", "never published")}
 
 
 def test_a_published_slice_is_published_and_other_days_stay_missing(bench: Bench, declared: Task) -> None:
     bench.run(declared, "2026-06-03")
-    found = told(bench, declared)
+    found = statuses(bench, declared)
     assert found.pop("03") == ("published", "same code, same inputs")
     assert {standing for standing, _ in found.values()} == {"missing"}
 
@@ -65,7 +65,7 @@ def test_only_the_days_whose_input_changed_are_stale_and_the_version_is_told(ben
     for slice_ in span(declared):
         bench.run(declared, slice_.label)
     bench.put_orders(*rows(2, 5))
-    found = told(bench, declared)
+    found = statuses(bench, declared)
     since = "its input shop.orders changed since version 2"
     assert {label for label, (standing, _) in found.items() if standing == "stale"} == {"03", "06"}
     assert found["03"] == ("stale", since)
@@ -75,7 +75,7 @@ def test_the_first_and_the_last_day_there_are_in_an_input_concern_no_other_day(b
     """People write 9999-12-31 for "no date yet"."""
     bench.run(declared, "2026-06-03")
     bench.put_orders(*rows(), (90, date.max, 1), (91, date.min, 1))
-    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+    assert statuses(bench, declared)["03"] == ("published", "same code, same inputs")
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
@@ -87,7 +87,7 @@ def test_a_day_that_begins_before_the_first_instant_or_ends_after_the_last_is_cu
 def test_other_code_makes_every_published_slice_stale(bench: Bench, declared: Task) -> None:
     bench.run(declared, "2026-06-03")
     bench.code[0] = "v2"
-    assert told(bench, declared)["03"] == ("stale", "the code or its options changed")
+    assert statuses(bench, declared)["03"] == ("stale", "the code or its options changed")
 
 
 def test_a_failed_slice_is_failed_published_or_not(bench: Bench, declared: Task) -> None:
@@ -101,7 +101,7 @@ def test_a_failed_slice_is_failed_published_or_not(bench: Bench, declared: Task)
     for label in ("2026-06-03", "2026-06-04"):
         with pytest.raises(TwiceError):
             bench.run(bad, label)
-    found = told(bench, bad)
+    found = statuses(bench, bad)
     assert {label: found[label][0] for label in ("03", "04", "05")} == {"03": "failed", "04": "failed", "05": "missing"}
 
 
@@ -110,7 +110,7 @@ def test_what_the_policy_never_reruns_is_published(bench: Bench) -> None:
     declared = bench.declare(revenue_task(policy=Policy(rerun="never")))
     bench.run(declared, "2026-06-03")
     bench.code[0] = "v2"
-    assert told(bench, declared)["03"][0] == "published"
+    assert statuses(bench, declared)["03"][0] == "published"
 
 
 def test_a_run_that_leaves_a_slice_by_policy_does_not_show_that_it_is_right(bench: Bench) -> None:
@@ -120,7 +120,7 @@ def test_a_run_that_leaves_a_slice_by_policy_does_not_show_that_it_is_right(benc
     bench.put_orders(*rows(2))
     assert bench.run(kept, "2026-06-03").outcome is Outcome.ALREADY
     declared = bench.declare(revenue_task())
-    assert told(bench, declared)["03"] == ("stale", "its input shop.orders changed since version 2")
+    assert statuses(bench, declared)["03"] == ("stale", "its input shop.orders changed since version 2")
 
 
 def test_a_run_that_leaves_a_slice_by_policy_and_finds_it_the_same_shows_that_it_is_right(bench: Bench) -> None:
@@ -130,16 +130,16 @@ def test_a_run_that_leaves_a_slice_by_policy_and_finds_it_the_same_shows_that_it
     bench.put_orders(*rows(2))
     bench.put_orders(*rows())
     bench.run(kept, "2026-06-03")
-    assert told(bench, bench.declare(revenue_task()))["03"] == ("published", "same code, same inputs")
+    assert statuses(bench, bench.declare(revenue_task()))["03"] == ("published", "same code, same inputs")
 
 
 def test_a_slice_that_a_run_found_unchanged_is_known_to_be_right_up_to_there(bench: Bench, declared: Task) -> None:
     bench.run(declared, "2026-06-03")
     bench.put_orders(*rows(2))
     bench.put_orders(*rows())  # and back again: the log says touched, the run says the same rows
-    assert told(bench, declared)["03"][0] == "stale"
+    assert statuses(bench, declared)["03"][0] == "stale"
     assert bench.run(declared, "2026-06-03").outcome is Outcome.ALREADY
-    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+    assert statuses(bench, declared)["03"] == ("published", "same code, same inputs")
 
 
 def test_a_day_that_looks_back_is_touched_by_the_days_before_it(bench: Bench) -> None:
@@ -156,7 +156,7 @@ def test_a_day_that_looks_back_is_touched_by_the_days_before_it(bench: Bench) ->
     for slice_ in span(declared):
         bench.run(declared, slice_.label)
     bench.put_orders(*rows(2))
-    found = told(bench, declared)
+    found = statuses(bench, declared)
     assert [label for label, (standing, _) in found.items() if standing == "stale"] == ["03", "04", "05"]
 
 
@@ -174,14 +174,14 @@ def test_an_input_read_whole_touches_every_slice(bench: Bench) -> None:
     for slice_ in span(declared)[:2]:
         bench.run(declared, slice_.label)
     bench.put_orders(*rows(7))
-    found = told(bench, declared)
+    found = statuses(bench, declared)
     assert [found["01"][0], found["02"][0], found["03"][0]] == ["stale", "stale", "missing"]
 
 
 def test_where_the_ledger_is_lost_nobody_remembers_and_the_run_will_look(bench: Bench, declared: Task) -> None:
     bench.run(declared, "2026-06-03")
     bench.ledger.forget("revenue", "2026-06-03")
-    assert told(bench, declared)["03"] == ("stale", "nobody remembers from what it was computed")
+    assert statuses(bench, declared)["03"] == ("stale", "nobody remembers from what it was computed")
 
 
 RECREATED = "its input shop.orders was recreated, or replaced by an older copy, since version 2 of it was read"
@@ -195,9 +195,9 @@ def test_an_input_that_was_dropped_and_made_again_is_another_one_at_whatever_ver
     bench.target._tables.pop("shop.orders")
     for _ in range(commits):
         bench.put_orders(*rows(2))
-    assert told(bench, declared)["03"] == ("stale", RECREATED)
+    assert statuses(bench, declared)["03"] == ("stale", RECREATED)
     bench.run(declared, "2026-06-03")
-    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+    assert statuses(bench, declared)["03"] == ("published", "same code, same inputs")
 
 
 def test_of_a_slice_that_an_earlier_version_pinned_without_an_id_the_version_is_compared(
@@ -207,10 +207,10 @@ def test_of_a_slice_that_an_earlier_version_pinned_without_an_id_the_version_is_
         published = bench.target.published
         patch.setattr(bench.target, "published", lambda *asked: replace(published(*asked), id=None))
         bench.run(declared, "2026-06-03")
-    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+    assert statuses(bench, declared)["03"] == ("published", "same code, same inputs")
     bench.target._tables.pop("shop.orders")
     bench.put_orders(*rows(2))
-    assert told(bench, declared)["03"] == ("stale", RECREATED)
+    assert statuses(bench, declared)["03"] == ("stale", RECREATED)
 
 
 def test_what_the_logs_call_published_a_run_finds_published_too(bench: Bench, declared: Task) -> None:
@@ -221,7 +221,7 @@ def test_what_the_logs_call_published_a_run_finds_published_too(bench: Bench, de
             if chance.random() < 0.5:
                 run_task(bench.context, declared, (slice_,))
         bench.put_orders(*rows(*(n for n in range(8) if chance.random() < 0.2)))
-        found = told(bench, declared)
+        found = statuses(bench, declared)
         for slice_ in span(declared):
             if found[slice_.label[-2:]][0] == "published":
                 assert run_task(bench.context, declared, (slice_,)).outcome is Outcome.ALREADY
@@ -250,7 +250,7 @@ def planned(bench: Bench, declared: Task) -> PlannedEngine:
 
 def test_one_plan_shows_for_all_slices_that_nothing_beside_their_tables_changed(bench: Bench, declared: Task) -> None:
     engine = planned(bench, declared)
-    assert [standing for standing, _ in told(bench, declared).values()] == ["published"] * 5 + ["missing"] * 3
+    assert [standing for standing, _ in statuses(bench, declared).values()] == ["published"] * 5 + ["missing"] * 3
     assert len(engine.asked) == 1
 
 
@@ -258,9 +258,9 @@ def test_other_constants_in_the_plan_make_a_slice_stale_as_for_a_run(bench: Benc
     engine = planned(bench, declared)
     engine.held[0] = "other constants"
     why = "its code makes another plan than before, of values that it takes from elsewhere"
-    assert told(bench, declared)["03"] == ("stale", why)
+    assert statuses(bench, declared)["03"] == ("stale", why)
     assert bench.run(declared, "2026-06-03").why == why
-    assert told(bench, declared)["03"] == ("published", "same code, same inputs")
+    assert statuses(bench, declared)["03"] == ("published", "same code, same inputs")
 
 
 def test_a_task_that_asks_for_the_run_is_looked_at_slice_by_slice(bench: Bench) -> None:
@@ -268,7 +268,7 @@ def test_a_task_that_asks_for_the_run_is_looked_at_slice_by_slice(bench: Bench) 
     bench.put_orders(*rows())
     asking = bench.declare(revenue_task(lambda orders, run: summed(orders)))
     engine = planned(bench, asking)
-    assert [standing for standing, _ in told(bench, asking).values()] == ["published"] * 5 + ["missing"] * 3
+    assert [standing for standing, _ in statuses(bench, asking).values()] == ["published"] * 5 + ["missing"] * 3
     assert len(engine.asked) == 5
 
 
@@ -277,7 +277,7 @@ def test_what_nobody_can_compare_is_stale_as_for_a_run(bench: Bench, declared: T
     engine.held[0] = None
     bench.run(declared, "2026-06-03")
     why = "nothing shows that it is the same: its plan expressions and constants"
-    assert told(bench, declared)["03"] == ("stale", why)
+    assert statuses(bench, declared)["03"] == ("stale", why)
     assert bench.run(declared, "2026-06-03").why == why
 
 
@@ -288,7 +288,7 @@ def test_code_that_fails_now_makes_a_slice_stale_not_the_question(bench: Bench, 
         raise ValueError("no such setting")
 
     bad = bench.declare(revenue_task(broken))
-    standing, why = told(bench, bad)["03"]
+    standing, why = statuses(bench, bad)["03"]
     assert standing == "stale"
     assert why.startswith("its plan cannot be made now: the task's own code raised ValueError")
 
@@ -344,12 +344,12 @@ def test_what_an_earlier_version_published_is_stale_for_every_command_and_for_th
         bench.run(declared, slice_.label)
     bench.context = replace(bench.context, engine=NewerEngine())
     first, second = span(declared)[:2]
-    assert told(bench, declared)["01"] == ("stale", EARLIER)
+    assert statuses(bench, declared)["01"] == ("stale", EARLIER)
     assert explain(bench.context, declared, first).why == EARLIER
     assert bench.run(declared, first.label).why == EARLIER
-    assert told(bench, declared)["01"] == ("published", "same code, same inputs")
+    assert statuses(bench, declared)["01"] == ("published", "same code, same inputs")
     bench.put_orders(*rows(1))
-    assert told(bench, declared)["02"] == ("stale", "its input shop.orders changed since version 2")
+    assert statuses(bench, declared)["02"] == ("stale", "its input shop.orders changed since version 2")
     assert explain(bench.context, declared, second).why == "its inputs changed"
 
 
@@ -359,7 +359,7 @@ def test_a_query_that_an_earlier_version_published_is_right(bench: Bench, declar
     bench.context = replace(bench.context, engine=OlderEngine())
     bench.run(query, "2026-06-01")
     bench.context = replace(bench.context, engine=NewerEngine())
-    assert told(bench, query)["01"] == ("published", "same code, same inputs")
+    assert statuses(bench, query)["01"] == ("published", "same code, same inputs")
 
 
 def test_a_slice_that_reads_only_files_is_compared_as_for_a_run(bench: Bench) -> None:
@@ -372,12 +372,12 @@ def test_a_slice_that_reads_only_files_is_compared_as_for_a_run(bench: Bench) ->
     bench.context = replace(bench.context, engine=NewerEngine())
     bench.run(declared, "2026-06-03")
     slice_ = span(declared)[2]
-    found = told(bench, declared)["03"]
+    found = statuses(bench, declared)["03"]
     assert (
         found == ("published", explain(bench.context, declared, slice_).why) == ("published", "same code, same inputs")
     )
     held["amount"] = 2
-    found = told(bench, declared)["03"]
+    found = statuses(bench, declared)["03"]
     assert found == ("stale", explain(bench.context, declared, slice_).why) == ("stale", "its inputs changed")
 
 

@@ -1,0 +1,42 @@
+"""Slices that every retry failed on: a run refuses them, until a person says `twice retry`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twice.core.retry import Failure
+from twice.core.slice import WHOLE
+from twice.core.summary import run_label
+from twice.core.task import Task
+from twice.errors import Quarantined, TwiceError
+from twice.runtime.context import RunContext
+
+
+def refuse_quarantined(context: RunContext, task: Task, labels: Sequence[str]) -> None:
+    """Nobody but a person takes up a slice that every retry has failed on by itself."""
+    held = context.ledger.quarantined(task.name)
+    for label in labels:
+        if label in held:
+            raise Quarantined(
+                f"it is quarantined since {held[label]:%Y-%m-%d %H:%M:%S} UTC: every retry failed, and not for what "
+                "was away",
+                where=run_label(task.name, [label]),
+                now="This command changed nothing.",
+                fix=_what_to_do(task, label),
+            )
+
+
+def quarantined_now(task: Task, labels: Sequence[str], failure: Failure, error: TwiceError) -> Quarantined:
+    """The end of a run whose last retry failed with this error."""
+    times = f"{failure.number} attempts" if failure.number > 1 else "1 attempt"
+    return Quarantined(
+        f"{times} within {failure.elapsed.total_seconds():.0f} s failed; the last: {error.what}",
+        where=error.where,
+        now=f"{error.now} The slice is quarantined.".strip(),
+        fix=_what_to_do(task, labels[-1]),
+    )
+
+
+def _what_to_do(task: Task, label: str) -> str:
+    date = "" if label == WHOLE.label else f" --date {label}"
+    return f"See twice history {task.name}{date}; when the cause is gone: twice retry {task.name}{date}."

@@ -1,0 +1,66 @@
+"""The effects of a run: prepared with its publish, sent after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from twice.core.interruption import exit_code_of
+from twice.core.outbox import Prepared, prepare
+from twice.core.root_cause import key_line
+from twice.core.run import EffectEnd, RunResult
+from twice.errors import Interrupted, RunError, TwiceError
+from twice.runtime.effects.send import send_pending
+from twice.runtime.run.attempt import Attempt, StagedRun
+
+
+def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[Prepared, ...]:
+    """The effects of what is about to be published, by slice; none for a silent run."""
+    task = attempt.task
+    if attempt.request.silent or not task.effects:
+        return ()
+    owner = attempt.context.ledger.owner.effect_owner(task.name)
+    return tuple(
+        prepare(owner, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
+        for label, generation in ready.found.aims.items()
+        for effect in task.effects
+    )
+
+
+def send_effects(attempt: Attempt, result: RunResult) -> RunResult:
+    """Make and send the effects of this task, also those that earlier runs left. The run has ended well by now: nothing
+    in here can fail it. Dying in here leaves the rest for the next run, `recover` or `effects send`."""
+    if not attempt.task.effects:
+        return result
+    if attempt.request.silent:
+        return replace(result, notes=(*result.notes, "this run was silent: its effects were not prepared"))
+    try:
+        send_pending(attempt.context, attempt.task.name)
+        ends = _ends(attempt)
+    except Exception as error:  # noqa: BLE001 - the rows are published, whatever happens to their effects
+        what = error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {key_line(error)}"
+        note = f"its effects could not be sent now ({what}); next: twice effects send"
+        return replace(result, notes=(*result.notes, note))
+    except KeyboardInterrupt as interrupt:
+        fix = "Its effects are sent by the next run, or: twice effects send."
+        raise Interrupted(
+            RunError(
+                "interrupted while its effects were sent", where=attempt.where, now="The slice is right.", fix=fix
+            ),
+            exit_code_of(interrupt),
+        ) from interrupt
+    return replace(result, effects=ends)
+
+
+def _ends(attempt: Attempt) -> tuple[EffectEnd, ...]:
+    """What became of each effect of this run's slices."""
+    task, outbox = attempt.task, attempt.context.ledger.outbox
+    recorded = [
+        (label, outbox.last_counted(task.name, label, effect.name))
+        for label in attempt.token_names
+        for effect in task.effects
+    ]
+    return tuple(
+        EffectEnd(label, record.name, record.id, record.state, record.why, already=record.attempt != attempt.id)
+        for label, record in recorded
+        if record is not None
+    )
