@@ -14,7 +14,7 @@ from pyspark.sql.functions import lit
 from tests.receivers import HttpReceiver
 from tests.sample import sample
 
-from twice.core.proof import Proof, Verdict
+from twice.core.proof import Proof, TrialResult
 from twice.errors import UsageError
 from twice.proof.jobs.job import prove_job
 
@@ -81,7 +81,7 @@ CAUGHT = {
 def test_a_naive_job_is_caught_with_the_right_blame(spark: Any, delivered: Path, job: str) -> None:
     scenario, name, columns = CAUGHT[job]
     (trial,) = proved(spark, delivered, job, scenario).trials
-    assert trial.verdict is Verdict.CHANGED, trial
+    assert trial.result is TrialResult.CHANGED, trial
     assert trial.difference is not None
     cause = trial.difference.causes[0]
     assert cause.name == name, trial
@@ -93,7 +93,7 @@ def test_a_loop_of_appends_that_dies_in_between_is_caught_and_the_users_tables_s
 ) -> None:
     before = sorted((str(path), path.stat().st_mtime_ns) for path in delivered.rglob("*"))
     (trial,) = proved(spark, delivered, "revenue_daily", "crash").trials
-    assert trial.verdict is Verdict.CHANGED
+    assert trial.result is TrialResult.CHANGED
     assert trial.reason.startswith("died before write 2 of 5 (append ")
     assert trial.difference is not None
     assert (trial.difference.added, trial.difference.doubled, trial.difference.missing) == (1, 1, 0)
@@ -116,7 +116,7 @@ def test_a_payment_between_the_post_and_its_note_is_made_twice_and_is_caught(
     with HttpReceiver().running() as bank:
         monkeypatch.setattr(payouts, "URL", bank.url("/payouts"))
         proof = prove_job(spark, pay, ["naive.paid"], tmp_path, ["twice", "crash"])
-    assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.CHANGED]
+    assert [trial.result for trial in proof.trials] == [TrialResult.SAME, TrialResult.CHANGED]
     difference = proof.trials[1].difference
     assert difference is not None
     assert difference.causes[0].name == "effect in the code"
@@ -134,7 +134,10 @@ def overwriting(spark: Any, delivered: Path) -> None:
 def test_a_sound_plain_job_is_not_accused(spark: Any, delivered: Path) -> None:
     proof = prove_job(spark, overwriting, ["plain.counted"], delivered)
     assert proof.holds, proof
-    assert [trial.scenario for trial in proof.trials if trial.verdict is Verdict.NOT_APPLICABLE] == ["others", "crash"]
+    assert [trial.scenario for trial in proof.trials if trial.result is TrialResult.NOT_APPLICABLE] == [
+        "others",
+        "crash",
+    ]
 
 
 def marking_first(spark: Any, delivered: Path) -> None:
@@ -150,7 +153,7 @@ def marking_first(spark: Any, delivered: Path) -> None:
 
 def test_a_mark_before_the_data_loses_rows_and_is_named(spark: Any, delivered: Path) -> None:
     proof = prove_job(spark, marking_first, ["plain.marked"], delivered, ["twice", "crash"])
-    assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.CHANGED]
+    assert [trial.result for trial in proof.trials] == [TrialResult.SAME, TrialResult.CHANGED]
     difference = proof.trials[1].difference
     assert difference is not None and difference.missing and not difference.added
     assert difference.causes[0].name == "mark before data"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twice.core.proof import Verdict
+from twice.core.proof import TrialResult
 from twice.proof.jobs.script import Script, prove_script
 
 from .conftest import Shop
@@ -44,9 +44,9 @@ def script(folder: Path, body: str, *arguments: str) -> Script:
 
 def test_a_script_that_appends_is_caught_run_again_and_killed(spark: Any, tmp_path: Path) -> None:
     again, killed = prove_script(spark, script(tmp_path, APPENDING, "{warehouse}")).trials
-    assert (again.scenario, again.verdict, killed.scenario, killed.verdict) == (
-        *("twice", Verdict.CHANGED),
-        *("kill", Verdict.CHANGED),
+    assert (again.scenario, again.result, killed.scenario, killed.result) == (
+        *("twice", TrialResult.CHANGED),
+        *("kill", TrialResult.CHANGED),
     )
     assert again.difference is not None and killed.difference is not None
     assert (again.difference.added, again.difference.doubled) == (12, 12)

@@ -18,7 +18,7 @@ import pytest
 from tests.contracts.ledger_processes import CALLS, FACTS, MINUTE
 
 from twice.core.audit import AuditResult
-from twice.core.proof import Difference, Pair, Proof, ProofRecord, Trial, Verdict
+from twice.core.proof import Difference, Pair, Proof, ProofRecord, Trial, TrialResult
 from twice.core.record import Adopted, Busy, Claim, Facts, InputRecord, Overview, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
@@ -894,10 +894,10 @@ class RenameSuite(LedgerSuite):
 
     def test_the_newest_proof_of_a_task_counts_keeps_no_rows_and_follows_its_task(self, ledger: Ledger) -> None:
         differing = Difference(("at",), 1, 1, pairs=(Pair({"at": "secret row"}, None),))
-        changed = Trial("twice", Verdict.CHANGED, "run again", differing)
+        changed = Trial("twice", TrialResult.CHANGED, "run again", differing)
         ledger.record_proof(Proof("old", "a", "code 1", NOON, (changed,), 1.0))
         assert ledger.proofs() == {"old": ProofRecord("old", "a", "code 1", NOON, False, ("twice",))}
-        ledger.record_proof(Proof("old", "b", "code 2", NOON, (Trial("twice", Verdict.SAME, ""),), 1.0))
+        ledger.record_proof(Proof("old", "b", "code 2", NOON, (Trial("twice", TrialResult.SAME, ""),), 1.0))
         ledger.rename("old", "new")
         assert ledger.proofs() == {"new": ProofRecord("new", "b", "code 2", NOON, True)}
         assert "secret row" not in str(list(ledger.export()))

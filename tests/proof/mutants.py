@@ -54,7 +54,7 @@ class Mutant:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class MutantResult:
     """`told` is the end of what pytest said, unless the mutant was killed."""
 
     name: str
@@ -97,7 +97,7 @@ def write_source(mutant: Mutant, folder: Path) -> Path:
     return source
 
 
-def try_to_kill(mutant: Mutant) -> Verdict:
+def try_to_kill(mutant: Mutant) -> MutantResult:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="twice-mutant-") as folder:
         source, told = write_source(mutant, Path(folder)), Path(folder) / "told"
@@ -112,7 +112,7 @@ def try_to_kill(mutant: Mutant) -> Verdict:
         _, status = os.waitpid(child, 0)
         killed = os.waitstatus_to_exitcode(status) == RED
         output = told.read_text(encoding="utf-8", errors="replace") if told.exists() else ""
-    return Verdict(mutant.name, killed, round(time.monotonic() - started, 2), "" if killed else output[-3000:])
+    return MutantResult(mutant.name, killed, round(time.monotonic() - started, 2), "" if killed else output[-3000:])
 
 
 def _run_tests(mutant: Mutant, source: Path, told: Path) -> int:
@@ -155,14 +155,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (mutant.name in options.names if options.names else mutant.needs in ("", *options.needs))
     ]
     _preload()
-    verdicts = [_told(try_to_kill(mutant)) for mutant in chosen]
-    return 0 if all(verdict.killed for verdict in verdicts) else 1
+    results = [_told(try_to_kill(mutant)) for mutant in chosen]
+    return 0 if all(result.killed for result in results) else 1
 
 
-def _told(verdict: Verdict) -> Verdict:
-    line: dict[str, Any] = asdict(verdict)
+def _told(result: MutantResult) -> MutantResult:
+    line: dict[str, Any] = asdict(result)
     print(json.dumps(line), flush=True)
-    return verdict
+    return result
 
 
 if __name__ == "__main__":

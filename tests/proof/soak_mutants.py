@@ -28,12 +28,12 @@ def soak() -> dict[str, Any]:
     tests = list(dict.fromkeys(test for mutant in listed for test in mutant.tests))
     whole = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], cwd=ROOT)
     command = [sys.executable, mutants.__file__, "--needs", "server", "--needs", "jvm"]
-    verdicts = []
+    results = []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
-            verdicts.append(json.loads(line))
-            print(f"{len(verdicts)} of {len(listed)}: {line.strip()}", flush=True)
-    killed = {told["name"] for told in verdicts if told["killed"]}
+            results.append(json.loads(line))
+            print(f"{len(results)} of {len(listed)}: {line.strip()}", flush=True)
+    killed = {told["name"] for told in results if told["killed"]}
     return {
         "what": "one protection of twice taken away at a time; the named tests must go red",
         **of_this_source(),

@@ -60,7 +60,7 @@ def _play(made: Ground, way: Way, sound: bool, scenarios: Sequence[str]) -> tupl
     problem = wrong(way, proof, sound)
     told |= {
         "right": problem is None,
-        "verdicts": {trial.scenario: trial.verdict.value for trial in proof.trials},
+        "verdicts": {trial.scenario: trial.result.value for trial in proof.trials},
         "blamed": [cause.name for trial in proof.changed if trial.difference for cause in trial.difference.causes],
         "seconds": round(proof.seconds, 1),
     }

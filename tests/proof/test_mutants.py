@@ -18,7 +18,7 @@ FAST = [mutant.name for mutant in mutants.all_mutants() if not mutant.needs]
 
 
 @pytest.fixture(scope="module")
-def verdicts() -> dict[str, dict[str, Any]]:
+def results() -> dict[str, dict[str, Any]]:
     done = subprocess.run(
         [sys.executable, mutants.__file__], cwd=mutants.ROOT, capture_output=True, text=True, timeout=1180
     )
@@ -29,8 +29,8 @@ def verdicts() -> dict[str, dict[str, Any]]:
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", FAST)
-def test_without_a_protection_a_test_goes_red(name: str, verdicts: dict[str, dict[str, Any]]) -> None:
-    assert verdicts[name]["killed"], verdicts[name]["told"]
+def test_without_a_protection_a_test_goes_red(name: str, results: dict[str, dict[str, Any]]) -> None:
+    assert results[name]["killed"], results[name]["told"]
 
 
 def test_a_protection_that_is_not_where_the_list_says_is_told() -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 from twice import Daily, Policy, append_once, read, replace, task, webhook
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.project import assemble
-from twice.core.proof import Proof, Verdict
+from twice.core.proof import Proof, TrialResult
 from twice.core.task import Task
 from twice.engine.code.code_hash import code_hash
 from twice.engine.spark import SparkEngine
@@ -89,8 +89,8 @@ def test_a_sound_task_is_the_same_in_every_scenario_and_nothing_of_the_users_is_
     Ledger.open(f"sqlite:///{setup.folder}/ledger.db").close()
     before = setup.files()
     proof = setup.prove(totals)
-    assert [(trial.scenario, trial.verdict, trial.difference) for trial in proof.trials] == [
-        (name, Verdict.SAME, None) for name in ("twice", "crash", "double-fire", "parallelism", "row-order")
+    assert [(trial.scenario, trial.result, trial.difference) for trial in proof.trials] == [
+        (name, TrialResult.SAME, None) for name in ("twice", "crash", "double-fire", "parallelism", "row-order")
     ]
     assert proof.holds
     assert "12 steps" in proof.trials[1].reason
@@ -105,7 +105,7 @@ def stamped(sales: Any) -> Any:
 def test_a_clock_in_the_data_is_named_with_its_column_its_rows_and_the_fix(setup: Lab) -> None:
     proof = setup.prove(stamped, "twice")
     (trial,) = proof.trials
-    assert trial.verdict is Verdict.CHANGED
+    assert trial.result is TrialResult.CHANGED
     assert trial.difference is not None
     assert (trial.difference.columns, trial.difference.rows) == (("loaded_at",), 400)
     assert [(cause.name, cause.columns) for cause in trial.difference.causes] == [("current_timestamp", ("loaded_at",))]
@@ -128,7 +128,7 @@ def told(sales: Any) -> Any:
 
 def test_a_declared_effect_is_written_down_not_sent_and_said_once_whatever_crashes(setup: Lab) -> None:
     proof = setup.prove(told, "twice", "crash")
-    assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.SAME], proof
+    assert [trial.result for trial in proof.trials] == [TrialResult.SAME, TrialResult.SAME], proof
     assert "19 steps" in proof.trials[1].reason
 
 
@@ -181,7 +181,7 @@ def batched(sales: Any) -> Any:
 def test_what_is_played_on_request_proves_a_sound_task(setup: Lab) -> None:
     asked = ("thrice", "partial", "batch", "out-of-order", "late-rows", "later")
     proof = setup.prove(batched, *asked)
-    assert [(trial.scenario, trial.verdict) for trial in proof.trials] == [(name, Verdict.SAME) for name in asked]
+    assert [(trial.scenario, trial.result) for trial in proof.trials] == [(name, TrialResult.SAME) for name in asked]
     assert proof.trials[1].reason.startswith("died after half of the rows (")
 
 
@@ -192,7 +192,7 @@ def recent(sales: Any) -> Any:
 
 def test_a_python_clock_that_decides_on_rows_shows_when_it_is_moved(setup: Lab) -> None:
     proof = setup.prove(recent, "twice", "later")
-    assert [trial.verdict for trial in proof.trials] == [Verdict.SAME, Verdict.CHANGED]
+    assert [trial.result for trial in proof.trials] == [TrialResult.SAME, TrialResult.CHANGED]
 
 
 @task("shop.appended", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=append_once())
@@ -205,16 +205,16 @@ def test_what_says_nothing_of_a_task_is_not_applicable_with_the_reason(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     proof = setup.prove(appended, "thrice", "batch", "shifted")
-    assert [(trial.verdict, trial.reason) for trial in proof.trials] == [
-        (Verdict.NOT_APPLICABLE, "append_once() is never computed again: what is published stays"),
-        (Verdict.NOT_APPLICABLE, "the scope does not say batch=True: its slices are always computed one by one"),
-        (Verdict.NOT_APPLICABLE, "faketime missing"),
+    assert [(trial.result, trial.reason) for trial in proof.trials] == [
+        (TrialResult.NOT_APPLICABLE, "append_once() is never computed again: what is published stays"),
+        (TrialResult.NOT_APPLICABLE, "the scope does not say batch=True: its slices are always computed one by one"),
+        (TrialResult.NOT_APPLICABLE, "faketime missing"),
     ]
     assert not proof.holds
 
 
 def test_a_target_that_cannot_be_copied_is_not_applicable_and_says_so(setup: Lab) -> None:
     proof = setup.prove(totals, "twice", copied=False)
-    assert [(trial.verdict, trial.reason) for trial in proof.trials] == [
-        (Verdict.NOT_APPLICABLE, "shop.totals is not a Delta table, and no other is copied for a proof yet")
+    assert [(trial.result, trial.reason) for trial in proof.trials] == [
+        (TrialResult.NOT_APPLICABLE, "shop.totals is not a Delta table, and no other is copied for a proof yet")
     ]

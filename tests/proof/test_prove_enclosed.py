@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from tests.sample import sample
 
-from twice.core.proof import Proof, Verdict
+from twice.core.proof import Proof, TrialResult
 from twice.project import prove as project_prove
 from twice.project import run as runs
 from twice.wiring.open_project import OpenProject, open_project
@@ -253,7 +253,7 @@ def test_a_task_that_was_published_before_is_proved_on_a_copy_of_its_table(home:
 def named(home: Home, task: str) -> tuple[str, str, str]:
     """The one thing that a proof says this task does beside its result, which is also why it does not hold."""
     proof = home.prove(task, "twice", "row-order")
-    assert proof.trials[0].verdict is Verdict.CHANGED, proof
+    assert proof.trials[0].result is TrialResult.CHANGED, proof
     (found,) = proof.beside
     assert proof.trials[0].difference is not None
     assert found.what in proof.trials[0].difference.causes[0].why
@@ -362,7 +362,7 @@ def test_a_job_posts_to_a_stand_in_and_what_it_writes_outside_of_its_copy_is_nam
         ("call", f"127.0.0.1:{port}"),
         ("file", str(root / "beside.parquet")),
     ]
-    assert [trial.verdict for trial in of_script.trials[1:]] != [Verdict.CHANGED], "it replaces its one file"
+    assert [trial.result for trial in of_script.trials[1:]] != [TrialResult.CHANGED], "it replaces its one file"
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twice.core.proof import Verdict
+from twice.core.proof import TrialResult
 from twice.errors import UsageError
 from twice.wiring.open_project import open_project
 
@@ -43,7 +43,7 @@ def twice_project(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.mark.twice_prove(scenarios=["twice"])
 def test_a_sound_task_passes_with_the_scenarios_of_the_mark(twice_prove: Any, twice_project: Any) -> None:
     proof = twice_prove(twice_project.project.task("sound"), date=DAY)
-    assert [(trial.scenario, trial.verdict) for trial in proof.trials] == [("twice", Verdict.SAME)]
+    assert [(trial.scenario, trial.result) for trial in proof.trials] == [("twice", TrialResult.SAME)]
     assert not (twice_project.settings.warehouse / "shop").exists(), "the project's own tables stay as they were"
 
 

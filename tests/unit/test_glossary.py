@@ -21,79 +21,6 @@ NAMES = sorted({name for _, _, code in ROWS for name in re.findall(r"`([a-z_.A-Z
 BANNED = frozenset({"told", "said", "shop", "errand", "yard", "veil", "verdict", "verdicts", "wish"})
 """Parts of identifiers: `_told` and `told_unique` count, `message` is the usual word."""
 
-BEING_MENDED = frozenset(
-    {
-        "cli/backfill_text.py",
-        "cli/effects.py",
-        "cli/options.py",
-        "cli/progress.py",
-        "cli/prove.py",
-        "cli/records.py",
-        "cli/runs.py",
-        "core/proof.py",
-        "engine/frames/observe.py",
-        "engine/lineage/leaves.py",
-        "engine/lineage/portions.py",
-        "engine/session/jars.py",
-        "engine/session/java.py",
-        "engine/session/session.py",
-        "engine/train_archive.py",
-        "identical.py",
-        "ledgers/backfills/backfills.py",
-        "ledgers/backfills/plans.py",
-        "ledgers/database/errors.py",
-        "ledgers/effects/outbox.py",
-        "ledgers/effects/transitions.py",
-        "ledgers/runs/prune.py",
-        "ledgers/runs/rename.py",
-        "ledgers/runs/transitions.py",
-        "lint/collect/pandas_frames.py",
-        "lint/frontends/notebook.py",
-        "lint/rules/tw501_delete_insert_split.py",
-        "lint/rules/tw901_retries_on_unsafe.py",
-        "proof/enclosure/enclosure.py",
-        "proof/enclosure/hook.py",
-        "proof/enclosure/spark_writes.py",
-        "proof/jobs/job.py",
-        "proof/jobs/recorder.py",
-        "proof/jobs/script.py",
-        "proof/report.py",
-        "proof/tasks/child_process.py",
-        "proof/tasks/effect_counts.py",
-        "proof/tasks/later.py",
-        "proof/tasks/optional_scenarios.py",
-        "proof/tasks/prove.py",
-        "proof/tasks/scenarios.py",
-        "proof/tasks/session.py",
-        "pytest_plugin.py",
-        "runtime/run/send_effects.py",
-        "senders/email.py",
-        "senders/http.py",
-        "senders/redaction.py",
-        "senders/slack.py",
-        "targets/delta/free_place.py",
-        "targets/delta/leftovers.py",
-        "targets/delta/lock.py",
-        "targets/delta/log/condition.py",
-        "targets/delta/log/jvm.py",
-        "targets/delta/public/replace.py",
-        "targets/delta/write/manifest.py",
-        "targets/delta/write/publish.py",
-        "targets/delta/write/row_diff.py",
-        "targets/grain.py",
-        "targets/memory.py",
-        "targets/postgres/read/split.py",
-        "targets/postgres/server/errors.py",
-        "targets/postgres/write/condition.py",
-        "targets/postgres/write/stage.py",
-        "targets/schema.py",
-        "wiring/child_run.py",
-        "wiring/probe.py",
-        "wiring/prover.py",
-    }
-)
-"""Files of others who are at work on them. To be emptied."""
-
 
 def identifiers(tree: ast.AST) -> Iterator[str]:
     """Every name that the code gives or uses, also inside f-strings; no text and no comment."""
@@ -152,10 +79,4 @@ def test_words_that_the_glossary_replaced_are_no_identifiers() -> None:
         for path in sorted(SOURCE.rglob("*.py"))
         if (names := banned_in(path))
     }
-    assert {file: names for file, names in found.items() if file not in BEING_MENDED} == {}
-
-
-def test_a_file_that_is_mended_leaves_the_list() -> None:
-    assert [
-        file for file in sorted(BEING_MENDED) if not (SOURCE / file).is_file() or not banned_in(SOURCE / file)
-    ] == []
+    assert found == {}

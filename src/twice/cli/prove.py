@@ -144,7 +144,7 @@ def print_proof(proof: Proof) -> None:
     from twice.proof.report import describe_difference  # here: jinja2 is not needed for help
 
     print(f"{proof.task}[{proof.label}], code {proof.code_hash[:8]}, {proof.seconds:.1f} s")
-    rows: list[tuple[str, ...]] = [(t.scenario, t.verdict.value, f"{t.seconds:.1f} s", t.reason) for t in proof.trials]
+    rows: list[tuple[str, ...]] = [(t.scenario, t.result.value, f"{t.seconds:.1f} s", t.reason) for t in proof.trials]
     print_table(("scenario", "table", "took", "what was done"), rows)
     for trial in proof.changed:
         print(describe_difference(trial))

@@ -18,7 +18,7 @@ SHOWN = 3
 """So many rows of a difference are shown side by side."""
 
 
-class Verdict(str, Enum):
+class TrialResult(str, Enum):
     SAME = "same"
     CHANGED = "CHANGED"
     NOT_APPLICABLE = "not applicable"
@@ -74,15 +74,15 @@ class Trial:
     """One scenario, played. `reason` says what was done and seen, or why it could not be."""
 
     scenario: str
-    verdict: Verdict
+    result: TrialResult
     reason: str
     difference: Difference | None = None
     seconds: float = 0.0
 
 
 def played(scenario: str, reason: str, difference: Difference | None, seconds: float) -> Trial:
-    verdict = Verdict.SAME if difference is None else Verdict.CHANGED
-    return Trial(scenario, verdict, reason, difference, seconds)
+    result = TrialResult.SAME if difference is None else TrialResult.CHANGED
+    return Trial(scenario, result, reason, difference, seconds)
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,12 @@ class Proof(Summarized):
 
     @property
     def changed(self) -> tuple[Trial, ...]:
-        return tuple(trial for trial in self.trials if trial.verdict is Verdict.CHANGED)
+        return tuple(trial for trial in self.trials if trial.result is TrialResult.CHANGED)
 
     @property
     def holds(self) -> bool:
         """Nothing differed, and at least one scenario was really played."""
-        return not self.changed and any(trial.verdict is Verdict.SAME for trial in self.trials)
+        return not self.changed and any(trial.result is TrialResult.SAME for trial in self.trials)
 
     def __str__(self) -> str:
         if self.changed:
@@ -128,7 +128,7 @@ class Proof(Summarized):
 
     def as_table(self) -> Table:
         head = ("scenario", "table", "seconds", "what was done")
-        return head, [(each.scenario, each.verdict.value, f"{each.seconds:.1f}", each.reason) for each in self.trials]
+        return head, [(each.scenario, each.result.value, f"{each.seconds:.1f}", each.reason) for each in self.trials]
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,13 @@ def document(proofs: Sequence[Proof]) -> dict[str, Any]:
 
 
 def _proof(proof: Proof) -> dict[str, Any]:
-    trials = [{**_trial(trial), "verdict": trial.verdict.value} for trial in proof.trials]
+    trials = [_trial(trial) for trial in proof.trials]
     return {**asdict(proof), "at": proof.at.isoformat(), "holds": proof.holds, "trials": trials}
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
     body = asdict(trial)
+    body["verdict"] = body.pop("result").value
     if trial.difference is not None:
         body["difference"]["rows"] = trial.difference.rows
     return body

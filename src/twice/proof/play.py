@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Difference, Scenario, Trial, Verdict, played
+from twice.core.proof import Difference, Scenario, Trial, TrialResult, played
 from twice.errors import UsageError
 
 
@@ -35,5 +35,5 @@ def trial(name: str, play: Callable[[], Observation]) -> Trial:
     try:
         seen = play()
     except NotApplicable as error:
-        return Trial(name, Verdict.NOT_APPLICABLE, str(error), seconds=SYSTEM_CLOCK.monotonic() - began)
+        return Trial(name, TrialResult.NOT_APPLICABLE, str(error), seconds=SYSTEM_CLOCK.monotonic() - began)
     return played(name, seen.reason, seen.difference, SYSTEM_CLOCK.monotonic() - began)

@@ -17,12 +17,16 @@ from xml.etree import ElementTree as Xml
 from jinja2 import Environment, StrictUndefined
 
 from twice.core.closed import assert_never
-from twice.core.proof import Difference, Pair, Proof, Trial, Verdict, document
+from twice.core.proof import Difference, Pair, Proof, Trial, TrialResult, document
 
 NAMES = ("proof.json", "proof.html", "junit.xml")
 
-_MARKS = {Verdict.SAME: ("same", "✓"), Verdict.CHANGED: ("changed", "✕"), Verdict.NOT_APPLICABLE: ("none", "–")}
-"""Each verdict's style and sign: it is known by its shape as well as by its colour."""
+_MARKS = {
+    TrialResult.SAME: ("same", "✓"),
+    TrialResult.CHANGED: ("changed", "✕"),
+    TrialResult.NOT_APPLICABLE: ("none", "–"),
+}
+"""Each result's style and sign: it is known by its shape as well as by its colour."""
 
 _LONGEST = 300
 
@@ -61,13 +65,13 @@ def html(proofs: Sequence[Proof]) -> str:
         proofs=proofs,
         scenarios=scenarios,
         trial_of=_trial_of,
-        mark=lambda verdict: _MARKS[verdict],
+        mark=lambda result: _MARKS[result],
         lines=_lines,
         headline=headline,
         counts=_counts(proofs),
         changed=[(proof, trial) for proof in proofs for trial in proof.changed],
         skipped=[
-            (proof, trial) for proof in proofs for trial in proof.trials if trial.verdict is Verdict.NOT_APPLICABLE
+            (proof, trial) for proof in proofs for trial in proof.trials if trial.result is TrialResult.NOT_APPLICABLE
         ],
     )
 
@@ -84,16 +88,16 @@ def junit(proofs: Sequence[Proof]) -> str:
             case = Xml.SubElement(
                 suite, "testcase", {"classname": name, "name": trial.scenario, "time": f"{trial.seconds:.3f}"}
             )
-            match trial.verdict:
-                case Verdict.SAME:
+            match trial.result:
+                case TrialResult.SAME:
                     pass
-                case Verdict.NOT_APPLICABLE:
+                case TrialResult.NOT_APPLICABLE:
                     Xml.SubElement(case, "skipped", {"message": _printable(trial.reason)})
-                case Verdict.CHANGED:
+                case TrialResult.CHANGED:
                     failure = Xml.SubElement(case, "failure", {"message": _printable(headline(trial))})
                     failure.text = _printable(describe_difference(trial))
                 case _:
-                    assert_never(trial.verdict)
+                    assert_never(trial.result)
     return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
@@ -146,16 +150,16 @@ def _trial_of(proof: Proof, scenario: str) -> Trial | None:
     return next((trial for trial in proof.trials if trial.scenario == scenario), None)
 
 
-def _counts(proofs: Sequence[Proof]) -> Mapping[Verdict, int]:
-    trials = [trial.verdict for proof in proofs for trial in proof.trials]
-    return {verdict: trials.count(verdict) for verdict in Verdict}
+def _counts(proofs: Sequence[Proof]) -> Mapping[TrialResult, int]:
+    trials = [trial.result for proof in proofs for trial in proof.trials]
+    return {result: trials.count(result) for result in TrialResult}
 
 
 def _totals(trials: Sequence[Trial]) -> dict[str, str]:
     return {
         "tests": str(len(trials)),
-        "failures": str(sum(trial.verdict is Verdict.CHANGED for trial in trials)),
-        "skipped": str(sum(trial.verdict is Verdict.NOT_APPLICABLE for trial in trials)),
+        "failures": str(sum(trial.result is TrialResult.CHANGED for trial in trials)),
+        "skipped": str(sum(trial.result is TrialResult.NOT_APPLICABLE for trial in trials)),
         "errors": "0",
         "time": f"{sum(trial.seconds for trial in trials):.3f}",
     }

@@ -53,7 +53,7 @@ def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:
     if coarser and minutes is not None and ours is not None and ours % minutes == 0:
         return
     raise DeclarationError(
-        f"{table} holds one partition per {_told(recorded)}, and this scope cuts it by {_told(grain_mark(column))}",
+        f"{table} holds one partition per {_unit(recorded)}, and this scope cuts it by {_unit(grain_mark(column))}",
         now="The table is unchanged.",
         fix="Use the scope the table was created with, or give the task a new target.",
     )
@@ -67,7 +67,7 @@ def check_values(table: str, recorded: str | None, values: Iterable[SliceValue |
         if value is not None and not on_boundary(value, column, step):
             raise DeclarationError(
                 f"{table} has a partition {column.name} = {value}, "
-                f"between two boundaries of a {_told(grain_mark(column))}",
+                f"between two boundaries of a {_unit(grain_mark(column))}",
                 now="The table is unchanged.",
                 fix="Use a scope as fine as the table's partitions, or give the task a new target.",
             )
@@ -112,7 +112,7 @@ def _minutes(grain: str) -> int | None:
     return int(grain.removeprefix("window/")) if grain.startswith("window/") else None
 
 
-def _told(mark: str) -> str:
+def _unit(mark: str) -> str:
     grain, _, zone = mark.partition("@")
     text = f"window of {grain.removeprefix('window/')} minutes" if grain.startswith("window/") else grain
     return f"{text} in {zone}" if zone else text

@@ -11,7 +11,7 @@ from twice import Daily, Hourly, Whole, read, replace, task
 from twice.cli.options import Format
 from twice.cli.prove import Ends, dates_of_all, print_ends
 from twice.core.project import Project, assemble
-from twice.core.proof import Proof, Trial, Verdict
+from twice.core.proof import Proof, Trial, TrialResult
 from twice.errors import BeforeStart
 
 LATER = "2026-06-09 is before the task's start, 2026-07-01"
@@ -20,7 +20,7 @@ HELD = Proof(
     "2026-06-09",
     "c0de",
     datetime(2026, 6, 10, tzinfo=timezone.utc),
-    (Trial("twice", Verdict.SAME, "run again"),),
+    (Trial("twice", TrialResult.SAME, "run again"),),
     1.0,
 )
 

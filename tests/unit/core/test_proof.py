@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 
-from twice.core.proof import Cause, Difference, Pair, Proof, Trial, Verdict, document
+from twice.core.proof import Cause, Difference, Pair, Proof, Trial, TrialResult, document
 
 AT = datetime(2026, 6, 9, tzinfo=timezone.utc)
 DIFFERENCE = Difference(
@@ -16,8 +16,8 @@ def proof(*trials: Trial) -> Proof:
 
 
 def test_a_proof_holds_only_if_something_was_shown_and_nothing_differed() -> None:
-    same, changed = Trial("twice", Verdict.SAME, ""), Trial("crash", Verdict.CHANGED, "", DIFFERENCE)
-    no = Trial("batch", Verdict.NOT_APPLICABLE, "no batch")
+    same, changed = Trial("twice", TrialResult.SAME, ""), Trial("crash", TrialResult.CHANGED, "", DIFFERENCE)
+    no = Trial("batch", TrialResult.NOT_APPLICABLE, "no batch")
     assert proof(same, no).holds
     assert not proof(same, changed).holds
     assert not proof(no).holds
@@ -25,7 +25,7 @@ def test_a_proof_holds_only_if_something_was_shown_and_nothing_differed() -> Non
 
 
 def test_the_document_is_versioned_and_holds_everything_as_plain_data() -> None:
-    told = document([proof(Trial("crash", Verdict.CHANGED, "died", DIFFERENCE, 0.5))])
+    told = document([proof(Trial("crash", TrialResult.CHANGED, "died", DIFFERENCE, 0.5))])
     assert json.loads(json.dumps(told)) == {
         "schema_version": 1,
         "proofs": [

@@ -11,7 +11,7 @@ from twice.core.backfill import Request
 from twice.core.backfill_result import BackfillResult, BackfillState, BatchState, SliceReport
 from twice.core.outbox import EffectState
 from twice.core.ports import Leaf, Suspicion
-from twice.core.proof import Proof, Trial, Verdict
+from twice.core.proof import Proof, Trial, TrialResult
 from twice.core.record import AttemptRecord, RunRecord, SliceRecord
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult, last_of
 from twice.core.status import History, Status
@@ -48,11 +48,11 @@ RESULTS: list[tuple[Summarized, str]] = [
         "revenue[2026-06-09]: already published, 1,200 rows, version 3, after 2 earlier runs",
     ),
     (
-        Proof("revenue", "2026-06-09", "c", NOW, (Trial("twice", Verdict.SAME, EVIL),), 1.25),
+        Proof("revenue", "2026-06-09", "c", NOW, (Trial("twice", TrialResult.SAME, EVIL),), 1.25),
         "revenue[2026-06-09]: proved, 1 scenarios, 1.2 s",
     ),
     (
-        Proof("revenue", "2026-06-09", "c", NOW, (Trial("crash", Verdict.CHANGED, EVIL),), 1.0),
+        Proof("revenue", "2026-06-09", "c", NOW, (Trial("crash", TrialResult.CHANGED, EVIL),), 1.0),
         "revenue[2026-06-09]: CHANGED after crash, 1 scenarios, 1.0 s",
     ),
     (

@@ -17,7 +17,7 @@ from twice import errors
 from twice.core import transience
 from twice.core.transience import Nature, Signs, judge, of_sqlstate, of_status
 from twice.engine.causes import signs
-from twice.ledgers.database.complaints import POSTGRES
+from twice.ledgers.database.known_errors import POSTGRES
 
 T, P = Nature.TRANSIENT, Nature.PERMANENT
 

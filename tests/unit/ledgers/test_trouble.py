@@ -12,8 +12,8 @@ from sqlalchemy.exc import OperationalError
 
 from twice.core.record import Adopted, Busy, Claim
 from twice.errors import EnvironmentProblem
-from twice.ledgers.database.complaints import of_postgres
 from twice.ledgers.database.errors import plain_errors
+from twice.ledgers.database.known_errors import of_postgres
 from twice.ledgers.database.schema import HEAD
 from twice.ledgers.ledger import Ledger
 

@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 
-from twice.core.proof import Beside, Trial, Verdict
+from twice.core.proof import Beside, Trial, TrialResult
 from twice.errors import UserCodeError
 from twice.proof.enclosure import hook
 from twice.proof.enclosure.enclosure import (
@@ -407,9 +407,9 @@ WRITE = Beside("file", "/home/x.txt", "a.py:4")
 
 
 def test_what_was_found_changes_the_first_scenario_though_its_rows_are_the_same() -> None:
-    played = [Trial(name, Verdict.SAME, "run again") for name in ("twice", "crash")]
+    played = [Trial(name, TrialResult.SAME, "run again") for name in ("twice", "crash")]
     first, second = with_findings(played, [CALL, WRITE])
-    assert (first.verdict, second.verdict) == (Verdict.CHANGED, Verdict.SAME)
+    assert (first.result, second.result) == (TrialResult.CHANGED, TrialResult.SAME)
     assert first.difference is not None
     assert [cause.name for cause in first.difference.causes] == ["effect in the code", "write beside the result"]
     assert "a.py:3" in first.difference.causes[0].why and "/home/x.txt" in first.difference.causes[1].why
@@ -418,7 +418,7 @@ def test_what_was_found_changes_the_first_scenario_though_its_rows_are_the_same(
 
 def test_code_that_came_to_no_end_says_nothing_of_its_rows() -> None:
     first, second = only_findings(["twice", "crash"], [CALL])
-    assert (first.verdict, second.verdict) == (Verdict.CHANGED, Verdict.NOT_APPLICABLE)
+    assert (first.result, second.result) == (TrialResult.CHANGED, TrialResult.NOT_APPLICABLE)
     assert second.reason == "the code calls 127.0.0.1:9"
 
 

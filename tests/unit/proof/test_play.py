@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from twice.core.proof import Difference, Scenario, Verdict
+from twice.core.proof import Difference, Scenario, TrialResult
 from twice.errors import UsageError
 from twice.proof.effect_counts import compare_effects
 from twice.proof.jobs.job import PLAYS as JOB_PLAYS
@@ -36,10 +36,10 @@ def test_a_play_becomes_a_trial_whatever_its_end() -> None:
         trial("crash", lambda: Observation("died", found)),
         trial("batch", not_for_this_task),
     ]
-    assert [(each.verdict, each.reason, each.difference) for each in trials] == [
-        (Verdict.SAME, "run again", None),
-        (Verdict.CHANGED, "died", found),
-        (Verdict.NOT_APPLICABLE, "its work is not cut by time", None),
+    assert [(each.result, each.reason, each.difference) for each in trials] == [
+        (TrialResult.SAME, "run again", None),
+        (TrialResult.CHANGED, "died", found),
+        (TrialResult.NOT_APPLICABLE, "its work is not cut by time", None),
     ]
 
 

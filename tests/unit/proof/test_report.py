@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from twice.cli.prove import print_proof
-from twice.core.proof import Beside, Cause, Difference, Pair, Proof, Trial, Verdict
+from twice.core.proof import Beside, Cause, Difference, Pair, Proof, Trial, TrialResult
 from twice.proof.report import headline, html, junit, write_report
 
 AT = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
@@ -28,7 +28,7 @@ DIFFERENCE = Difference(
 
 
 def same(name: str) -> Trial:
-    return Trial(name, Verdict.SAME, "already published", seconds=1.5)
+    return Trial(name, TrialResult.SAME, "already published", seconds=1.5)
 
 
 SOUND = Proof("revenue_daily", "2026-06-09", "ab12", AT, (same("twice"), same("row-order")), 3.0)
@@ -38,8 +38,8 @@ BROKEN = Proof(
     "cd34",
     AT,
     (
-        Trial("twice", Verdict.CHANGED, "computed again on purpose", DIFFERENCE, 2.0),
-        Trial("row-order", Verdict.NOT_APPLICABLE, "it reads no input"),
+        Trial("twice", TrialResult.CHANGED, "computed again on purpose", DIFFERENCE, 2.0),
+        Trial("row-order", TrialResult.NOT_APPLICABLE, "it reads no input"),
     ),
     2.0,
     ("a note",),
@@ -128,7 +128,7 @@ def test_the_page_follows_the_readers_colours_and_a_phones_width() -> None:
 
 def test_a_row_that_is_not_there_is_shown_as_such() -> None:
     added = Difference((), 0, 3, doubled=2, pairs=(Pair(None, {"id": 1}),))
-    trial = Trial("twice", Verdict.CHANGED, "run again", added)
+    trial = Trial("twice", TrialResult.CHANGED, "run again", added)
     text = Page(html([Proof("t", "x", "h", AT, (trial,), 1.0)])).text
     assert "rows: 3 more than after one clean run, 2 of them copies" in text
     assert "no such row" in text
@@ -152,15 +152,15 @@ def test_junit_has_a_failure_for_what_changed_and_skips_what_was_not_applicable(
 
 def test_junit_stays_xml_whatever_stands_in_the_rows() -> None:
     odd = Difference(("name",), 1, 1, pairs=(Pair({"name": "a\x00b"}, {"name": "]]><c>"}),))
-    text = junit([Proof("t", "x", "h", AT, (Trial("twice", Verdict.CHANGED, "run again", odd),), 1.0)])
+    text = junit([Proof("t", "x", "h", AT, (Trial("twice", TrialResult.CHANGED, "run again", odd),), 1.0)])
     (failure,) = Xml.fromstring(text).iter("failure")
     assert "name: clean a�b, twice ]]><c>" in (failure.text or "")
 
 
 def test_a_headline_counts_one_row_as_one() -> None:
-    assert headline(Trial("twice", Verdict.CHANGED, "", Difference(("a", "b"), 1, 1))) == "1 row differs in a, b"
-    assert headline(Trial("twice", Verdict.CHANGED, "", Difference(("a",), 0, 0))) == "differs in a"
-    assert headline(Trial("twice", Verdict.CHANGED, "it calls out", Difference((), 0, 0))) == "it calls out"
+    assert headline(Trial("twice", TrialResult.CHANGED, "", Difference(("a", "b"), 1, 1))) == "1 row differs in a, b"
+    assert headline(Trial("twice", TrialResult.CHANGED, "", Difference(("a",), 0, 0))) == "differs in a"
+    assert headline(Trial("twice", TrialResult.CHANGED, "it calls out", Difference((), 0, 0))) == "it calls out"
 
 
 def test_a_report_is_three_files_and_a_second_one_takes_their_place(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from twice.errors import EnvironmentProblem, LedgerOutOfReach
-from twice.ledgers.database.complaints import Complaint, of_postgres, of_sqlite
+from twice.ledgers.database.known_errors import KnownError, of_postgres, of_sqlite
 
 
 def shown(url: URL) -> str:
@@ -56,11 +56,11 @@ def _explained(error: DBAPIError, url: URL, it: str) -> EnvironmentProblem:
     return _described(of_postgres(message, sqlstate, line_broke), message, url, it)
 
 
-def _described(complaint: Complaint, message: str, url: URL, it: str) -> EnvironmentProblem:
+def _described(known: KnownError, message: str, url: URL, it: str) -> EnvironmentProblem:
     # Only the first line: PostgreSQL adds hints that may quote what was sent.
     first = _without_password(message.strip().partition("\n")[0], url)
-    kind = LedgerOutOfReach if complaint.passing else EnvironmentProblem
-    means, fix = complaint.means.format(it=it), complaint.fix.format(it=it)
+    kind = LedgerOutOfReach if known.passing else EnvironmentProblem
+    means, fix = known.means.format(it=it), known.fix.format(it=it)
     return kind(f"{means} ({first})", where=f"{it} {shown(url)}", fix=fix)
 
 

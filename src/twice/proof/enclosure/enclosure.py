@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twice.core.proof import Beside, Cause, Difference, Trial, Verdict
+from twice.core.proof import Beside, Cause, Difference, Trial, TrialResult
 from twice.proof.enclosure import hook
 
 _HERE = Path(__file__).resolve().parent
@@ -134,14 +134,14 @@ def with_findings(trials: Sequence[Trial], found: Sequence[Beside]) -> tuple[Tri
     before = first.difference or Difference((), 0, 0)
     changed = Difference(**{**vars(before), "causes": (*(_cause(each) for each in found), *before.causes)})
     note = "the code acts beside its result"
-    reason = note if first.verdict is Verdict.NOT_APPLICABLE else f"{first.reason}; {note}"
-    return (Trial(first.scenario, Verdict.CHANGED, reason, changed, first.seconds), *trials[1:])
+    reason = note if first.result is TrialResult.NOT_APPLICABLE else f"{first.reason}; {note}"
+    return (Trial(first.scenario, TrialResult.CHANGED, reason, changed, first.seconds), *trials[1:])
 
 
 def only_findings(scenarios: Sequence[str], found: Sequence[Beside]) -> tuple[Trial, ...]:
     """The code cannot end without what was refused: nothing more is known about its rows."""
     tried = ", ".join(dict.fromkeys(_describe(each) for each in found))
-    return with_findings([Trial(name, Verdict.NOT_APPLICABLE, f"the code {tried}") for name in scenarios], found)
+    return with_findings([Trial(name, TrialResult.NOT_APPLICABLE, f"the code {tried}") for name in scenarios], found)
 
 
 def _cause(one: Beside) -> Cause:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Beside, Proof, Scenario, Trial, Verdict
+from twice.core.proof import Beside, Proof, Scenario, Trial, TrialResult
 from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.engine.guard.suspects import BY, DOUBLES
@@ -34,7 +34,7 @@ def prove_task(setup: ProofSetup, task: Task, date: str | None, scenarios: Seque
         with open_proof_session(setup, task, (slice_,)) as proof_session, proof_session.copy() as first:
             trials, notes, beside = _played(proof_session, first, chosen)
     except NotApplicable as error:
-        trials, notes, beside = tuple(Trial(name, Verdict.NOT_APPLICABLE, str(error)) for name in chosen), (), ()
+        trials, notes, beside = tuple(Trial(name, TrialResult.NOT_APPLICABLE, str(error)) for name in chosen), (), ()
     took, code = SYSTEM_CLOCK.monotonic() - began, setup.context.code_hash(task)
     return Proof(task.name, slice_.label, code, at, trials, took, notes, beside, setup.enclosure.not_blocked)
 

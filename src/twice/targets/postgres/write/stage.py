@@ -127,7 +127,9 @@ def seal(loading: Loading, taken: Iterable[Taken]) -> int:
         _ask(cursor, "SELECT 1 FROM twice.stages WHERE attempt = $1 FOR UPDATE", (loading.attempt,))
         held = dict(_ask(cursor, "SELECT take, rows FROM twice.takes WHERE attempt = $1", (loading.attempt,)))
         if {take: rows for take, rows in held.items() if take in wanted} != wanted:
-            raise StageMismatch(f"the stage holds {_told(held)}, and the job reported {_told(wanted)}", fix=_FIX)
+            raise StageMismatch(
+                f"the stage holds {_describe(held)}, and the job reported {_describe(wanted)}", fix=_FIX
+            )
         if given_up := sorted(held.keys() - wanted.keys()):
             _remove(cursor, loading, given_up)
         rows = sum(wanted.values())
@@ -200,5 +202,5 @@ def _ask(cursor: Any, statement: str, parameters: tuple[Any, ...] | None = None)
     return list(cursor.fetchall()) if cursor.description else []
 
 
-def _told(takes: Mapping[int, int]) -> str:
+def _describe(takes: Mapping[int, int]) -> str:
     return f"{sum(takes.values())} rows in {len(takes)} takes"
