@@ -46,10 +46,10 @@ test: check ## check, then every other test in two processes: contracts, Spark, 
 	@echo "all other tests" && $(OTHERS) --dist loadscope -m "not long" --session-timeout=4700 tests
 
 test-long: $(READY) ## what `make test` only samples: every failpoint on Delta, every naive job, the whole shop
-	@$(OTHERS) --dist loadscope -m long --ignore=tests/proof/test_mutants.py tests
+	@$(OTHERS) --dist loadscope -m long --ignore=tests/mutants/test_mutants.py tests
 
 test-mutants: $(READY) ## take every protection away that needs neither JVM nor server: a test must go red
-	@$(BIN)/python -m pytest -q tests/proof/test_mutants.py
+	@$(BIN)/python -m pytest -q tests/mutants/test_mutants.py
 
 bench: $(READY) ## measure against hand-written Spark; results in bench/results
 	@mkdir -p bench/results
@@ -60,15 +60,15 @@ bench: $(READY) ## measure against hand-written Spark; results in bench/results
 	done
 
 soak: $(READY) ## the long proof: make soak ROUNDS=50 SEED=1; writes its results under docs/proof
-	@$(BIN)/python tests/proof/soak.py --rounds $(ROUNDS) --seed $(SEED)
-	@$(BIN)/python tests/proof/soak_effects.py --kills $(KILLS) --seed $(SEED)
-	@$(BIN)/python tests/proof/soak_kills.py --kills 400 --seed $(SEED)
-	@$(BIN)/python tests/proof/soak_backfill.py --seed $(SEED)
-	@$(BIN)/python tests/proof/soak_histories.py delta --rounds 200 --seed $(SEED)
-	@$(BIN)/python tests/proof/soak_histories.py postgres --rounds 500 --seed $(SEED)
-	@$(BIN)/python tests/proof/soak_postgres.py --seed $(SEED)
-	@$(BIN)/python tests/proof/soak_mutants.py
-	@$(BIN)/python tests/proof/soak_prove.py
+	@$(BIN)/python -m tests.soak.runs --rounds $(ROUNDS) --seed $(SEED)
+	@$(BIN)/python -m tests.soak.effects --kills $(KILLS) --seed $(SEED)
+	@$(BIN)/python -m tests.soak.kills --kills 400 --seed $(SEED)
+	@$(BIN)/python -m tests.soak.backfill --seed $(SEED)
+	@$(BIN)/python -m tests.soak.histories delta --rounds 200 --seed $(SEED)
+	@$(BIN)/python -m tests.soak.histories postgres --rounds 500 --seed $(SEED)
+	@$(BIN)/python -m tests.soak.postgres --seed $(SEED)
+	@$(BIN)/python -m tests.soak.mutants
+	@$(BIN)/python -m tests.soak.prove
 	@$(BIN)/python scripts/soak_lint.py --rounds 20000 --seed $(SEED) --result docs/proof/lint.json
 
 docs: $(READY) ## check the documentation: links resolve, examples run

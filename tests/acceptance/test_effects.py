@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.proof.effect_processes import publish
+from tests.processes.effect_processes import publish
 from tests.receivers import HttpReceiver, MailReceiver
 
 from twice.core.clock import SYSTEM_CLOCK

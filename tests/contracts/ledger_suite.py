@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contracts.ledger_processes import CALLS, FACTS, MINUTE
+from tests.processes.command import ROOT, command
+from tests.processes.ledger_processes import CALLS, FACTS, MINUTE
 
 from twice.core.audit import AuditResult
 from twice.core.proof import Difference, Pair, Proof, ProofRecord, Trial, TrialResult
@@ -26,7 +26,6 @@ from twice.errors import EnvironmentProblem, LeaseLost, RunError
 from twice.ledgers.ledger import Ledger
 
 S = AttemptState
-SCRIPT = Path(__file__).with_name("ledger_processes.py")
 NOON = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
 CLOSINGS = (S.FAILED, S.REJECTED, S.SUPERSEDED, S.UNCHANGED, S.ABANDONED)
 CODE_A, CODE_B = Intention("code a", "inputs a"), Intention("code b", None)
@@ -63,9 +62,10 @@ def refused(ledger: Ledger, attempt: str, *labels: str, task: str = "revenue") -
 def processes(tmp_path: Path, count: int, role: str, url: str, *arguments: str) -> list[Any]:
     """Start them, let all of them begin at once, and read what each prints."""
     start = tmp_path / "start"
-    command = [sys.executable, str(SCRIPT), role, url, str(start), *arguments]
+    racer = command("ledger_processes", role, url, start, *arguments)
     running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(count)
+        subprocess.Popen(racer, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(count)
     ]
     deadline = time.monotonic() + 60
     while len(list(tmp_path.glob("start.*"))) < count and time.monotonic() < deadline:
@@ -123,8 +123,8 @@ class OpeningSuite:
 
 
 def crashes_while_opening(url: str, version: str) -> int:
-    command = [sys.executable, str(SCRIPT), "crash_while_opening", url, version]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    opener = command("ledger_processes", "crash_while_opening", url, version)
+    done = subprocess.run(opener, cwd=ROOT, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     return int(json.loads(done.stdout)["crashes"])
 
@@ -944,8 +944,8 @@ class CrashSuite(LedgerSuite):
         self, url: str, tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("BEFORE", str(tmp_path / "before.json"))
-        command = [sys.executable, str(SCRIPT), "crash_everywhere", url, call]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        caller = command("ledger_processes", "crash_everywhere", url, call)
+        done = subprocess.run(caller, cwd=ROOT, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stderr
         seen = json.loads(done.stdout)
         assert seen["after"] != seen["before"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from tests.contracts.ledger_processes import MINUTE
+from tests.processes.ledger_processes import MINUTE
 
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
 from twice.core.backfill_result import BackfillState, BatchClaim, BatchState, Comparison, SliceEnd

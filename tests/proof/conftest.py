@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes.worker_process import PATIENCE, Worker
 
 from .project_files import put_orders, write_project
-from .worker_process import PATIENCE, Worker
 
 
 def until(happened: Callable[[], Any], what: str) -> None:

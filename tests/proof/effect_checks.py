@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from tests.processes.command import ROOT, command
 from tests.receivers import HttpReceiver
 
 from twice.core.outbox import EffectState
 from twice.ledgers.ledger import Ledger
-
-SCRIPT = Path(__file__).with_name("effect_processes.py")
 
 
 @dataclass
@@ -43,8 +40,8 @@ class Crashed:
 
 def play(role: str, url: str, *arguments: str, timeout: float = 280) -> Any:
     """Run one role of the script to its end."""
-    command = [sys.executable, str(SCRIPT), role, url, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    sender = command("effect_processes", role, url, *arguments)
+    done = subprocess.run(sender, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes.twice_worker import TwiceWorker
 
 from twice.config import load
 from twice.core.backfill import Request
@@ -17,7 +18,6 @@ from twice.wiring.open_project import OpenProject
 
 from .conftest import until
 from .tables import commits, loose_files, rows, tokens
-from .twice_worker import TwiceWorker
 
 FORTY = Request("revenue", "2026-06-01", "2026-07-10", batch=2)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes.worker_process import Worker
 from tests.sample import sample
 
 from .conftest import until
 from .tables import commits, rows, tokens
-from .worker_process import Worker
 
 pytestmark = pytest.mark.kill
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.proof.effect_checks import SCRIPT, Crashed, crash_rounds, judge, play
-from tests.proof.effect_processes import post_for, project, publish
+from tests.processes.command import ROOT, command
+from tests.processes.effect_processes import post_for, project, publish
+from tests.proof.effect_checks import Crashed, crash_rounds, judge, play
 from tests.receivers import HttpReceiver
 
 from twice.core.failpoints import SendPoint
@@ -72,8 +72,8 @@ def test_processes_that_send_one_outbox_send_each_effect_once(url: str, tmp_path
         render_released(post_for(ledger, declared))
         ledger.close()
         start = tmp_path / "start"
-        command = [sys.executable, str(SCRIPT), "drain_at_once", url, receiver.url(""), str(start)]
-        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+        sender = command("effect_processes", "drain_at_once", url, receiver.url(""), start)
+        running = [subprocess.Popen(sender, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
         deadline = time.monotonic() + 60
         while len(list(tmp_path.glob("start.*"))) < 3 and time.monotonic() < deadline:
             time.sleep(0.01)

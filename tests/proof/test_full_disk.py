@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.processes.command import ROOT, command
 
 from twice.core.failpoints import Point
-
-SCRIPT = Path(__file__).with_name("full_disk.py")
 
 
 def test_when_the_intent_cannot_be_recorded_nothing_is_published_and_with_space_again_the_next_run_converges(
@@ -21,8 +19,8 @@ def test_when_the_intent_cannot_be_recorded_nothing_is_published_and_with_space_
     mount = f"mount -t tmpfs -o size=2m none {tmp_path}"
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "sh", "-c", mount]).returncode != 0:
         pytest.skip("this machine lets nobody mount a small file system (unshare -rm)")
-    command = ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$0" "$@"', sys.executable, str(SCRIPT), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    filled = ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$0" "$@"', *command("full_disk", tmp_path)]
+    done = subprocess.run(filled, cwd=ROOT, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     told = {found["point"]: found for found in json.loads(done.stdout)}
     order = [point.value for point in Point]

@@ -6,23 +6,22 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from tests.processes.command import ROOT, command
 
 from twice.core.backfill_result import BatchState
 from twice.ledgers.ledger import Ledger
-
-PROCESS = Path(__file__).parent / "interrupted_process.py"
 
 
 def start(ledger: str, terminal: int | None = None) -> subprocess.Popen[str]:
     """A backfill of three slices in a process of its own. It says `in hand` when the second is computed, and is then
     computing until it reads a line."""
     return subprocess.Popen(
-        [sys.executable, str(PROCESS), ledger],
+        command("interrupted_process", ledger),
+        cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE if terminal is None else terminal,
         stderr=subprocess.PIPE,

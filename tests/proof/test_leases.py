@@ -13,11 +13,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.processes.worker_process import PLAIN_WORKER, Worker
 
 from twice.ledgers.ledger import Ledger
 
 from .conftest import until
-from .worker_process import PLAIN_WORKER, Worker
 
 DAY = "2026-06-09"
 
@@ -27,7 +27,7 @@ def workers(database: str) -> Iterator[Callable[..., Worker]]:
     started: list[Worker] = []
 
     def start(lease: float = 60) -> Worker:
-        started.append(Worker(database, database, str(lease), script=PLAIN_WORKER))
+        started.append(Worker(database, database, str(lease), module=PLAIN_WORKER))
         return started[-1].ready()
 
     yield start

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.endings import Ending, check_told, end_at
+from tests.processes.postgres_forks_process import Forks
 
 from twice import PublishedSlice, call
 from twice.core.failpoints import Crash, Point, armed, crash_at
@@ -19,7 +20,6 @@ from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
-from .postgres_forks_process import Forks
 from .postgres_shop import TASKS, ask, day, open_shop, run, wrong
 
 LANDED = (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)

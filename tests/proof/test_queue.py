@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 from tests.postgres_server import PostgresServer
-from tests.proof.queue_workers import open_queue
+from tests.processes.command import ROOT, command
+from tests.processes.queue_workers import open_queue
 
 from twice import WorkQueue
 from twice.core.item import ItemStatus, body_text
@@ -24,7 +24,6 @@ PATIENCE = 240
 """Half a minute on two idle cores; the machine may be busy."""
 
 SEED = 20260609
-SCRIPT = Path(__file__).with_name("queue_workers.py")
 
 
 @pytest.mark.kill
@@ -66,8 +65,8 @@ def fill(queue: WorkQueue) -> None:
 
 
 def start(url: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(SCRIPT), url, str(SEED)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    workers = command("queue_workers", url, str(SEED))
+    return subprocess.Popen(workers, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def end(workers: subprocess.Popen[str]) -> dict[str, list[int]]:

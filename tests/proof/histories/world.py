@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.proof.late_clock import LateClock
+from tests.proof.histories.late_clock import LateClock
 
 from twice import PublishedSlice
 from twice.core.ports import Engine, Target

@@ -16,15 +16,16 @@ from urllib.request import urlopen
 
 import psycopg
 import pytest
+from tests.processes.command import ROOT
 
-HERE = Path(__file__).resolve().parent
 PARTS, ROWS = 4, 1000
 
 
 def published(url: str, master: str, folder: Path) -> tuple[dict[str, Any], dict[tuple[int, int], int]]:
     """What the process said, and its takes by partition and attempt."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", HERE / "twins_process.py", url, master, folder],
+        [sys.executable, "-W", "ignore", "-m", "tests.processes.twins_process", url, master, folder],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=200,

@@ -1,4 +1,4 @@
-"""A hundred damaged files; `make test` tries two thousand (tests/contracts/test_lint_fuzz.py)."""
+"""A hundred damaged files; `make test` tries two thousand (tests/integration/lint/test_lint_fuzz.py)."""
 
 from __future__ import annotations
 

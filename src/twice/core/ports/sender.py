@@ -1,4 +1,4 @@
-"""Senders: how an effect leaves, one for each kind of receiver. Every one passes tests/contracts/test_senders.py."""
+"""Senders: how an effect leaves, one for each kind of receiver. Every one passes tests/integration/senders."""
 
 from __future__ import annotations
 

@@ -1,0 +1,510 @@
+"""One ledger, several environments and projects: each sees its own records, and none of another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import delete
+from tests.processes.ledger_processes import MINUTE
+from tests.unit.runtime.conftest import DAY as MOVED_DAY
+from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task, summed
+
+from twice import PublishedSlice, call
+from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.outbox import EffectState, prepare
+from twice.core.proof import Proof
+from twice.core.record import Claim, Facts
+from twice.core.record_owner import RecordOwner, TaskTable
+from twice.core.run import AttemptState, Outcome
+from twice.core.task import TableName, Task
+from twice.ledgers.database.own_rows import OwnRows, tasks
+from twice.ledgers.ledger import Ledger
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Stop, work
+from twice.runtime.effects.delivery import drain, render_released
+from twice.runtime.effects.send import delivery_of, resolve
+from twice.runtime.table.garbage import collect_garbage
+from twice.runtime.upkeep.check import check
+from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.recover import recover
+from twice.senders.call import CallSender
+
+S = EffectState
+DAY, NEXT = "2026-06-09", "2026-06-10"
+TABLE = "delta:shop.revenue"
+NEVER_GONE = "elsewhere:1:1"
+
+
+@dataclass
+class Side:
+    """One environment: its own tables, its own receiver, and the ledger it shares."""
+
+    bench: Bench
+    task: Task
+    told: list[tuple[PublishedSlice, str]]
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.bench.ledger
+
+    def run(self, day: str = DAY, **options: Any) -> Any:
+        return self.bench.run(self.task, day, **options)
+
+
+Open = Callable[..., Side]
+
+
+@pytest.fixture
+def opened(either: str, tmp_path: Path) -> Iterator[Open]:
+    sides: list[Side] = []
+    clock = ShiftedClock()
+
+    def open_(environment: str, project: str = "p", table: str = TABLE, **options: Any) -> Side:
+        place = TaskTable(environment, table, **options)
+        ledger = Ledger.open(either, clock, owner=RecordOwner(project, environment, {"revenue": place}))
+        bench = make_bench(ledger, tmp_path, clock)
+        told: list[tuple[PublishedSlice, str]] = []
+
+        def tell(result: PublishedSlice, key: str) -> str:
+            told.append((result, key))
+            return "told"
+
+        declared = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell"),))
+        bench.declare(declared)
+        bench.context = replace(bench.context, senders={"call": CallSender()}, holder=NEVER_GONE)
+        sides.append(Side(bench, declared, told))
+        return sides[-1]
+
+    yield open_
+    for side in sides:
+        side.ledger.close()
+
+
+def different(opened: Open, how: str) -> tuple[Side, Side]:
+    if how == "environments":
+        return opened("dev"), opened("prod")
+    if how == "projects":
+        return opened("dev", "p"), opened("dev", "q")
+    return opened("dev"), opened("dev", table="delta:shop.other")
+
+
+WAYS = pytest.mark.parametrize("how", ["environments", "projects", "tables"])
+
+
+@WAYS
+def test_an_effect_that_one_has_sent_goes_out_for_the_other_too_under_a_key_of_its_own(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    one.run()
+    assert [end.already for end in other.run().effects] == [False]
+    assert len(one.told) == len(other.told) == 1
+    assert one.told[0][1] != other.told[0][1]
+
+
+@WAYS
+def test_nobody_says_already_published_of_what_another_published_nor_forgets_it(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    first = one.run()
+    second = other.run()
+    assert (second.outcome, second.notes, second.why) == (Outcome.PUBLISHED, (), "never published")
+    again = one.run()
+    assert (again.outcome, again.notes, again.slices) == (Outcome.ALREADY, (), first.slices)
+    assert one.ledger.run("revenue", DAY) != other.ledger.run("revenue", DAY)
+
+
+@WAYS
+def test_each_has_its_own_lease_on_a_slice_of_that_name(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    for side, attempt in ((one, "a"), (other, "b")):
+        claim = {"attempt": attempt, "kind": "run", "holder": NEVER_GONE, "lease": MINUTE}
+        assert isinstance(side.ledger.claim("revenue", [DAY], **claim), Claim)
+
+
+PLAN = BackfillPlan(
+    "june",
+    Request("revenue", DAY, NEXT),
+    (PlannedBatch(1, "revenue", (PlannedSlice(DAY, "missing", "never published"),), "run"),),
+    {},
+    (),
+)
+READS: dict[str, Callable[[Ledger], Any]] = {
+    "attempt": lambda ledger: ledger.attempt("a"),
+    "attempt of a task": lambda ledger: ledger.attempt("a", "revenue"),
+    "attempts": lambda ledger: ledger.attempts("revenue"),
+    "attempts of a slice": lambda ledger: ledger.attempts("revenue", DAY),
+    "open attempts": lambda ledger: ledger.open_attempts(),
+    "open attempts of a task": lambda ledger: ledger.open_attempts("revenue"),
+    "leftovers": lambda ledger: ledger.undiscarded(),
+    "run": lambda ledger: ledger.run("revenue", DAY),
+    "runs": lambda ledger: ledger.runs(),
+    "runs of slices": lambda ledger: ledger.runs_of("revenue", [DAY]),
+    "overview": lambda ledger: ledger.overview(None, 10).total,
+    "failed runs": lambda ledger: ledger.overview(None, 10).failed,
+    "quarantined": lambda ledger: ledger.quarantined("revenue"),
+    "why a generation was published": lambda ledger: ledger.why_published("revenue", DAY, 1),
+    "frozen bound": lambda ledger: ledger.frozen_aim("revenue", NEXT, 0),
+    "furthest mark": lambda ledger: ledger.furthest_aim("revenue", DAY, 1),
+    "last version": lambda ledger: ledger.last_version("revenue"),
+    "publishers": lambda ledger: ledger.publishers("revenue"),
+    "published versions": lambda ledger: ledger.published_versions("revenue", [DAY]),
+    "pins": lambda ledger: ledger.pins("revenue", "shop.orders"),
+    "inputs": lambda ledger: ledger.inputs("revenue"),
+    "proofs": lambda ledger: ledger.proofs(),
+    "backfills": lambda ledger: ledger.backfills.records(),
+    "backfill": lambda ledger: ledger.backfills.record("june"),
+    "batches": lambda ledger: ledger.backfills.batches("june"),
+    "held batches": lambda ledger: ledger.backfills.held("june"),
+}
+# Every public method of the ledger is here, or among the READS above, or in one of the two tests below.
+ORDERS = [
+    "abandon_unlooked",
+    "adopt",
+    "advance",
+    "claim",
+    "close_attempt",
+    "discarded",
+    "fix",
+    "forget",
+    "lift",
+    "postpone",
+    "prune",
+    "publish",
+    "quarantine",
+    "record_proof",
+    "record_takeover",
+    "release",
+    "rename",
+    "renew",
+]
+OF_THE_LEDGER_ITSELF = [
+    "backfills",
+    "close",
+    "export",
+    "owner",
+    "left_open",
+    "migrate",
+    "now",
+    "open",
+    "outbox",
+    "unassigned",
+]
+ASKED = [
+    "attempt",
+    "attempts",
+    "frozen_aim",
+    "furthest_aim",
+    "inputs",
+    "last_version",
+    "open_attempts",
+    "overview",
+    "pins",
+    "proofs",
+    "published_versions",
+    "publishers",
+    "quarantined",
+    "run",
+    "runs",
+    "runs_of",
+    "undiscarded",
+    "why_published",
+]
+
+
+def test_every_method_of_the_ledger_is_asked_or_ordered_here() -> None:
+    """A new one must be added, with a question or an order that shows whose records it reaches."""
+    public = {name for name in dir(Ledger) if not name.startswith("_")}
+    assert public == {*ORDERS, *OF_THE_LEDGER_ITSELF, *ASKED}
+
+
+EFFECT_READS: dict[str, Callable[[Ledger, int], Any]] = {
+    "find": lambda ledger, id_: ledger.outbox.find(id_),
+    "events": lambda ledger, id_: ledger.outbox.events(id_),
+    "of attempt": lambda ledger, id_: ledger.outbox.of_attempt("a"),
+    "said": lambda ledger, id_: ledger.outbox.last_counted("revenue", DAY, "tell"),
+    "in state": lambda ledger, id_: ledger.outbox.in_state(S.SENT),
+    "listed": lambda ledger, id_: ledger.outbox.listed((), None, 10),
+    "counts": lambda ledger, id_: ledger.outbox.counts(),
+}
+
+
+def busy_side(side: Side) -> int:
+    """Something of everything: published, failed, quarantined, open, proved, planned and said. The effect's id."""
+    side.run()
+    ledger = side.ledger
+    for attempt, label in (("failed", "x"), ("a", NEXT)):
+        claim = ledger.claim("revenue", [label], attempt=attempt, kind="run", holder=NEVER_GONE, lease=MINUTE)
+        assert isinstance(claim, Claim)
+        ledger.fix(claim, {label: 0}, {label: 5})
+    ledger.close_attempt("failed", AttemptState.FAILED)
+    ledger.quarantine("failed", "three times")
+    ledger.record_proof(Proof("revenue", DAY, "code", ledger.now(), (), 0.0))
+    assert ledger.backfills.create(PLAN)
+    assert ledger.backfills.claim("june", "worker", MINUTE)
+    (effect,) = ledger.outbox.listed((), None, 10)
+    return effect.id
+
+
+@pytest.mark.parametrize("how", ["environments", "projects"])
+def test_no_question_is_answered_from_anothers_records(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    effect = busy_side(one)
+    for what, ask in READS.items():
+        assert ask(one.ledger), what  # else the question below would be an empty one
+        assert not ask(other.ledger), what
+    for what, ask_of in EFFECT_READS.items():
+        assert what == "of attempt" or ask_of(one.ledger, effect), what
+        assert not ask_of(other.ledger, effect), what
+
+
+@pytest.mark.parametrize("how", ["environments", "projects"])
+def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
+    one, other = different(opened, how)
+    busy_side(one)
+    before = [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"]
+    ledger = other.ledger
+    ledger.prune(ledger.now() + 1000 * MINUTE)
+    ledger.lift("revenue", ["x"])
+    ledger.forget("revenue", DAY)
+    ledger.release("a")
+    ledger.discarded("failed")
+    ledger.postpone("failed", ledger.now(), "later")
+    assert not ledger.close_attempt("a", AttemptState.FAILED)
+    assert not ledger.abandon_unlooked("a")
+    assert not ledger.quarantine("failed", "again")
+    assert ledger.backfills.claim("june", "thief", MINUTE) is None
+    assert not ledger.backfills.free("june", 1, 1)
+    assert not ledger.backfills.finish("june")
+    assert ledger.backfills.again("june") == 0
+    ledger.rename("revenue", "renamed")
+    assert not recover(other.bench.context, None)
+    assert not collect_garbage(other.bench.context, None)
+    assert not check(other.bench.context, None)
+    assert [built.slices for built in rebuild(other.bench.context, None)] == [0]
+    assert [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"] == before
+
+
+def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> None:
+    dev, prod = opened("dev"), opened("prod")
+    request = Request("revenue", DAY, NEXT)
+    for side in (dev, prod):
+        record, plan = start(side.bench.context, request, "june")
+        assert plan is not None and record.total == 2
+    done = work(prod.bench.context, "june", lambda event: None, Stop.never())
+    assert (done.done, done.total) == (2, 2)
+    untouched = dev.ledger.backfills.record("june")
+    assert untouched is not None and (untouched.done, untouched.total) == (0, 2)
+    assert dev.ledger.attempts("revenue") == ()
+
+
+def test_a_task_with_another_table_begins_anew_and_says_still_what_is_to_be_said_of_the_old_one(opened: Open) -> None:
+    before = opened("dev")
+    before.bench.context = replace(before.bench.context, sends=False)
+    before.run()
+    after = opened("dev", table="delta:shop.moved")
+    assert after.ledger.runs("revenue") == () and after.ledger.runs() == ()
+    after.run()
+    assert sorted(result.slice for result, _ in after.told) == [DAY, DAY]
+    assert len({key for _, key in after.told}) == 2
+    assert after.run().outcome is Outcome.ALREADY
+
+
+def moved(side: Side, opened: Open, sample: int = 0) -> Side:
+    """The same task once it writes another table, in the same table system."""
+    after = same_tables(side, opened("dev", table="delta:shop.moved"))
+    function = after.task.effects[0].function
+    effect = call(function, keyed=False, name="tell", sample=sample)
+    after.task = replace(after.task, target=TableName("shop.moved"), effects=(effect,))
+    after.bench.declare(after.task)
+    after.bench.clock.ahead += timedelta(hours=1)
+    return after
+
+
+def test_what_landed_in_the_old_table_without_reporting_back_is_recorded_and_its_effect_goes(opened: Open) -> None:
+    before = opened("dev")
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        before.run()
+    after = moved(before, opened)
+    (found,) = check(after.bench.context, None)
+    assert "shop.revenue, which its task does not write any more" in found.what and found.fix == "twice recover"
+    assert [(end.task, end.labels, end.state) for end in recover(after.bench.context, None)] == [
+        ("revenue", (DAY,), AttemptState.PUBLISHED)
+    ]
+    assert [result.slice for result, _ in after.told] == [DAY]
+    assert recover(after.bench.context, None) == () and check(after.bench.context, None) == ()
+    assert after.ledger.runs() == ()
+    assert after.run().outcome is Outcome.PUBLISHED
+    assert len(after.told) == 2
+
+
+def test_what_did_not_land_in_the_old_table_is_given_up_when_its_lease_is_over(opened: Open) -> None:
+    before = opened("dev")
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_AUDIT)):
+        before.run()
+    after = moved(before, opened)
+    assert [end.state for end in recover(after.bench.context, None)] == [AttemptState.ABANDONED]
+    assert after.told == []
+
+
+def test_an_old_table_that_cannot_be_asked_stops_nothing_and_stays_listed(opened: Open) -> None:
+    before = opened("dev")
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        before.run()
+    after = moved(before, opened)
+    whole = after.bench.context
+
+    def target_of(table: TableName, session: Any) -> Any:
+        if table.name == "shop.revenue":
+            raise RuntimeError("no such connection any more")
+        return before.bench.target
+
+    after.bench.context = replace(whole, target_of=target_of)
+    assert recover(after.bench.context, None) == ()
+    (one,) = collect_garbage(after.bench.context, None)
+    assert (one.task, one.unasked) == ("revenue", "shop.revenue: RuntimeError: no such connection any more")
+    assert [found.fix for found in check(after.bench.context, None)] == ["twice recover"]
+    assert [end.state for end in recover(whole, None)] == [AttemptState.PUBLISHED]
+
+
+def test_an_effect_of_the_old_table_has_no_rows_of_the_new_one(opened: Open) -> None:
+    before = opened("dev")
+    before.bench.context = replace(before.bench.context, sends=False)
+    with pytest.raises(Crash), armed(crash_at(SendPoint.RELEASED)):
+        before.run()
+    after = moved(before, opened, sample=5)
+    after.task = replace(after.task, function=lambda orders: replace(summed(orders), rows=((MOVED_DAY, 1000),)))
+    after.run()
+    told = {result.sample[0]["revenue"] for result, _ in after.told}
+    assert told == {15, 1000}
+
+
+def test_nor_counts_of_the_new_one(opened: Open) -> None:
+    """One of which nobody knows the attempt, and which a person wants to be sent after all."""
+    before = opened("dev")
+    whose = before.ledger.owner.effect_owner("revenue")
+    unknown = prepare(whose, "revenue", before.task.effects[0], NEXT, 1, None)
+    assert before.ledger.outbox.remember_unknown("revenue", [unknown]) == 1
+    after = moved(before, opened)
+    after.run(NEXT)
+    post = delivery_of(after.bench.context)
+    (effect,) = after.ledger.outbox.in_state(S.UNKNOWN)
+    resolve(post, effect.id, "resend", "ana", "was never sent")
+    render_released(post)
+    drain(post)
+    assert [(result.generation, result.rows) for result, _ in after.told] == [(1, 1), (1, None)]
+
+
+def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: Open) -> None:
+    dev, prod = opened("dev"), opened("prod")
+    dev.run()
+    prod.run()
+    assert dev.ledger.backfills.create(PLAN)
+    dev.ledger.rename("older", "revenue")  # nothing is known of it
+    home = RecordOwner("p", "dev", {"takings": TaskTable("dev", TABLE)})
+    dev.bench.context = replace(dev.bench.context, ledger=replaced(dev, home))
+    for _ in range(2):
+        dev.ledger.rename("revenue", "takings")
+    assert [run.task for run in dev.ledger.runs()] == ["takings"]
+    assert dev.ledger.outbox.last_counted("takings", DAY, "tell") is not None
+    assert [batch.task for batch in dev.ledger.backfills.batches("june")] == ["takings"]
+    assert [run.task for run in prod.ledger.runs()] == ["revenue"]
+
+
+def replaced(side: Side, home: RecordOwner) -> Ledger:
+    """The same ledger, opened for another owner."""
+    return Ledger(replace(side.ledger._transactions, own=OwnRows(home)))
+
+
+def test_a_place_that_is_given_a_name_keeps_its_records(opened: Open) -> None:
+    before = opened("/data/prod")
+    before.run()
+    assert before.ledger.backfills.create(PLAN)
+    after = opened("prod", formerly=("/data/prod",))
+    after.bench.target = before.bench.target
+    after.bench.context = replace(after.bench.context, target_of=before.bench.context.target_of)
+    assert after.run().outcome is Outcome.ALREADY
+    assert after.told == []
+    record = after.ledger.backfills.record("june")
+    assert record is not None and record.total == 1 and len(after.ledger.backfills.batches("june")) == 1
+    assert before.ledger.runs() == () and before.ledger.backfills.records() == ()
+    assert opened("prod", formerly=("/data/prod",)).ledger.runs() == after.ledger.runs()
+
+
+def test_a_process_that_does_not_know_yet_that_its_place_has_a_name_publishes_and_sends(opened: Open) -> None:
+    """Its later records follow when the ledger is next opened under the name."""
+    worker = opened("/data/prod")
+    worker.run()
+    opened("prod", formerly=("/data/prod",))
+    assert worker.run(NEXT).outcome is Outcome.PUBLISHED
+    assert [result.slice for result, _ in worker.told] == [DAY, NEXT]
+    named = opened("prod", formerly=("/data/prod",))
+    assert [(run.label, run.generation) for run in named.ledger.runs()] == [(DAY, 1), (NEXT, 1)]
+    assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT, S.SENT]
+    assert worker.ledger.runs() == ()
+
+
+def test_an_attempt_that_is_under_way_while_its_place_is_named_is_settled_under_the_name(opened: Open) -> None:
+    """Its own process does not find it any more, tries again, and finds a publish of which it knows nothing."""
+    worker = opened("/data/prod")
+
+    def name_the_place(point: Point) -> None:
+        if point is Point.PUBLISHING:
+            opened("prod", formerly=("/data/prod",))
+
+    with armed(name_the_place):
+        assert worker.run().outcome is Outcome.ALREADY
+    named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
+    named.bench.clock.ahead += timedelta(hours=1)
+    assert [end.state for end in recover(named.bench.context, None)] == [AttemptState.PUBLISHED]
+    assert [result.slice for result, _ in named.told] == [DAY]
+    assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT]
+
+
+def test_a_look_under_the_name_loses_no_effect_of_a_process_that_does_not_know_it_yet(opened: Open) -> None:
+    worker = opened("/data/prod")
+    named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        worker.run()
+    named.bench.clock.ahead += timedelta(hours=1)
+    assert named.run().outcome is Outcome.ALREADY  # by the table's word: nobody knows what was sent of it
+    again = same_tables(worker, opened("prod", formerly=("/data/prod",)))
+    recover(again.bench.context, None)
+    assert [result.slice for result, _ in again.told] == [DAY]
+
+
+def same_tables(one: Side, other: Side) -> Side:
+    other.bench.target = one.bench.target
+    other.bench.context = replace(other.bench.context, target_of=one.bench.context.target_of)
+    return other
+
+
+def test_attempts_under_a_key_that_nobody_registered_follow_when_the_place_is_named(opened: Open) -> None:
+    """A claim and the naming at the same moment: the claim finds the key registered, and then it is not."""
+    worker = opened("/data/prod")
+    worker.run()
+    with worker.ledger._writing() as connection:
+        connection.execute(delete(tasks))
+    named = opened("prod", formerly=("/data/prod",))
+    assert [(run.label, run.generation) for run in named.ledger.runs()] == [(DAY, 1)]
+
+
+def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None:
+    dev, prod = opened("dev"), opened("prod")
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
+        dev.run()
+    prod.bench.clock.ahead += timedelta(hours=1)
+    prod.run()
+    assert recover(prod.bench.context, None) == ()
+    assert [end.state for end in recover(dev.bench.context, None)] == [AttemptState.PUBLISHED]
+    assert len(dev.told) == len(prod.told) == 1
+
+
+def test_facts_of_a_publish_are_refused_from_a_ledger_of_another_environment(opened: Open) -> None:
+    dev, prod = opened("dev"), opened("prod")
+    busy_side(dev)
+    with pytest.raises(Exception, match="is not in this ledger: it was replaced, or its environment was given a name"):
+        prod.ledger.publish("a", Facts(), generations={NEXT: 1})

@@ -1,0 +1,42 @@
+"""Every protection of twice is needed: without it, a named test goes red. See mutants.py and mutants.toml.
+
+Those that need PostgreSQL or a JVM run in `make soak`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from tests.mutants import mutants
+from tests.mutants.mutants import Edit, Mutant
+
+FAST = [mutant.name for mutant in mutants.all_mutants() if not mutant.needs]
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, dict[str, Any]]:
+    done = subprocess.run(mutants.COMMAND, cwd=mutants.ROOT, capture_output=True, text=True, timeout=1180)
+    assert done.stdout, done.stderr[-3000:]
+    return {told["name"]: told for told in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", FAST)
+def test_without_a_protection_a_test_goes_red(name: str, results: dict[str, dict[str, Any]]) -> None:
+    assert results[name]["killed"], results[name]["told"]
+
+
+def test_a_protection_that_is_not_where_the_list_says_is_told() -> None:
+    with pytest.raises(ValueError, match="not once in core/token.py"):
+        mutants.mutated(Mutant("gone", (Edit("core/token.py", "nobody wrote this", ""),), ()))
+
+
+def test_every_mutant_of_the_list_can_be_made() -> None:
+    """Also those that only `make soak` runs: a protection that moved is noticed here."""
+    for mutant in mutants.all_mutants():
+        for file, text in mutants.mutated(mutant).items():
+            compile(text, file, "exec")

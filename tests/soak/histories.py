@@ -1,0 +1,118 @@
+"""Random histories on real tables against the model, with a result file: part of `make soak`.
+
+    python -m tests.soak.histories delta --rounds 200 --seed 1 [--minutes 30]
+    python -m tests.soak.histories postgres --rounds 500
+
+It can be stopped and started again. The result goes to docs/proof/histories-delta.json or histories-postgres.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from tests.postgres_server import PostgresServer
+from tests.proof.histories.delta_world import delta_world
+from tests.proof.histories.play import World, play
+from tests.proof.histories.postgres_world import PostgresWorld
+from tests.proof.histories.steps import AtCall, AtPoint, Run, Step, steps
+from tests.soak.long_run import LongRun
+
+from twice.engine.session.session import SessionSettings, close, embedded
+
+AT_ONCE = 10
+"""So many histories are drawn from one seed; then the state is kept."""
+
+OpenWorld = Callable[[], AbstractContextManager[World]]
+
+
+@contextmanager
+def on_delta() -> Iterator[OpenWorld]:
+    with tempfile.TemporaryDirectory(prefix="twice-histories-") as folder:
+        spark = embedded(SessionSettings(Path(folder) / "spark", Path(folder) / "warehouse"))
+        yield lambda: delta_world(spark)
+        close(spark)
+
+
+@contextmanager
+def on_postgres() -> Iterator[OpenWorld]:
+    server = PostgresServer.start()
+
+    @contextmanager
+    def world() -> Iterator[World]:
+        urls = [server.fresh_database() for _ in range(3)]
+        with tempfile.TemporaryDirectory() as folder:
+            opened = PostgresWorld(urls[0], urls[1:], Path(folder))
+            yield opened
+            opened.close()
+
+    try:
+        yield world
+    finally:
+        server.remove()
+
+
+TARGETS = {"delta": on_delta, "postgres": on_postgres}
+
+
+def soak(run: LongRun, rounds: int, open_world: OpenWorld) -> None:
+    while run.counts["histories"] < rounds and run.goes_on:
+        drawn = f"{run.seed} {run.counts['histories']}"
+        _some(run, min(AT_ONCE, rounds - run.counts["histories"]), drawn, open_world)
+        run.save()
+
+
+def _some(run: LongRun, rounds: int, drawn: str, open_world: OpenWorld) -> None:
+    @seed(drawn)
+    @settings(
+        max_examples=rounds,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(history=steps())
+    def one(history: list[Step]) -> None:
+        _count(run, history)
+        try:
+            with open_world() as world:
+                play(world, history)
+        except Exception as error:  # noqa: BLE001 - a violation never stops the soak
+            run.violations.append(f"{type(error).__name__}: {error}: {history}")
+
+    one()
+
+
+def _count(run: LongRun, history: list[Step]) -> None:
+    run.counts["histories"] += 1
+    run.counts["steps"] += len(history)
+    for step in history:
+        if not isinstance(step, Run):
+            run.counts[type(step).__name__] += 1
+        elif isinstance(step.death, AtPoint):
+            run.counts[f"runs ended by {step.death.how.value}"] += 1
+        elif isinstance(step.death, AtCall):
+            run.counts["runs ended by Ctrl-C at any moment"] += 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--rounds", type=int, default=200)
+    name = f"histories-{next((word for word in sys.argv[1:] if word in TARGETS), '')}"
+    run, options = LongRun.from_arguments(parser, name)
+    with TARGETS[options.target]() as open_world:
+        soak(run, options.rounds, open_world)
+    return run.end(
+        f"random histories on {options.target} against a model: two warehouses on one ledger, runs that end in four "
+        "ways, late rows, ties, restatements, foreign deletes, a moved initial, columns behind a failing audit",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
