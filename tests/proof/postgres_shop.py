@@ -107,7 +107,7 @@ def wrong(url: str, published: dict[str, int]) -> list[str]:
     found: list[str] = []
     for name, days in published.items():
         clean = [row for row in orders(days) if name != "appended" or row[0] < days * PER_DAY]
-        rows = sorted(ask(url, f"SELECT order_id, order_date, amount FROM context.{name}"))
+        rows = sorted(ask(url, f"SELECT order_id, order_date, amount FROM shop.{name}"))
         if rows != clean:
             found.append(f"{name}: {len(rows)} rows of {len(clean)}, {len(set(rows) - set(clean))} that are none")
         commits = ask(

@@ -16,6 +16,7 @@ from twice.core.project import assemble
 from twice.core.run import Outcome
 from twice.core.scope import slice_named
 from twice.errors import TableTaken
+from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.context import RunContext
@@ -97,7 +98,7 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(d
     context = open_shop(database, tmp_path / "ledger.db", 1)
     for name, declared in TASKS.items():
         run(context, name, 0)
-        before = ask(database, f"SELECT * FROM context.{name}"), ask(database, "SELECT * FROM twice.tokens")
+        before = ask(database, f"SELECT * FROM shop.{name}"), ask(database, "SELECT * FROM twice.tokens")
         slices = (slice_named(declared.scope, None if name == "appended" else day(0)),)
         renamed = replace(declared, name=f"{name}_new")
         for project in ("proof", "other"):
@@ -105,10 +106,11 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(d
             with pytest.raises(TableTaken, match=f"published by the task {name}"):
                 run_task(moved, renamed, slices)
         known = replace(renamed, formerly=(name,))
+        assert isinstance(context.ledger, Ledger)
         context.ledger.rename(name, known.name)
         end = run_task(replace(context, project=assemble("proof", [known])), known, slices)
         assert end.outcome in (Outcome.ALREADY, Outcome.NOTHING_NEW), name
-        assert before == (ask(database, f"SELECT * FROM context.{name}"), ask(database, "SELECT * FROM twice.tokens"))
+        assert before == (ask(database, f"SELECT * FROM shop.{name}"), ask(database, "SELECT * FROM twice.tokens"))
 
 
 def test_a_table_that_was_taken_over_is_written_by_the_one_and_refused_to_the_other(

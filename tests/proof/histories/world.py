@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,12 @@ class Sides:
         self.clock = LateClock()
         self.sent: list[list[tuple[str, str]]] = [[], []]
         self.prefix = prefix
-        self.shops = [
+        self.contexts = [
             RunContext(
                 project=project(START, self._receiver(side), prefix),
                 ledger=Ledger.open(url, self.clock, owner=RecordOwner("p", name)),
                 engine=engine,
-                target_of=lambda table, session, side=side: target_of(side, table, session),
+                target_of=partial(target_of, side),
                 code_hash=lambda declared: f"{declared.first_name} {declared.policy.evolve}",
                 clock=self.clock,
                 holder="elsewhere:1:1",
@@ -55,20 +56,20 @@ class Sides:
             for side, name in enumerate(SIDES)
         ]
 
-    def shop(self, side: int) -> RunContext:
-        return self.shops[side]
+    def context(self, side: int) -> RunContext:
+        return self.contexts[side]
 
     def declare(self, initial: datetime) -> None:
-        self.shops = [
+        self.contexts = [
             replace(context, project=project(initial, self._receiver(side), self.prefix))
-            for side, context in enumerate(self.shops)
+            for side, context in enumerate(self.contexts)
         ]
 
     def pass_time(self) -> None:
         self.clock.pass_an_hour()
 
     def close(self) -> None:
-        for context in self.shops:
+        for context in self.contexts:
             context.ledger.close()
 
     def _receiver(self, side: int) -> Callable[[PublishedSlice, str], None]:
