@@ -56,7 +56,7 @@ bench: $(READY) ## measure against hand-written Spark; results in bench/results
 	@for script in bench/*.py; do \
 		grep -q '__name__ == "__main__"' "$$script" || continue; \
 		name=$$(basename "$$script" .py); echo "bench: $$name"; \
-		$(BIN)/python "$$script" --json "bench/results/$$name.json" || exit 1; \
+		$(BIN)/python -m "bench.$$name" --json "bench/results/$$name.json" || exit 1; \
 	done
 
 soak: $(READY) ## the long proof: make soak ROUNDS=50 SEED=1; writes its results under docs/proof

@@ -14,9 +14,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measuring import Row, arguments, report
+from bench.measuring import Row, arguments, report
+
 from twice.config import load
 from twice.core.backfill import Request
+from twice.core.scope import Hourly
 from twice.project import backfill as backfills
 from twice.project import run as runs
 from twice.runtime.backfill.worker import Stop
@@ -139,7 +141,9 @@ def planning(bench: Bench, commits: int) -> Row:
     )
     dated = events.selectExpr("*", "CAST(event_at AS DATE) AS event_date")
     dated.repartition("event_date").write.format("delta").partitionBy("event_date").save(bench.table("events"))
-    last = bench.opened.project.task("hours").scope.slice_at(events.tail(1)[0].event_at.astimezone()).label
+    hours = bench.opened.project.task("hours").scope
+    assert isinstance(hours, Hourly)
+    last = hours.slice_at(events.tail(1)[0].event_at.astimezone()).label
     bench.carry_out(Request("hours", "2025-01-01T00", last, batch=400))
     for at in range(commits):
         row = dated.where(f"id = {at * 7}")

@@ -1,6 +1,6 @@
 """Effects: a list over 100,000 of them, and a thousand webhooks drained.
 
-    python bench/effects.py --json bench/results/effects.json
+    python -m bench.effects --json bench/results/effects.json
 
 The receiver is a process of its own and takes 20 ms for each request. The other side of the drain is a loop that posts
 one after the other and keeps no outbox: it can neither be killed nor run twice.
@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import httpcore
+from bench.measuring import Row, arguments, interleaved, report
 from sqlalchemy import insert
 
-from measuring import Row, arguments, interleaved, report
 from twice import Daily, replace, task, webhook
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.effect import Message
@@ -113,7 +113,7 @@ def filled(folder: Path) -> Ledger:
         for number in range(EFFECTS)
     ]
     with ledger._writing() as connection:
-        ledger._owner.register(connection, [f"task_{number}" for number in range(20)])
+        ledger._own.register(connection, [f"task_{number}" for number in range(20)])
         connection.execute(insert(effects), rows)
     return ledger
 

@@ -17,12 +17,8 @@ from datetime import datetime, timedelta, timezone
 from multiprocessing import get_context
 from pathlib import Path
 
+from bench.measuring import Row, arguments, report
 from sqlalchemy import insert
-
-from measuring import Row, arguments, report
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from tests.postgres_server import PostgresServer
 
 from twice.core.record import Claim

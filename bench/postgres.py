@@ -20,12 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 import psycopg
+from bench.measuring import Row, arguments, report
 from tests.postgres_server import PASSWORD, PostgresServer
 
-from measuring import Row, arguments, report
 from twice.config import load
 from twice.project import run as runs
 from twice.wiring.open_project import OpenProject
@@ -189,7 +187,10 @@ def dlt_python(given: str | None, folder: Path) -> str | None:
     uv = shutil.which("uv", path=os.pathsep.join([str(tools), os.environ.get("PATH", "")]))
     python = folder / "dlt" / "bin" / "python"
     wanted = ["dlt[postgres]", "adbc-driver-postgresql", "adbc-driver-manager", "pyarrow"]
-    steps = [["venv", "--python", sys.executable, folder / "dlt"], ["pip", "install", "--python", python, *wanted]]
+    steps: list[list[str | Path]] = [
+        ["venv", "--python", sys.executable, folder / "dlt"],
+        ["pip", "install", "--python", python, *wanted],
+    ]
     if uv is None or any(subprocess.run([uv, "--quiet", *step]).returncode for step in steps):
         return None
     return str(python)

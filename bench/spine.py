@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measuring import Row, arguments, interleaved, report
+from bench.measuring import Row, arguments, interleaved, report
+
 from twice.config import load
 from twice.project import run as runs
 from twice.wiring.open_project import OpenProject

@@ -14,7 +14,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from measuring import Row, arguments, interleaved, report
+from bench.measuring import Row, arguments, interleaved, report
+
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
