@@ -86,7 +86,7 @@ class PostgresServer:
     def execute(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
         """One statement by the superuser, in a connection of its own, and the rows it gives."""
         with psycopg.connect(self.socket_url(database), autocommit=True) as connection:
-            cursor = connection.execute(statement)  # type: ignore[call-overload]
+            cursor = connection.execute(statement)
             return [] if cursor.description is None else list(cursor.fetchall())
 
     def dump(self, url: str, *options: str) -> str:

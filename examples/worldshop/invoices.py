@@ -11,12 +11,12 @@ import sys
 from datetime import timedelta
 
 from sqlalchemy import Connection, text
-from twice import Retry, WorkQueue
+from twice import Item, Retry, WorkQueue
 
 ORDERS = {f"order-{number:03d}": {"customer": number % 7, "total": f"{number * 3}.50"} for number in range(1, 31)}
 
 
-def write_invoice(item, connection: Connection) -> None:
+def write_invoice(item: Item, connection: Connection) -> None:
     """On the queue's own connection: the invoice and the item's completion commit together, or not at all."""
     if item.id == "order-013":
         raise ValueError("customer 6 has no address")  # permanent: a dead letter at once, not five times

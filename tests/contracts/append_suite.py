@@ -116,7 +116,7 @@ class AppendSuite:
 
     def test_a_table_partitioned_by_anything_takes_them(self, log: House) -> None:
         target = log.target()
-        prepare(target, Layout(DAILY.held_in and replace(DAILY.held_in, name="day")))
+        prepare(target, Layout(replace(DAILY.held_in, name="day")))
         assert prepare(target).partitioned_by == "day"
         append(log, target, [ONE, TWO, ("none", None)], 1, "a")
         assert table(log, target) == ordered([ONE, TWO, ("none", None)])

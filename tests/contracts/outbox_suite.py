@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from sqlalchemy.exc import IntegrityError
-from tests.contracts.ledger_suite import MINUTE, NOON, HandClock, LedgerSuite, claim, processes
+from tests.contracts.ledger_suite import NOON, HandClock, LedgerSuite, claim, processes
+from tests.processes.ledger_processes import MINUTE
 
 from twice import webhook
 from twice.core.effect import Message

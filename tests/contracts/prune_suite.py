@@ -23,7 +23,7 @@ from twice.ledgers.ledger import Ledger
 S = AttemptState
 TASKS, LABELS = ("revenue", "clicks"), ("2026-06-09", "2026-06-10", "all")
 ENDS = ("published", "unchanged", "failed", "left", "abandoned", "quarantined", "open", "reset")
-KINDS = (*map(version_of, (datetime(2026, 6, 9, tzinfo=timezone.utc), date(2026, 6, 9), 7)), 1)
+KINDS = (version_of(datetime(2026, 6, 9, tzinfo=timezone.utc)), version_of(date(2026, 6, 9)), version_of(7), 1)
 """Marks of every kind: a reset goes back, or to another kind."""
 DAY = timedelta(days=1)
 

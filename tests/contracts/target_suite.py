@@ -12,10 +12,11 @@ from uuid import uuid4
 
 import pytest
 
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.owner import Owner, Ownership, takeover_token
 from twice.core.ports import Column, Frame, Held, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
+from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import TableName
 from twice.core.token import Intention, Note, token_name
@@ -96,7 +97,7 @@ def prepare(target: Target, scope: Scope = DAILY, columns: Sequence[Column] = CO
 
 
 def layout_of(scope: Scope = DAILY) -> Layout:
-    return Layout(None if isinstance(scope, Whole) else scope.held_in)
+    return Layout(None if isinstance(scope, Whole | Since) else scope.held_in)
 
 
 def generations(target: Target, plan: Plan) -> dict[str, int]:
@@ -804,7 +805,7 @@ class TargetSuite:
                 time.sleep(0.005)
             seen.append(table(house, reader))
 
-        def let_the_reader_look(point: Point) -> None:
+        def let_the_reader_look(point: Point | SendPoint) -> None:
             before = len(seen)
             while point in (Point.IN_STAGE, Point.BEFORE_COMMIT, Point.AFTER_COMMIT) and len(seen) < before + 2:
                 time.sleep(0.005)

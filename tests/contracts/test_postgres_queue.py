@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -12,7 +13,7 @@ from tests.contracts import queue_suite as suite
 from tests.postgres_server import PostgresServer
 
 from twice import Inbox, WorkQueue
-from twice.core.item import ItemStatus
+from twice.core.item import Item, ItemStatus
 from twice.errors import EnvironmentProblem
 
 
@@ -48,7 +49,7 @@ class TestClaim(suite.ClaimSuite):
     def test_an_item_in_its_handlers_hands_is_not_taken_even_after_its_lease(
         self, queues: Callable[..., WorkQueue], effects: Callable[[], list[str]]
     ) -> None:
-        slow, quick = queues(lease=suite.timedelta(milliseconds=500)), queues()
+        slow, quick = queues(lease=timedelta(milliseconds=500)), queues()
         slow.put("a")
         item = suite.claimed(slow)
 
@@ -66,10 +67,10 @@ class TestComplete(suite.CompleteSuite):
         self, queues: Callable[..., WorkQueue], effects: Callable[[], list[str]]
     ) -> None:
         """A stopped process must not keep its item for ever; when it wakes, nothing of it was written."""
-        stopped, other = queues(lease=suite.timedelta(milliseconds=200)), queues()
+        stopped, other = queues(lease=timedelta(milliseconds=200)), queues()
         stopped.put("a")
 
-        def sleeps(item: suite.Item, connection: Connection) -> None:
+        def sleeps(item: Item, connection: Connection) -> None:
             suite.effect(item)(connection)
             deadline = threading.Event()
             while (found := other.claim()) is None:  # until the server has given up on the other one

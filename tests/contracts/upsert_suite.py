@@ -114,7 +114,7 @@ class UpsertSuite:
             [(1, "b", 10), (2, "a", 10), (3, "d", None), (4, "c", 10)],
             [(1, "c", 10), (2, "c", 9), (3, "b", None), (3, "a", None)],
         ]
-        tables = []
+        tables: list[list[Row]] = []
         for order in (batches, batches[::-1], [[row for batch in batches for row in batch]]):
             target = house.target()
             name = TableName(f"shop.ties_{len(tables)}")
@@ -157,7 +157,12 @@ class UpsertSuite:
         target = house.target()
         prepare(target)
         plan, held = plan_of(NEWEST), 0
-        marks = [1_000_001, *map(version_of, (datetime(2026, 6, 9, tzinfo=timezone.utc), DAY.start.date(), 2**62 - 1))]
+        points: tuple[datetime | date | int, ...] = (
+            datetime(2026, 6, 9, tzinfo=timezone.utc),
+            DAY.start.date(),
+            2**62 - 1,
+        )
+        marks = [1_000_001, *map(version_of, points)]
         for at, mark in enumerate(marks):
             staged = stage(house, target, [(at, "new", at)], NEWEST, f"a{at}")
             note = Note(f"a{at}", "run", {plan.token_names[0]: mark})
@@ -361,9 +366,11 @@ class UpsertSuite:
     ) -> None:
         """Content decides inside a slice. A row that lies outside it belongs to a slice that may no longer have it, and
         whose next run then deletes it."""
-        day, other, tables = date(2026, 6, 9), date(2026, 6, 10), []
-        rows = {on: [[(key, "new", 1, on) for key in range(n, n + 10)] for n in (0, 10)] for on in (day, other)}
-        nowhere = [(key, "old", 1, None) for key in range(20, 30)]
+        day, other, tables = date(2026, 6, 9), date(2026, 6, 10), list[list[Row]]()
+        rows: dict[date, list[list[Row]]] = {
+            on: [[(key, "new", 1, on) for key in range(n, n + 10)] for n in (0, 10)] for on in (day, other)
+        }
+        nowhere: list[Row] = [(key, "old", 1, None) for key in range(20, 30)]
         found = [(key, "new", 1, day) for key in range(20, 30)]
         before = [(ANYWHERE[0], nowhere), (DAY, rows[day][0]), (NEXT, rows[other][1])]
         now = [(DAY, [*rows[day][1], *found]), (NEXT, rows[other][0])]

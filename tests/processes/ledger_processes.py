@@ -227,7 +227,7 @@ def claim_and_release(url: str, start: str, rounds: str) -> None:
     """Hold one slice again and again, and say when; a busy one is asked for again at once."""
     ledger = Ledger.open(url)
     _wait_for(start)
-    spans, tries = [], 0
+    spans, tries = list[list[float]](), 0
     while len(spans) < int(rounds):
         tries += 1
         attempt = f"{os.getpid()}-{tries}"

@@ -7,7 +7,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from twice.core.failpoints import Point, armed
+from twice.core.failpoints import Point, SendPoint, armed
 
 
 def say(**answer: Any) -> None:
@@ -20,7 +20,7 @@ def pausing(point: str | None) -> AbstractContextManager[None]:
     if point is None:
         return nullcontext()
 
-    def pause(passed: Point) -> None:
+    def pause(passed: Point | SendPoint) -> None:
         if passed.value == point:
             say(paused=point)
             sys.stdin.readline()

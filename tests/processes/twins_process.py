@@ -63,7 +63,7 @@ def troubled(folder: Path) -> Any:
 def main() -> None:
     url, master, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     conf = {"spark.master": master, **(EAGER if (folder / "slow").exists() else {})}
-    frames.copy_part = troubled(folder)
+    frames.copy_part = troubled(folder)  # type: ignore[attr-defined] # what the frames import it as
     base = embedded(SessionSettings(folder / "spark", folder / "tables", short_jobs=True, archive="use", conf=conf))
     session = run_session(base)
     target = PostgresTarget(Server("postgres", url), frames.SparkFrames(session, PARTS))

@@ -52,7 +52,7 @@ def stopping_jvm(opened: OpenProject) -> Iterator[None]:
 
     told: dict[str, int] = {}
     send = ClientServerConnection.send_command
-    Transaction._operation = stopped  # type: ignore[method-assign]
+    Transaction._operation = stopped  # type: ignore[assignment, method-assign]
     ClientServerConnection.send_command = sent
     try:
         yield

@@ -21,7 +21,7 @@ from tests.sample import sample
 
 from twice import Outcome
 from twice.config import load
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.run import AttemptState
 from twice.project import run as runs
 from twice.project import upkeep
@@ -77,7 +77,7 @@ def test_a_crash_in_process_then_a_rerun_gives_the_clean_table(
 
 
 def test_every_failpoint_is_met_on_delta(opened: OpenProject) -> None:
-    met: list[Point] = []
+    met: list[Point | SendPoint] = []
     with armed(met.append):
         runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), "run", None)
     assert met == list(Point)

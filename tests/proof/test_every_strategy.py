@@ -17,6 +17,7 @@ from twice.core.run import Outcome
 from twice.core.scope import slice_named
 from twice.core.since import mark_text
 from twice.errors import TableTaken
+from twice.ledgers.ledger import Ledger
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.upkeep.mark import show_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
@@ -94,7 +95,9 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(s
                     run_slices(shop, renamed, slices)
             known = replace(renamed, formerly=(name,))
             shop = replace(world.context(0), project=assemble("p", [known]))
-            world.context(0).ledger.rename(name, known.name)
+            ledger = world.context(0).ledger
+            assert isinstance(ledger, Ledger)
+            ledger.rename(name, known.name)
             (end,) = run_slices(shop, known, slices)
             assert end.outcome in (Outcome.ALREADY, Outcome.NOTHING_NEW), name
             assert (world.rows(0, f"shop.{name}"), tokens(world.folder / "dev/shop" / name)) == (rows, held)

@@ -12,7 +12,7 @@ from tests.endings import Ending, check_told, end_at
 from tests.processes.postgres_forks_process import Forks
 
 from twice import PublishedSlice, call
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.project import assemble
 from twice.core.run import Outcome
 from twice.core.scope import slice_named
@@ -51,7 +51,7 @@ def test_a_crash_in_process_at_any_failpoint_then_a_rerun_gives_the_clean_table(
 
 
 def test_every_failpoint_is_met_on_postgres(database: str, tmp_path: Path) -> None:
-    shop, met = open_shop(database, tmp_path / "ledger.db", 1), list[Point]()
+    shop, met = open_shop(database, tmp_path / "ledger.db", 1), list[Point | SendPoint]()
     with armed(met.append):
         run(shop, "replaced", 0)
     shop.ledger.close()

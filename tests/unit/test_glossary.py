@@ -31,7 +31,7 @@ def identifiers(tree: ast.AST) -> Iterator[str]:
             yield node.attr
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
-        elif isinstance(node, ast.arg) or (isinstance(node, ast.keyword) and node.arg is not None):
+        elif isinstance(node, ast.arg | ast.keyword) and node.arg is not None:
             yield node.arg
         elif isinstance(node, ast.alias):
             yield from (node.asname or node.name).split(".")

@@ -121,8 +121,8 @@ def test_nobody_says_already_published_of_what_another_published_nor_forgets_it(
 def test_each_has_its_own_lease_on_a_slice_of_that_name(opened: Open, how: str) -> None:
     one, other = different(opened, how)
     for side, attempt in ((one, "a"), (other, "b")):
-        claim = {"attempt": attempt, "kind": "run", "holder": NEVER_GONE, "lease": MINUTE}
-        assert isinstance(side.ledger.claim("revenue", [DAY], **claim), Claim)
+        claim = side.ledger.claim("revenue", [DAY], attempt=attempt, kind="run", holder=NEVER_GONE, lease=MINUTE)
+        assert isinstance(claim, Claim)
 
 
 PLAN = BackfillPlan(
@@ -317,6 +317,7 @@ def moved(side: Side, opened: Open, sample: int = 0) -> Side:
     """The same task once it writes another table, in the same table system."""
     after = same_tables(side, opened("dev", table="delta:shop.moved"))
     function = after.task.effects[0].function
+    assert function is not None
     effect = call(function, keyed=False, name="tell", sample=sample)
     after.task = replace(after.task, target=TableName("shop.moved"), effects=(effect,))
     after.bench.declare(after.task)
@@ -451,7 +452,7 @@ def test_an_attempt_that_is_under_way_while_its_place_is_named_is_settled_under_
     """Its own process does not find it any more, tries again, and finds a publish of which it knows nothing."""
     worker = opened("/data/prod")
 
-    def name_the_place(point: Point) -> None:
+    def name_the_place(point: Point | SendPoint) -> None:
         if point is Point.PUBLISHING:
             opened("prod", formerly=("/data/prod",))
 

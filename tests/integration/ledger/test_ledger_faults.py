@@ -14,7 +14,7 @@ from tests.cutting_proxy import Cut, CuttingProxy
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
 from tests.unit.runtime.conftest import DAY, Bench, ShiftedClock, make_bench, revenue_task
 
-from twice.core.failpoints import Point, armed
+from twice.core.failpoints import Action, Point, SendPoint, armed
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome
 from twice.errors import EnvironmentProblem, LedgerOutOfReach
@@ -215,10 +215,10 @@ def check_happened_once(ledger: Ledger, call: str, name: str) -> None:
     assert attempt.notes == (("a note",) if call == "advance" else ())
 
 
-def once(point: Point, act: Callable[[], None]) -> Callable[[Point], None]:
-    done: list[Point] = []
+def once(point: Point, act: Callable[[], None]) -> Action:
+    done: list[Point | SendPoint] = []
 
-    def passing(passed: Point) -> None:
+    def passing(passed: Point | SendPoint) -> None:
         if passed is point and not done:
             done.append(passed)
             act()

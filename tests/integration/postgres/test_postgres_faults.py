@@ -255,7 +255,7 @@ def test_two_delete_and_insert_on_an_empty_slice_have_one_winner(house: Postgres
     ends: list[Any] = []
     with holding(house.url, "LOCK TABLE shop.revenue IN SHARE MODE"):  # both are on their way before one may write
         threads = [
-            threading.Thread(target=lambda t=t, s=s: ends.append(commit(t, s, {app: 0})))  # type: ignore[misc]
+            threading.Thread(target=lambda t=t, s=s: ends.append(commit(t, s, {app: 0})))
             for t, s in ((one, first), (two, second))
         ]
         for thread in threads:

@@ -15,8 +15,9 @@ from twice.core.ports import Column, Shape
 from twice.core.task import TableName
 from twice.core.write import Layout
 from twice.errors import ResultRefused, RunError, StageMismatch
-from twice.targets.postgres.frames.plain import PlainFrames, begin_reading
+from twice.targets.postgres.frames.plain import PlainFrames
 from twice.targets.postgres.read.query import Query
+from twice.targets.postgres.read.reading import begin_reading
 from twice.targets.postgres.read.snapshot import Snapshots
 from twice.targets.postgres.read.split import ranges
 from twice.targets.postgres.server.server import Limits, Server

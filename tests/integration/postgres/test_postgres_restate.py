@@ -14,8 +14,8 @@ from tests.contracts.target_suite import DAILY, DAY, NEXT, REVENUE, generations,
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
 
 from twice import Outcome
-from twice.core.backfill import Request
-from twice.core.failpoints import Point, armed
+from twice.core.backfill import Request, SliceStatus
+from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Column, Landed, Shape
 from twice.core.run import RunResult
 from twice.core.task import Task
@@ -26,7 +26,7 @@ from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.targets.memory.rows import Rows
 
-EVERYTHING = ("missing", "failed", "stale", "published")
+EVERYTHING: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_an_error_after_the_commit_does_not_make_it_identical(
 ) -> None:
     house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
 
-    def fail(point: Point) -> None:
+    def fail(point: Point | SendPoint) -> None:
         if point is Point.AFTER_COMMIT:
             raise RuntimeError("the line is gone")
 
@@ -158,7 +158,7 @@ def test_several_slices_in_one_commit_are_told_apart_whatever_types_their_column
     assert publish("b", "restate").changed == frozenset()
     house.ask("UPDATE shop.revenue SET body = '{}' WHERE order_date = '2026-06-10' AND code = 'b'")
     end = publish("c", "restate")
-    assert end.changed == {NEXT.label}
+    assert end.changed == frozenset({NEXT.label})
     note = target.provenance(REVENUE, plan_of(NEXT).token_names[0], 3)
     assert note is not None
     assert note.changed == end.changed

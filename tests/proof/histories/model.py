@@ -8,12 +8,15 @@ once seen, holds for the rest of the history.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from typing import TypeVar
 
 from .steps import DAILY, DAYS, INCREMENTAL, LANDED, START, UNFROZEN, AtCall, AtPoint, Delete, How, Row, Run
+
+Key = TypeVar("Key")
 
 NOTHING_LANDED, BOUND_FROZEN, ONE_LANDED, TO_THE_END = 0, 1, 2, 1_000
 """How far a run gets, in stages: each window of an incremental task has two."""
@@ -124,8 +127,8 @@ class Model:
                 del table[old]
             table[row] = 1
 
-    def _one_of_each(self, rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Hashable, Row]:
-        best: dict[Hashable, Row] = {}
+    def _one_of_each(self, rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, Row]:
+        best: dict[Key, Row] = {}
         for row in rows:
             held = best.get(key(row))
             best[key(row)] = row if held is None else self._newer(row, held)

@@ -57,7 +57,7 @@ class PostgresWorld(Sides):
 
     def _ask(self, side: int, statement: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.databases[side], autocommit=True) as connection:
-            return connection.execute(statement).fetchall()  # type: ignore[call-overload, no-any-return]
+            return connection.execute(statement).fetchall()
 
     def _target_of(self, side: int, table: TableName, _session: Any) -> Target:
         return self.targets[side] if table.format else self.sides[side].target

@@ -6,7 +6,7 @@ PostgreSQL commit: optimistically on a snapshot, or under a lock, statement by s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -308,7 +308,7 @@ def _commit(world: World, actor: str, guards: frozenset[str], commit: Commit) ->
     yield None, buried(replace(world, commits=(*world.commits, commit), rows=rows), actor)
 
 
-_STEPS = {
+_STEPS: dict[str, Callable[..., Iterator[Answer]]] = {
     "claim": _claim,
     "renew": _renew,
     "fix": _fix,

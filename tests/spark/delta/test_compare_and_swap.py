@@ -26,7 +26,7 @@ from tests.contracts.target_suite import (
     table,
 )
 
-from twice.core.failpoints import Point, armed
+from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.task import TableName
 from twice.errors import OutcomeUnknown, RunError
@@ -49,7 +49,7 @@ def meanwhile(act: Callable[[], Any]) -> Iterator[None]:
     """Somebody who does not take our lock acts once, after our checks and right before our commit."""
     turns = iter([act])
 
-    def action(point: Point) -> None:
+    def action(point: Point | SendPoint) -> None:
         if point is Point.BEFORE_COMMIT:
             next(turns, lambda: None)()
 

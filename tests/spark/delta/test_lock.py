@@ -18,10 +18,11 @@ from tests.contracts import upsert_suite as upserts
 from tests.contracts.delta_house import DeltaHouse
 from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, commit, plan_of, prepare, publish, sale, together
 
-from twice.core.failpoints import Point, armed
+from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed
 from twice.targets.delta import lock
 from twice.targets.delta.public import merge
+from twice.targets.delta.write.row_diff import compared
 
 ROWS = [sale("2026-06-09", "eu", "1.00")]
 TRY = "import fcntl,sys; file = open(sys.argv[1], 'r+'); fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)"
@@ -89,7 +90,7 @@ def test_a_thread_that_only_looks_does_not_take_the_lock_from_its_holder(house: 
     prepare(target)
     seen: list[Any] = []
 
-    def look(point: Point) -> None:
+    def look(point: Point | SendPoint) -> None:
         if point is Point.BEFORE_COMMIT:
             # POSIX drops a process's locks on a file when it closes any descriptor of it.
             seen.extend(together(lambda: other.discard(REVENUE, "x", [DAY])))
@@ -157,11 +158,10 @@ def test_the_public_path_judges_a_merge_before_it_takes_the_lock(spark: Any, tmp
     upserts.prepare(target)
     staged = upserts.stage(house, target, [(1, "new", 10)], upserts.NEWEST, "a")
     judging: list[bool] = []
-    real = merge.compared
 
     def seen(*given: Any) -> Any:
         judging.append(_can_take(Path(house.locate(upserts.ORDERS)) / "_twice" / "lock"))
-        return real(*given)
+        return compared(*given)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge, "compared", seen)

@@ -26,7 +26,7 @@ from tests.contracts.upsert_suite import (
     upsert,
 )
 
-from twice.core.failpoints import Point, armed
+from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed
 from twice.core.write import Changes, Layout
 from twice.errors import RunError, StageLost, StageMismatch
@@ -52,7 +52,7 @@ def meanwhile(house: DeltaHouse, statement: str, times: int = 1) -> Any:
     """Somebody who does not take our lock writes right before our commit, on so many of its tries."""
     turns = iter(range(times))
 
-    def action(point: Point) -> None:
+    def action(point: Point | SendPoint) -> None:
         if point is Point.BEFORE_COMMIT and next(turns, None) is not None:
             sql(house, statement)
 
@@ -131,8 +131,11 @@ def test_the_table_is_not_locked_while_rows_are_compared_and_written(
     upsert(house, target, [(1, "new", 1)], NEWEST, "a")
     real, seen = path._written, []
 
+    def give_up(holder: str, seconds: float) -> None:
+        raise AssertionError(f"{holder} has locked it")
+
     def written(*args: Any) -> list[Any]:
-        with locked(target._session._jvm, house.locate(ORDERS), 0.2):
+        with locked(target._session._jvm, house.locate(ORDERS), give_up):
             seen.append("free")
         return real(*args)
 
@@ -331,7 +334,7 @@ def test_spare_files_that_cannot_be_deleted_take_no_publish_back(house: DeltaHou
     upsert(house, target, [(1, "new", 1), (2, "new", 1)], NEWEST, "first")
     staged = stage(house, target, [(1, "new", 1), (2, "paid", 2)], NEWEST, "second")  # one of them is nothing new
 
-    def stick(point: Point) -> None:
+    def stick(point: Point | SendPoint) -> None:
         if point is Point.AFTER_COMMIT:
             for name in staged.files:  # what a file system refuses to delete
                 at = Path(house.locate(ORDERS)) / name

@@ -59,15 +59,15 @@ def test_a_derived_slice_column_is_added(session: SparkSession, scope: Any, name
     frame, told = shape(session.sql("SELECT TIMESTAMP '2026-03-08 12:59:59.999999Z' AS at"), slice_column_of(scope))
     assert told.partitioned_by == name
     assert [(c.name, c.type) for c in told.columns] == [("at", "timestamp"), (name, type_)]
-    assert frame.selectExpr(f"cast({name} AS string)").first()[0] == value
+    assert frame.selectExpr(f"cast({name} AS string)").collect()[0][0] == value
 
 
 def test_a_derived_value_is_the_low_bound_of_the_slice_that_the_scope_names(session: SparkSession) -> None:
     scope = Every("at", start="1960-01-01T00:00", minutes=15)
     frame, _ = shape(session.sql("SELECT TIMESTAMP '1969-12-31 23:59:00Z' AS at"), slice_column_of(scope))
     bounds = scope.slice_of("1969-12-31T23:45").bounds
-    assert bounds is not None
-    assert frame.selectExpr("unix_micros(window_start)").first()[0] == int(bounds.low.timestamp() * 1_000_000)
+    assert bounds is not None and isinstance(bounds.low, datetime)
+    assert frame.selectExpr("unix_micros(window_start)").collect()[0][0] == int(bounds.low.timestamp() * 1_000_000)
 
 
 def test_a_date_column_is_its_own_slice_column_under_the_declared_spelling(session: SparkSession) -> None:

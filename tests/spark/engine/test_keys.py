@@ -174,13 +174,13 @@ def test_a_float_has_the_key_of_the_double_of_the_same_value(session: SparkSessi
 
 def test_a_column_that_grows_keeps_its_keys(session: SparkSession) -> None:
     kinds = ("tinyint", "smallint", "int", "bigint", "decimal(3,0)", "decimal(20,4)", "decimal(38,30)")
-    found = session.range(7, 8).select(*(surrogate_key(sf.col("id").cast(kind)) for kind in kinds)).first()
+    found = session.range(7, 8).select(*(surrogate_key(sf.col("id").cast(kind)) for kind in kinds)).collect()[0]
     assert set(found) == {keys.surrogate_key(7)}
 
 
 def test_a_null_has_one_key_whatever_its_type(session: SparkSession) -> None:
     kinds = ("void", "string", "int", "timestamp", "binary", "array<int>")
-    found = session.range(1).select(*(surrogate_key(sf.lit(None).cast(kind)) for kind in kinds)).first()
+    found = session.range(1).select(*(surrogate_key(sf.lit(None).cast(kind)) for kind in kinds)).collect()[0]
     assert set(found) == {keys.surrogate_key(None)}
 
 
@@ -188,17 +188,17 @@ def test_a_decimal_with_a_negative_scale_is_its_number(session: SparkSession) ->
     with _set(session, {"spark.sql.legacy.allowNegativeScaleOfDecimal": "true"}):
         rows = session.sql("SELECT 12E3BD AS v")
         assert rows.schema["v"].dataType.simpleString() == "decimal(2,-3)"
-        assert rows.select(surrogate_key("v")).first()[0] == keys.surrogate_key(Decimal("12E3"))
+        assert rows.select(surrogate_key("v")).collect()[0][0] == keys.surrogate_key(Decimal("12E3"))
 
 
 def test_a_collation_changes_no_key(session: SparkSession) -> None:
-    found = session.sql("SELECT 'Zoë' COLLATE UTF8_LCASE AS v").select(surrogate_key("v")).first()[0]
+    found = session.sql("SELECT 'Zoë' COLLATE UTF8_LCASE AS v").select(surrogate_key("v")).collect()[0][0]
     assert found == keys.surrogate_key("Zoë")
 
 
 def test_a_string_that_is_not_utf_8_keeps_its_bytes_apart(session: SparkSession) -> None:
     rows = session.sql("SELECT string(X'FF') AS a, string(X'FE') AS b, '\ufffd' AS c")
-    assert len(set(rows.select(*(surrogate_key(name) for name in "abc")).first())) == 3
+    assert len(set(rows.select(*(surrogate_key(name) for name in "abc")).collect()[0])) == 3
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_string_that_is_not_utf_8_keeps_its_bytes_apart(session: SparkSession)
 )
 def test_a_type_the_recipe_does_not_know_fails_with_its_name_and_the_way_out(session: SparkSession, value: str) -> None:
     rows = session.sql(f"SELECT {value} AS v, typeof({value}) AS kind FROM range(1)")
-    message = f"a key does not take a column of type {rows.first().kind}. Name its parts"
+    message = f"a key does not take a column of type {rows.collect()[0].kind}. Name its parts"
     for key in (surrogate_key("v"), surrogate_key(sf.col("v")), sf.expr(surrogate_key_sql("v")), stable_row_hash("v")):
         with pytest.raises(PySparkException, match=re.escape(message)):
             rows.select(key).collect()
@@ -217,7 +217,7 @@ def test_a_row_hash_of_a_frame_refuses_such_a_type_before_anything_runs(session:
     rows = session.sql("SELECT 1 AS id, array(1) AS tags, 'a' COLLATE UTF8_LCASE AS note, NULL AS nothing")
     with pytest.raises(UsageError, match="column tags: a key does not take a column of type array<int>"):
         stable_row_hash(rows)
-    assert rows.select(stable_row_hash(rows, "id", "nothing")).first()[0] == keys.stable_row_hash(
+    assert rows.select(stable_row_hash(rows, "id", "nothing")).collect()[0][0] == keys.stable_row_hash(
         {"id": 1, "nothing": None}
     )
 
@@ -226,22 +226,22 @@ def test_names_are_read_as_spark_reads_them(session: SparkSession) -> None:
     columns = ["a.b", "with space", "it's", "`tick`", "back\\slash", "Größe", '"q"']
     schema = StructType([StructField(name, StringType()) for name in columns])
     rows = session.createDataFrame([tuple(columns)], schema)
-    assert rows.select(stable_row_hash(rows)).first()[0] == keys.stable_row_hash({name: name for name in columns})
+    assert rows.select(stable_row_hash(rows)).collect()[0][0] == keys.stable_row_hash({name: name for name in columns})
     nested = session.sql("SELECT named_struct('id', 7) AS o")
-    assert nested.select(surrogate_key("o.id")).first()[0] == keys.surrogate_key(7)
+    assert nested.select(surrogate_key("o.id")).collect()[0][0] == keys.surrogate_key(7)
     rows.createOrReplaceTempView("strange")
     query = f"SELECT {surrogate_key_sql('s.`a.b`', 's.with space')} AS k FROM strange AS s"
-    assert session.sql(query).first().k == keys.surrogate_key("a.b", "with space")
+    assert session.sql(query).collect()[0].k == keys.surrogate_key("a.b", "with space")
 
 
 def test_a_key_may_stand_wherever_a_column_may(session: SparkSession) -> None:
     rows = session.sql("SELECT 7 AS id, 'DE' AS region")
     known = keys.surrogate_key("DE", 7)
     assert rows.select(surrogate_key("region", "id")).columns == ["surrogate_key"]
-    assert rows.withColumn("sk", surrogate_key("region", "id")).first().sk == known
+    assert rows.withColumn("sk", surrogate_key("region", "id")).collect()[0].sk == known
     assert rows.filter(surrogate_key("region", sf.col("id")) == known).count() == 1
-    assert rows.groupBy(surrogate_key("region", "id")).count().first()[0] == known
-    assert rows.select(sf.upper(surrogate_key("region", "id"))).first()[0] == known.upper()
+    assert rows.groupBy(surrogate_key("region", "id")).count().collect()[0][0] == known
+    assert rows.select(sf.upper(surrogate_key("region", "id"))).collect()[0][0] == known.upper()
 
 
 def test_only_the_form_of_the_columns_type_is_left_after_optimisation(session: SparkSession) -> None:
@@ -257,8 +257,8 @@ def test_the_page_about_keys_shows_what_spark_gives(session: SparkSession) -> No
     names: dict[str, Any] = {"orders": orders, "spark": session}
     exec(example, names)
     (key,) = re.findall(r"surrogate_key\(\"DE\", 1001, None\)\n'([0-9a-f]{32})'", page)
-    assert names["keyed"].first().order_sk == names["queried"].first().order_sk == key
-    assert names["keyed"].first().content == keys.stable_row_hash({"amount": Decimal("12.5"), "voucher": None})
+    assert names["keyed"].collect()[0].order_sk == names["queried"].collect()[0].order_sk == key
+    assert names["keyed"].collect()[0].content == keys.stable_row_hash({"amount": Decimal("12.5"), "voucher": None})
 
 
 def _rows() -> list[tuple[Any, ...]]:
@@ -287,5 +287,5 @@ def _set(session: SparkSession, conf: dict[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for key, value in before.items():
-            session.conf.unset(key) if value is None else session.conf.set(key, value)
+        for key, earlier in before.items():
+            session.conf.unset(key) if earlier is None else session.conf.set(key, earlier)

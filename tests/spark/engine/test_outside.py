@@ -114,7 +114,7 @@ def test_a_constant_a_column_and_an_order_from_elsewhere_count(session: Any, tab
             .withColumn("rank", sf.row_number().over(Window.orderBy(order("id"))))
         )
 
-    settings = [
+    settings: list[dict[str, Any]] = [
         {"regions": ["0"]},
         {"regions": ["0", "1"]},
         {"regions": ["0, 1"]},

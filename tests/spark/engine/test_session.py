@@ -14,7 +14,7 @@ def test_a_run_works_in_utc_and_ansi_whatever_the_base_session_says(spark: Spark
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
         session = run_session(spark)
-        assert session.sql("SELECT current_timezone() AS zone").first().zone == "UTC"
+        assert session.sql("SELECT current_timezone() AS zone").collect()[0].zone == "UTC"
         assert session.conf.get("spark.sql.ansi.enabled") == "true"
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -40,5 +40,5 @@ def test_the_embedded_session_writes_and_reads_delta(session: SparkSession, tmp_
 def test_python_functions_run_on_the_python_of_this_process(session: SparkSession) -> None:
     import sys
 
-    seen = session.range(1).select(sf.udf(lambda _: __import__("sys").executable)("id").alias("python")).first()
+    seen = session.range(1).select(sf.udf(lambda _: __import__("sys").executable)("id").alias("python")).collect()[0]
     assert seen.python == sys.executable

@@ -52,7 +52,7 @@ def publish(target: PostgresTarget, frame: Any, attempt: str = "a") -> Landed:
     return end
 
 
-KINDS = {
+KINDS: dict[str, tuple[str, list[Any]]] = {
     "yes": ("boolean", [True, None]),
     "tiny": ("smallint", [-3, None]),
     "number": ("int", [2**31 - 1, -(2**31)]),

@@ -12,6 +12,7 @@ from twice.cli.options import Format
 from twice.cli.prove import Ends, dates_of_all, print_ends
 from twice.core.project import Project, assemble
 from twice.core.proof import Proof, Trial, TrialResult
+from twice.core.scope import Scope
 from twice.errors import BeforeStart
 
 LATER = "2026-06-09 is before the task's start, 2026-07-01"
@@ -26,7 +27,7 @@ HELD = Proof(
 
 
 def project(*names: str) -> Project:
-    scopes = {
+    scopes: dict[str, Scope] = {
         "daily": Daily("d", start="2026-01-01"),
         "hourly": Hourly("at", start="2026-01-01T00"),
         "whole": Whole(),

@@ -55,7 +55,7 @@ def brute_force(below: TimeScope, values: set[date | datetime | None], type_: st
     for slice_ in below.through(first, last):
         start = below.widened(slice_, before)
         cut = cut_of([Column("by", type_)], "by", start, slice_.end, below.zone)
-        if any(each is not None and cut.low <= each < cut.high for each in values):  # type: ignore[operator]
+        if any(each is not None and cut.low <= each < cut.high for each in values):
             found.add(slice_.label)
     return found
 

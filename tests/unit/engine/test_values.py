@@ -351,7 +351,7 @@ def test_what_a_function_imports_inside_counts_and_without_its_being_loaded_it_i
         identify_function("f", f).why
         == "imports pkg.settings only while it runs: what that holds then is not known before"
     )
-    settings = importlib.import_module("pkg.settings")
+    settings: Any = importlib.import_module("pkg.settings")
     before = identify_function("f", f).identity
     assert identify_function("f", f).identity == before is not None
     settings.RATE = 2

@@ -85,7 +85,7 @@ def test_a_function_that_calls_what_lies_beneath_another_udf_counts_that_one_by_
 
     def calling(factor: int) -> Callable[[int], int]:
         other = sf.udf(lambda x: x * factor, LongType())
-        return lambda x: int(other.func(x))  # type: ignore[attr-defined]
+        return lambda x: int(other.func(x))
 
     first, again, changed = (identify_function("f", calling(factor)) for factor in (1, 1, 2))
     assert first.identity == again.identity != changed.identity

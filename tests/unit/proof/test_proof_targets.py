@@ -28,14 +28,14 @@ class _Calls:
 def test_a_table_of_the_users_is_never_written(method: str) -> None:
     inner = _Calls()
     with pytest.raises(AssertionError, match=r"a proof was about to write shop.orders, which is the user's"):
-        getattr(PinnedTable(inner, {}), method)(ORDERS)  # type: ignore[arg-type]
+        getattr(PinnedTable(inner, {}), method)(ORDERS)
     assert inner.called == []
 
 
 @pytest.mark.parametrize("method", WRITING)
 def test_the_copy_is_written_like_any_table(method: str) -> None:
     inner = _Calls()
-    getattr(CopiedTable(inner), method)(ORDERS)  # type: ignore[arg-type]
+    getattr(CopiedTable(inner), method)(ORDERS)
     assert inner.called == [method]
 
 

@@ -19,6 +19,7 @@ from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column
 from twice.core.project import assemble
+from twice.core.record import Claim
 from twice.core.task import TableName, Task
 from twice.errors import EnvironmentProblem, UsageError
 from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume, start
@@ -465,7 +466,7 @@ def test_a_slice_that_somebody_is_at_work_on_is_waited_for(filled: Bench) -> Non
     held = filled.ledger.claim(
         "revenue", ["2026-01-01"], attempt="other", kind="run", holder="elsewhere:1", lease=timedelta(seconds=1)
     )
-    assert held
+    assert isinstance(held, Claim)
     record, _ = start(context, request(2))
     assert work(context, record.name, lambda event: None, Stop.never()).complete
 

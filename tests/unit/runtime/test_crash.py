@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from twice import Outcome, Policy, Retry
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ports import Landed, Leaf
 from twice.core.run import AttemptState, RunResult
 from twice.engine.plain import PlainEngine
@@ -72,7 +72,7 @@ def test_recover_settles_a_crash_and_a_second_recover_finds_nothing(bench: Bench
 
 
 def test_every_failpoint_is_met_by_a_run_that_publishes(bench: Bench) -> None:
-    met: list[Point] = []
+    met: list[Point | SendPoint] = []
     with armed(met.append):
         bench.run(bench.declare(revenue_task()))
     assert met == list(Point)
@@ -254,7 +254,7 @@ class _Paused:
         assert self._reached.wait(10)
 
     def _run(self, bench: Bench, declared: Any, point: Point) -> None:
-        def pause(passed: Point) -> None:
+        def pause(passed: Point | SendPoint) -> None:
             if passed is point:
                 self._reached.set()
                 assert self._go.wait(10)

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from tests.endings import Ending, check_told, end_at, heard
@@ -417,7 +417,7 @@ def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
 ) -> None:
     end_at(Point.AFTER_STAGE, Ending.INTERRUPT, lambda: bench.run(declared))  # leaves something to look for
 
-    def stuck(*_: Any) -> int:
+    def stuck(*_: Any) -> NoReturn:
         raise OSError("device or resource busy")
 
     monkeypatch.setattr(bench.target, "discard", stuck)

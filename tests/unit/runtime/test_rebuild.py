@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from twice import append_once, call
+from twice import Daily, append_once, call
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
 from twice.core.record import Adopted
@@ -210,6 +210,7 @@ def test_what_was_staged_for_a_slice_that_the_scope_has_no_more_goes(bench: Benc
         bench.run(declared)
     bench.clock.ahead = timedelta(hours=1)
     recover(bench.context, None)
+    assert isinstance(declared.scope, Daily)
     bench.declare(replace(declared, scope=replace(declared.scope, start="2026-07-01")))
     (found,) = check(bench.context, None)
     assert found.fix == "twice gc"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from twice import Outcome, Policy, Retry, audit
-from twice.core.failpoints import Point, armed
+from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed
 from twice.core.run import AttemptState
 from twice.core.task import Task
@@ -350,7 +350,7 @@ def test_a_trouble_that_no_ledger_can_record_stays_what_it_is(bench: Bench, monk
 def test_a_quarantine_does_not_hit_a_slice_that_another_attempt_has_taken_up(bench: Bench) -> None:
     task = declared(bench, Failing(lost()), Retry(attempts=2, first=timedelta(0)))
 
-    def lose_to_another(point: Point) -> None:
+    def lose_to_another(point: Point | SendPoint) -> None:
         if point is Point.AFTER_LOOK and len(bench.ledger.attempts("revenue")) == 2:
             mine = bench.ledger.attempts("revenue")[0].id
             bench.ledger.release(mine)

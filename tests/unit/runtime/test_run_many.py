@@ -10,6 +10,7 @@ import pytest
 
 from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, days, insert_new, merge, read, task
 from twice import replace as replace_rows
+from twice.core.ports import Touched
 from twice.core.project import assemble
 from twice.core.run import RunResult
 from twice.core.task import Task
@@ -276,7 +277,11 @@ def test_where_no_log_tells_what_a_merge_changed_all_that_reads_it_is_followed(
 ) -> None:
     tasks = merged_days(bench)
     touched = bench.target.touched
-    forgotten = lambda *asked: replace(touched(*asked), spans=None)  # noqa: E731
+
+    def forgotten(*asked: Any) -> Touched | None:
+        found = touched(*asked)
+        return None if found is None else replace(found, spans=None)
+
     monkeypatch.setattr(bench.target, "touched", forgotten)
     bench.put_orders(*nine_days(10, order3=10))
     found = made(bench, tasks, "2026-06-10")["day"]

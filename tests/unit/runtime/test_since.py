@@ -12,7 +12,7 @@ import pytest
 from tests.endings import Ending, end_at
 
 from twice import Since, append_once, insert_new, merge, read, task
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ports import Column, Shape
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState, Outcome, RunRequest, RunResult
@@ -232,7 +232,7 @@ def test_two_runs_at_once_move_the_mark_once(bench: Bench, source: Source) -> No
     declared = copy_task(bench, append_once())
     inner: list[RunResult] = []
 
-    def intrude(point: Point) -> None:
+    def intrude(point: Point | SendPoint) -> None:
         if point is Point.PUBLISHING and not inner:
             bench.clock.ahead += timedelta(hours=1)  # the first one's lease has run out
             inner.append(None)  # type: ignore[arg-type]

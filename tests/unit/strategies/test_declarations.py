@@ -177,7 +177,7 @@ def test_the_mark_alone_says_where_reading_begins() -> None:
         declare(insert_new("id"), SINCE, inputs={"rows": read("shop.rows", by="updated_at", before=days(1))})
     for rerun in ("never", "always"):
         with pytest.raises(DeclarationError, match=f'rerun="{rerun}" has no meaning on Since'):
-            declare(insert_new("id"), SINCE, policy=Policy(rerun=rerun))  # type: ignore[arg-type]
+            declare(insert_new("id"), SINCE, policy=Policy(rerun=rerun))
     with pytest.raises(DeclarationError, match="not_shrunk.*every run of Since.* reads other rows"):
         declare(insert_new("id"), SINCE, audits=[audit.not_shrunk()])
 

@@ -24,7 +24,8 @@ from twice.targets.postgres.write.stage import Loading, copy_part, seal
 class Frames(Protocol):
     """The way of one kind of frame in and out of PostgreSQL. `lazy`: a frame is read after `read` gave it."""
 
-    lazy: bool
+    @property
+    def lazy(self) -> bool: ...
 
     def columns(self, frame: Frame) -> tuple[Column, ...]: ...
 
