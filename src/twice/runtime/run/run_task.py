@@ -191,6 +191,7 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
 def _unchanged(attempt: Attempt, found: TableState, why: str, pinned: tuple[InputRecord, ...] = ()) -> RunResult:
     """Nothing to write. The table was only read."""
     ledger = attempt.context.ledger
+    attempt.notes.extend(found.others.notes(attempt.task, published=False))
     facts = Facts(
         inputs=pinned,
         why=why,

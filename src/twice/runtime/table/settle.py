@@ -17,7 +17,7 @@ from twice.core.token import Intention, SliceToken
 from twice.core.write import Changes, Plan
 from twice.runtime.context import RunContext
 from twice.runtime.table.assign import assign_at_look
-from twice.runtime.table.foreign_changes import changed_by_others
+from twice.runtime.table.foreign_changes import Others, changed_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import tokens_in
 
@@ -25,16 +25,15 @@ from twice.runtime.table.write_plan import tokens_in
 @dataclass(frozen=True)
 class TableState:
     """A look at the target: the table's version, each slice's generation and what it was published from.
-    `aims`: the generations to publish, once they are fixed. `others`: the slices that others changed since;
-    `forgotten`: those of which nobody can say it any more."""
+    `aims`: the generations to publish, once they are fixed. `others`: what others did since; the note of it waits
+    for the run's end."""
 
     version: int | None
     generations: Mapping[str, int]
     intentions: Mapping[str, Intention | None]
     notes: tuple[str, ...] = ()
     aims: Mapping[str, int] = field(default_factory=dict)
-    others: frozenset[str] = frozenset()
-    forgotten: frozenset[str] = frozenset()
+    others: Others = field(default_factory=Others)
 
 
 def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str | None = None) -> TableState:
@@ -56,14 +55,12 @@ def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str 
             notes.append(_went_back(context, task, target, token, run.generation))
     known = context.ledger.runs_of(task.name, [token.label for token in tokens])
     intentions = {token.label: _catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
-    others = changed_by_others(context, task, target, plan)
     return TableState(
         published.version,
         {token.label: token.generation for token in tokens},
         intentions,
-        (*notes, *others.notes),
-        others=others.labels,
-        forgotten=others.forgotten,
+        tuple(notes),
+        others=changed_by_others(context, task, target, plan),
     )
 
 
