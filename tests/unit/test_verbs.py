@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twice
+from twice.cli.main import app
 from twice.errors import UsageError
+from twice.runtime.holder import this_process
+from twice.wiring.open_project import open_project
 
 PIPELINE = """
 from twice import Daily, Whole, replace, task
@@ -36,6 +39,24 @@ def test_status_and_history_of_a_fresh_project_are_empty(root: Path) -> None:
     found = twice.status(project=root)
     assert (found.runs, found.total, found.failed, found.needs_attention) == ((), 0, 0, False)
     assert twice.history("revenue", date="2026-06-09", project=root, profile="prod") == ()
+
+
+def test_status_does_not_take_what_a_killed_process_left_for_work(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "from twice.runtime.holder import this_process; print(this_process())"
+    gone = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
+    lease = timedelta(minutes=5)
+    with open_project(root) as opened:
+        for label, holder in (("2026-06-01", gone), ("2026-06-02", this_process())):
+            opened.ledger.claim("revenue", [label], attempt=label, kind="run", holder=holder, lease=lease)
+    found = twice.status(project=root)
+    assert found.silent == {("revenue", "2026-06-01")}
+    assert [row[4] for row in found.as_table()[1]] == ["claimed, went silent", "claimed"]
+    assert app(["status", "-C", str(root)], standalone_mode=False) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.endswith("claimed, went silent") for line in lines[1:3]] == [True, False]
+    assert lines[3].startswith("next: twice recover")
 
 
 def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(root: Path) -> None:

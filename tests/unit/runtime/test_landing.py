@@ -29,7 +29,7 @@ from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
-from .conftest import DAY, Bench, revenue_task
+from .conftest import DAY, Bench, ended_process, revenue_task
 
 LANDED = (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
 SLICE = "2026-06-09"
@@ -222,9 +222,14 @@ def test_what_the_caller_is_handling_is_not_taken_for_what_ended_the_run(
 class TestGivenUpTooEarly:
     """Python died, its JVM lives on and lands after `recover` has given the attempt up."""
 
-    @pytest.fixture
-    def orphan(self, bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch) -> Any:
+    @pytest.fixture(params=["its lease ran out", "its process is seen to be gone"])
+    def orphan(
+        self, bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    ) -> Any:
         """Given up by `recover`; a call of it lands."""
+        gone = request.param == "its process is seen to be gone"
+        if gone:
+            bench.context = replace(bench.context, holder=ended_process())
         commit, given = bench.target.commit, list[Any]()
 
         def dies(*args: Any) -> Landed:
@@ -235,7 +240,8 @@ class TestGivenUpTooEarly:
         with pytest.raises(Crash):
             bench.run(declared)
         monkeypatch.undo()
-        bench.clock.ahead += timedelta(hours=1)
+        if not gone:
+            bench.clock.ahead += timedelta(hours=1)
         assert [one.state for one in recover(bench.context, None)] == [AttemptState.ABANDONED]
         assert [effect.state for effect in bench.ledger.outbox.listed((), None, 9)] == [EffectState.CANCELLED]
         return lambda: commit(*given[0])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from twice.core.mark import version_text
 from twice.core.outbox import prepare
-from twice.core.ports import AttemptHistory, Claims, Target
+from twice.core.ports import AttemptHistory, Claims, RunLedger, Target
 from twice.core.record import Adopted, AttemptRecord, Facts, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
@@ -16,6 +16,7 @@ from twice.core.task import Task
 from twice.core.token import Intention, SliceToken
 from twice.core.write import Changes, Plan
 from twice.runtime.context import RunContext
+from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
 from twice.runtime.table.foreign_changes import Others, changed_by_others
 from twice.runtime.table.owner import refuse_taken
@@ -70,8 +71,10 @@ def settle_passed(
     """Close the open attempts whose generation the target has passed: they landed, or they must lose. The same for
     those that were given up with rows still staged: a process thought dead may land after that.
 
-    An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One that died
-    before its look and lost its lease knew no generation and staged nothing; if it wakes, the ledger stops it.
+    An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One whose process
+    is seen to be gone is given up like by `recover`, with its rows still staged: what it had begun may land after that,
+    and a later look finds it. One that went silent before its look knew no generation and staged nothing; if it wakes,
+    the ledger stops it.
     """
     notes: list[str] = []
     names = {token.label: token.name for token in tokens}
@@ -81,8 +84,8 @@ def settle_passed(
             continue
         passed = passed_at(attempt, generations)
         if passed is None:
-            if attempt.state.open and never_looked(attempt) and lease_ran_out(context.ledger, attempt):
-                context.ledger.abandon_unlooked(attempt.id)
+            if attempt.state.open:
+                _give_up(context.ledger, attempt)
             continue
         label, generation = passed
         note = target.provenance(task.target, names[label], generation)
@@ -96,6 +99,14 @@ def settle_passed(
         else:
             context.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
     return notes
+
+
+def _give_up(ledger: RunLedger, attempt: AttemptRecord) -> None:
+    if never_looked(attempt):
+        if went_silent(ledger, attempt):
+            ledger.abandon_unlooked(attempt.id)
+    elif is_gone(attempt.holder):
+        ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
 
 
 def _undecided(ledger: AttemptHistory, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
@@ -130,9 +141,14 @@ def never_looked(attempt: AttemptRecord) -> bool:
     return all(slice_.expected is None for slice_ in attempt.slices)
 
 
-def lease_ran_out(ledger: Claims, attempt: AttemptRecord) -> bool:
-    """Also if another attempt has taken the slice over since."""
-    return attempt.lease_until is None or attempt.lease_until < ledger.now()
+def went_silent(ledger: Claims, attempt: AttemptRecord) -> bool:
+    """Of an open one: its process is seen to be gone, or its lease ran out (also if another has it since)."""
+    return attempt.lease_until is None or attempt.lease_until < ledger.now() or is_gone(attempt.holder)
+
+
+def silent_attempts(ledger: RunLedger, task: str | None) -> frozenset[str]:
+    """The open attempts that nobody is at work on."""
+    return frozenset(attempt.id for attempt in ledger.open_attempts(task) if went_silent(ledger, attempt))
 
 
 def record_landed(
