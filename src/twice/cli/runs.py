@@ -119,7 +119,7 @@ def plan(
     with where.open() as opened:
         forecasts = runs.plan(opened, task, date)
     if output is Format.json:
-        print_json({"plan": [asdict(explain) for explain in forecasts]})
+        print_json({"plan": [_without_earlier(asdict(explain)) for explain in forecasts]})
     else:
         for explain in forecasts:
             _print_explanation(explain)
@@ -222,9 +222,12 @@ def _interval(ends: tuple[str | None, str | None], date: str | None) -> tuple[da
 
 
 def _as_data(result: RunResult) -> dict[str, Any]:
-    data = {**asdict(result), "outcome": result.outcome.value}
-    del data["earlier"]  # each run is in the list itself
-    return data
+    return _without_earlier({**asdict(result), "outcome": result.outcome.value})
+
+
+def _without_earlier(data: dict[str, Any]) -> dict[str, Any]:
+    """Each of them is in the list itself."""
+    return {key: value for key, value in data.items() if key != "earlier"}
 
 
 def _print_result(result: RunResult) -> None:

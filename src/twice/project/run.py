@@ -14,7 +14,7 @@ from twice.core.token import Kind
 from twice.errors import UsageError
 from twice.runtime.result.compute import Pins, result_frame
 from twice.runtime.run import run_many
-from twice.runtime.run.explain import Explanation, explain
+from twice.runtime.run.explain import Explanation, explain_run
 from twice.runtime.run.run_many import TaskEnd, retry_slices, run_in_order, run_slices
 from twice.runtime.staleness.stale import failed_labels
 from twice.wiring.open_project import OpenProject
@@ -82,9 +82,9 @@ def retry(opened: OpenProject, task: str | None, date: str | None, wait: timedel
 
 
 def plan(opened: OpenProject, task: str, date: str | None) -> tuple[Explanation, ...]:
-    """What a run would do, and why. Writes to no table."""
+    """What a run would do with each slice it looks at, and why, oldest first. Writes to no table."""
     declared = opened.project.task(task)
-    return (explain(opened.context, declared, slice_named(declared.scope, date)),)
+    return explain_run(opened.context, declared, slice_named(declared.scope, date))
 
 
 def preview(opened: OpenProject, task: Task, date: str | None) -> Frame:

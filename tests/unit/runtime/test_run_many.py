@@ -14,6 +14,7 @@ from twice.core.project import assemble
 from twice.core.run import RunResult
 from twice.core.task import Task
 from twice.errors import UsageError, UserCodeError
+from twice.runtime.run.explain import explain_run
 from twice.runtime.run.run_many import TaskEnd, run_all, run_in_order, run_slices, slices_of_day
 from twice.runtime.staleness.stale import stale_slices
 
@@ -40,6 +41,16 @@ def chain(bench: Bench, *tasks: Task, date: str | None = DAY) -> dict[str, TaskE
         return run_slices(context, declared, slices_of_day(declared, date))
 
     return {end.task: end for end in run_in_order(context.project, run)}
+
+
+def test_a_plan_names_every_slice_that_the_run_would_look_at(bench: Bench) -> None:
+    declared = bench.declare(job("copy", "shop.orders", Daily("order_date", start="2026-01-01", lookback=1)))
+    slice_ = declared.scope.slice_of("2026-06-10")  # type: ignore[union-attr]
+    planned = explain_run(bench.context, declared, slice_)
+    assert [(each.label, each.compute) for each in planned] == [(DAY, True), ("2026-06-10", True)]
+    made = run_slices(bench.context, declared, (slice_,))
+    assert [result.slices[0].label for result in made] == [each.label for each in planned]
+    assert str(replace(planned[1], earlier=planned[:1])).endswith(", after 1 earlier slice")
 
 
 def test_a_chain_runs_days_marks_and_whole_tables_in_the_order_of_their_inputs(bench: Bench) -> None:

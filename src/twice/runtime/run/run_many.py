@@ -43,7 +43,7 @@ def run_slices(
 
     A failed slice does not stop the later ones; the first failure is raised when all were tried.
     """
-    return _each(context, task, _with_lookback(task, slices, request.kind), request)
+    return _each(context, task, with_lookback(task, slices, request.kind), request)
 
 
 def retry_slices(
@@ -97,7 +97,7 @@ def run_all(context: RunContext, date_: str | None, wait: timedelta | None) -> t
     done: dict[str, set[str]] = {}
 
     def run(task: Task) -> tuple[RunResult, ...]:
-        wanted = {each.label: each for each in _with_lookback(task, slices.get(task.name, ()), "run")}
+        wanted = {each.label: each for each in with_lookback(task, slices.get(task.name, ()), "run")}
         wanted.update(followed(context, task, done))
         done[task.name] = set(wanted) | reached(context.project, context.ledger, task, done)
         return _each(context, task, tuple(sorted(wanted.values())), RunRequest(wait=wait))
@@ -145,7 +145,8 @@ def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:
         raise UsageError(f"{text} is no day", where=task.name, fix="Give a day of the calendar.") from None
 
 
-def _with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:
+def with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:
+    """These slices and the earlier ones that a run of them makes right, too, oldest first."""
     if not isinstance(task.scope, TimeScope) or not task.scope.lookback or kind == "restate":
         return slices
     wanted = {slice_.label: slice_ for slice_ in slices}
