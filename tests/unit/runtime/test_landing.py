@@ -25,6 +25,7 @@ from twice.core.task import Task
 from twice.errors import MAY_BE_MOVED, MOVED, Interrupted, LedgerOutOfReach, NotRecorded, OutcomeUnknown, RunError
 from twice.ledgers.ledger import Ledger
 from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.check import check
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
@@ -217,6 +218,32 @@ def test_what_the_caller_is_handling_is_not_taken_for_what_ended_the_run(
     assert str(end).startswith("revenue[2026-06-09]: ValueError: a disk hiccup. The table is unchanged.")
     assert [attempt.state for attempt in bench.ledger.attempts("revenue")] == [AttemptState.FAILED]
     assert not bench.ledger.undiscarded(), "nobody is writing for it any more"
+
+
+@pytest.mark.parametrize("point", [Point.AFTER_CLAIM, Point.AFTER_LOOK, Point.AFTER_COMPUTE])
+@pytest.mark.parametrize("error", [RuntimeError("refused"), KeyboardInterrupt()], ids=["refused", "interrupted"])
+def test_what_ended_before_anything_was_staged_has_nothing_to_discard(
+    bench: Bench, declared: Task, point: Point, error: BaseException
+) -> None:
+    def refuse(passed: Any) -> None:
+        if passed is point:
+            raise error
+
+    with pytest.raises((RunError, Interrupted)), armed(refuse):
+        bench.run(declared)
+    assert bench.ledger.attempts("revenue")[0].state is AttemptState.FAILED
+    assert check(bench.context, None) == ()
+
+
+def test_what_an_interrupt_left_of_a_stage_is_still_looked_for(bench: Bench, declared: Task) -> None:
+    def interrupt(passed: Any) -> None:
+        if passed is Point.IN_STAGE:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted), armed(interrupt):
+        bench.run(declared)
+    (left,) = check(bench.context, None)
+    assert "may have left staged files" in left.what
 
 
 class TestGivenUpTooEarly:

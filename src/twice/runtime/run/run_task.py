@@ -215,6 +215,7 @@ def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, wi
     Dying in here leaves invisible files that carry the attempt's name, and the table as it was.
     """
     task = attempt.task
+    attempt.landing.staging = True
     into = attempt.target.prepare(task.target, computed.shape, task.write.layout(task.scope), task.policy.evolve)
     observed = attempt.context.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
     plan = winning_ties(attempt.context, task, attempt.plan, attempt.kind, states(found, computed))
