@@ -28,7 +28,7 @@ from twice.runtime.run.send_effects import send_effects
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.made_since import Baseline, made_since
-from twice.runtime.table.kept_mark import kept_mark
+from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind
 from twice.runtime.table.settle import TableState, look
 from twice.runtime.table.write_plan import make_write_plan
 
@@ -66,6 +66,7 @@ def _run_once(run: _Run, attempt_id: str) -> RunResult:
     with trace.step("plan"):
         refuse_kind(task, request.kind)
         plan = make_write_plan(context.project.id, task, run.slices)
+        refuse_other_kind(context, task, plan)
     hit(Point.AFTER_PLAN)
     with trace.step("claim"), giving_back(context, attempt_id):
         claim = claim_slices(context, task, plan, request, attempt_id)
