@@ -410,6 +410,14 @@ def test_another_kind_of_cursor_is_refused_naming_mark_reset(bench: Bench, sourc
     assert told(bench, changed) == to
 
 
+@pytest.mark.parametrize("initial", ["2026-06-09", 0])
+def test_a_first_run_whose_initial_is_of_another_kind_than_the_cursor_says_so(
+    bench: Bench, source: Source, initial: str | int
+) -> None:
+    with pytest.raises(DeclarationError, match=r"the cursor seen of rows is of type timestamp, and initial=.*Write"):
+        run(bench, copy_task(bench, append_once(), initial=initial))
+
+
 def test_a_ledger_that_does_not_know_the_mark_records_nothing_of_another_kind_either(
     bench: Bench, source: Source
 ) -> None:
