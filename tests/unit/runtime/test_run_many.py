@@ -43,6 +43,21 @@ def chain(bench: Bench, *tasks: Task, date: str | None = DAY) -> dict[str, TaskE
     return {end.task: end for end in run_in_order(context.project, run)}
 
 
+def test_a_chain_reports_each_task_when_it_ended(bench: Bench) -> None:
+    told: list[str] = []
+
+    def stopping(rows: Any) -> Any:
+        assert told == ["copy"]
+        raise KeyboardInterrupt
+
+    inputs = {"rows": read("shop.copy", by="order_date")}
+    below = task("shop.below", name="below", scope=DAILY, write=replace_rows(), inputs=inputs)(stopping)
+    context = replace(bench.context, project=assemble("p", [job("copy", "shop.orders"), below]))
+    with pytest.raises(KeyboardInterrupt):
+        run_all(context, DAY, None, lambda end: told.append(end.task))
+    assert told == ["copy"]
+
+
 def test_a_plan_names_every_slice_that_the_run_would_look_at(bench: Bench) -> None:
     declared = bench.declare(job("copy", "shop.orders", Daily("order_date", start="2026-01-01", lookback=1)))
     slice_ = declared.scope.slice_of("2026-06-10")  # type: ignore[union-attr]
