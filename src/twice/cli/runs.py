@@ -156,7 +156,7 @@ def _run_all(date: str | None, wait: timedelta | None, output: Format, where: Wh
 
 
 def tell_ends(run: Callable[[Report], tuple[TaskEnd, ...]], output: Format) -> int:
-    """As text each task's end as it comes, then the sum of them; as JSON one document, of what an interrupt left, too."""
+    """As text each task's end as it comes, then the sum; as JSON one document, also where an interrupt ends it."""
     known: list[TaskEnd] = []
 
     def report(end: TaskEnd) -> None:
