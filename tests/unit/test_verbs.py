@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twice
+from twice.cli.main import app
+from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
 from twice.errors import UsageError
+from twice.runtime.holder import this_process
+from twice.wiring.open_project import open_project
 
 PIPELINE = """
 from twice import Daily, Whole, replace, task
@@ -32,10 +37,53 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def ended_process() -> str:
+    """How a process of this machine named itself that has ended since."""
+    told = "from twice.runtime.holder import this_process; print(this_process())"
+    return subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def test_status_and_history_of_a_fresh_project_are_empty(root: Path) -> None:
     found = twice.status(project=root)
     assert (found.runs, found.total, found.failed, found.needs_attention) == ((), 0, 0, False)
     assert twice.history("revenue", date="2026-06-09", project=root, profile="prod") == ()
+
+
+def test_status_does_not_take_what_a_killed_process_left_for_work(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = ended_process()
+    lease = timedelta(minutes=5)
+    with open_project(root) as opened:
+        for label, holder in (("2026-06-01", gone), ("2026-06-02", this_process())):
+            opened.ledger.claim("revenue", [label], attempt=label, kind="run", holder=holder, lease=lease)
+    found = twice.status(project=root)
+    assert found.silent == {("revenue", "2026-06-01")}
+    assert [row[4] for row in found.as_table()[1]] == ["claimed, went silent", "claimed"]
+    assert app(["status", "-C", str(root)], standalone_mode=False) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.endswith("claimed, went silent") for line in lines[1:3]] == [True, False]
+    assert lines[3].startswith("next: twice recover")
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_backfill_whose_worker_was_killed_is_listed_with_what_goes_on_with_it(
+    root: Path, capsys: pytest.CaptureFixture[str], killed: bool
+) -> None:
+    slices = (PlannedSlice("2026-06-01", "missing", "never published"),)
+    request = Request("revenue", "2026-06-01", "2026-06-01")
+    with open_project(root) as opened:
+        opened.ledger.backfills.create(BackfillPlan("june", request, (PlannedBatch(1, "revenue", slices, "run"),)))
+        holder = ended_process() if killed else this_process()
+        assert opened.ledger.backfills.claim("june", holder, timedelta(minutes=5)) is not None
+    assert app(["backfill", "list", "-C", str(root)], standalone_mode=False) == 0
+    idle = "june  0/1 slices, nobody at work; next: twice backfill resume june"
+    assert capsys.readouterr().out.strip() == (idle if killed else "june  running  0/1 slices")
+    app(["backfill", "list", "-C", str(root), "--output", "json"], standalone_mode=False)
+    (told,) = json.loads(capsys.readouterr().out)["backfills"]
+    assert (told["state"], told["holders"]) == ("running", 0 if killed else 1)
+    app(["backfill", "show", "june", "-C", str(root)], standalone_mode=False)
+    assert ("backfill june: nobody at work" in capsys.readouterr().out) == killed
 
 
 def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(root: Path) -> None:

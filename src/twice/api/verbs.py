@@ -10,6 +10,7 @@ import datetime
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -94,10 +95,11 @@ def plan(
     project: str | Path = ".",
     profile: str | None = None,
 ) -> Explanation:
-    """What a run would do, and why. Writes to no table."""
+    """What a run would do, and why. Writes to no table. `earlier` has the slices of the scope's `lookback`, which the
+    same run would look at first."""
     with _open(project, profile) as opened:
-        (explanation,) = runs.plan(opened, _name(task), _label(date))
-        return explanation
+        *earlier, explanation = runs.plan(opened, _name(task), _label(date))
+        return replace(explanation, earlier=tuple(earlier))
 
 
 def status(

@@ -124,14 +124,14 @@ def list_(output: Output = Format.text, where: Where = HERE) -> int:
     from twice.project import backfill as backfills
 
     with where.open() as opened:
-        records = backfills.records(opened)
+        found = [(record, len(backfills.holders(opened, record.name))) for record in backfills.records(opened)]
     if output is Format.json:
-        print_json({"backfills": [record_data(record) for record in records]})
-    elif not records:
+        print_json({"backfills": [record_data(record, holders) for record, holders in found]})
+    elif not found:
         print("no backfill yet\nnext: twice backfill TASK --from DATE --to DATE --dry-run")
     else:
-        for record in records:
-            print(record_line(record))
+        for record, holders in found:
+            print(record_line(record, holders))
     return 0
 
 
@@ -205,7 +205,7 @@ def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: St
     if output is Stream.json:
         print_json({"backfill": result_data(result)})
     elif output is Stream.jsonl:
-        print_line({"event": "end", **record_data(after)})
+        print_line({"event": "end", **record_data(after, len(backfills.holders(opened, record.name)))})
     else:
         print_end(result)
     if stop() and not result.complete:

@@ -27,7 +27,9 @@ def print_plan(plan: BackfillResult, *, stored: bool) -> None:
 
 def print_whole(result: BackfillResult, holders: Sequence[str]) -> None:
     """Every slice, why it is in it and what became of it."""
-    print(f"backfill {result.name}: {result.state.value}" + (f", workers: {', '.join(holders)}" if holders else ""))
+    idle = result.state is BackfillState.RUNNING and not holders
+    state = "nobody at work" if idle else result.state.value
+    print(f"backfill {result.name}: {state}" + (f", workers: {', '.join(holders)}" if holders else ""))
     for note in result.notes:
         print(f"  note: {note}")
     for slice_ in result.slices:
@@ -35,9 +37,13 @@ def print_whole(result: BackfillResult, holders: Sequence[str]) -> None:
     print_end(result)
 
 
-def record_line(record: BackfillRecord) -> str:
+def record_line(record: BackfillRecord, holders: int) -> str:
+    """`holders`: how many workers have a batch of it now."""
     failed = f", {record.failed} failed" if record.failed else ""
-    return f"{record.name}  {record.state.value}  {record.done}/{record.total} slices{failed}"
+    line = f"{record.name}  {record.state.value}  {record.done}/{record.total} slices{failed}"
+    if record.state is not BackfillState.RUNNING or holders:
+        return line
+    return f"{record.name}  {record.done}/{record.total} slices{failed}, nobody at work; {_resume(record.name)}"
 
 
 def resumed_line(record: BackfillRecord) -> str:
@@ -57,7 +63,7 @@ def print_end(result: BackfillResult) -> None:
         print(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {error}")
     if not result.complete:
         retries = "retries only what failed" if _only_failures(result) else "goes on with what is left"
-        print(f"next: twice backfill resume {result.name}   ({retries})")
+        print(f"{_resume(result.name)}   ({retries})")
 
 
 def result_data(result: BackfillResult) -> dict[str, Any]:
@@ -72,7 +78,7 @@ def result_data(result: BackfillResult) -> dict[str, Any]:
     }
 
 
-def record_data(record: BackfillRecord) -> dict[str, Any]:
+def record_data(record: BackfillRecord, holders: int) -> dict[str, Any]:
     return {
         "name": record.name,
         "state": record.state.value,
@@ -83,7 +89,12 @@ def record_data(record: BackfillRecord) -> dict[str, Any]:
         "failed": record.failed,
         "open": record.open,
         "rows": record.rows,
+        "holders": holders,
     }
+
+
+def _resume(name: str) -> str:
+    return f"next: twice backfill resume {name}"
 
 
 def _range(slices: Sequence[SliceReport]) -> str:

@@ -96,7 +96,14 @@ def history(
 
 def _status_data(found: Status) -> dict[str, Any]:
     return {
-        "runs": [{**_run_data(run), "stale": found.stale.get((run.task, run.label))} for run in found.runs],
+        "runs": [
+            {
+                **_run_data(run),
+                "stale": found.stale.get((run.task, run.label)),
+                "silent": (run.task, run.label) in found.silent,
+            }
+            for run in found.runs
+        ],
         "total": found.total,
         "failed": found.failed,
         "stale": len(found.stale),
@@ -130,7 +137,7 @@ def _print_runs(found: Status) -> None:
                 moment(run.published) if run.generation else "-",
                 found.marks.get((run.task, run.label)) or str(run.generation or "-"),
                 "-" if run.rows is None else f"{run.rows:,}",
-                _last(run) + (", stale" if (run.task, run.label) in found.stale else ""),
+                _last(run) + _remarks(found, (run.task, run.label)),
             )
             for run in found.runs
         ],
@@ -139,10 +146,16 @@ def _print_runs(found: Status) -> None:
         print(f"({found.total - len(found.runs):,} more; --limit shows them)")
     for name in dict.fromkeys(task for task, _ in found.stale):
         print(stale_line(name, {label: why for (task, label), why in found.stale.items() if task == name}))
+    if found.silent:
+        print("next: twice recover (what went silent is at work no more; it asks the tables what landed)")
     if found.last_failed:
         print(
             f"next: twice history {found.last_failed.task} --date {found.last_failed.label}, then twice retry --failed"
         )
+
+
+def _remarks(found: Status, where: tuple[str, str]) -> str:
+    return (", went silent" if where in found.silent else "") + (", stale" if where in found.stale else "")
 
 
 def stale_line(task: str, whys: Mapping[str, str]) -> str:

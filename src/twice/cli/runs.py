@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +12,15 @@ import typer
 
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
+from twice.core.interruption import exit_code_of
 from twice.core.mark import version_text
 from twice.core.run import EffectEnd, Outcome, RunResult
-from twice.errors import UsageError
+from twice.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from twice.core.token import Kind
     from twice.runtime.run.explain import Explanation
-    from twice.runtime.run.run_many import TaskEnd
+    from twice.runtime.run.run_many import Report, TaskEnd
 
 OptionalTask = Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task's name (or --all).")]
 Everything = Annotated[bool, typer.Option("--all", help="Every task of that date, in the order of their inputs.")]
@@ -99,11 +102,7 @@ def retry(
     from twice.project import run as runs
 
     with where.open() as opened:
-        ends = runs.retry(opened, task, date, _patience(wait))
-    if not ends and output is Format.text:
-        print("nothing has failed")
-        return 0
-    return print_ends(ends, output)
+        return tell_ends(lambda report: runs.retry(opened, task, date, _patience(wait), report), output)
 
 
 @boundary
@@ -119,7 +118,7 @@ def plan(
     with where.open() as opened:
         forecasts = runs.plan(opened, task, date)
     if output is Format.json:
-        print_json({"plan": [asdict(explain) for explain in forecasts]})
+        print_json({"plan": [_without_earlier(asdict(explain)) for explain in forecasts]})
     else:
         for explain in forecasts:
             _print_explanation(explain)
@@ -153,29 +152,53 @@ def _run_all(date: str | None, wait: timedelta | None, output: Format, where: Wh
     from twice.project import run as runs
 
     with where.open() as opened:
-        ends = runs.run_all(opened, date, wait)
-    return print_ends(ends, output)
+        return tell_ends(lambda report: runs.run_all(opened, date, wait, report), output)
 
 
-def print_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
+def tell_ends(run: Callable[[Report], tuple[TaskEnd, ...]], output: Format) -> int:
+    """As text each task's end as it comes, then the sum; as JSON one document, also where an interrupt ends it."""
+    known: list[TaskEnd] = []
+
+    def report(end: TaskEnd) -> None:
+        known.append(end)
+        if output is Format.text:
+            _print_end(end)
+
+    try:
+        ends = run(report)
+    except KeyboardInterrupt as interrupt:
+        if output is Format.text:
+            raise
+        error = interrupt.error if isinstance(interrupt, Interrupted) else None
+        print_json({"tasks": [_end_data(end) for end in known], "error": error.details() if error else None})
+        return interrupt.exit_code if isinstance(interrupt, Interrupted) else exit_code_of(interrupt)
     failed = [end for end in ends if end.error or end.waits_for]
     if output is Format.json:
         print_json({"tasks": [_end_data(end) for end in ends]})
-        return 1 if failed else 0
-    for end in ends:
-        for result in end.results:
-            _print_result(result)
-        if end.error:
-            print_error(end.error, as_json=False, debug=False)
-        if end.waits_for:
-            print(f"{end.task}: not run, because {end.waits_for} did not succeed")
-        if end.left_out:
-            print(f"{end.task}: left out, because {end.left_out}")
-    print(_summary(ends, len(failed)))
+    elif not ends:
+        print("nothing has failed")  # a chain has a task, what is tried again may have none
+    else:
+        _print_sum(ends, len(failed))
+    return 1 if failed else 0
+
+
+def _print_end(end: TaskEnd) -> None:
+    for result in end.results:
+        _print_result(result)
+    if end.error:
+        print_error(end.error, as_json=False, debug=False)
+    if end.waits_for:
+        print(f"{end.task}: not run, because {end.waits_for} did not succeed")
+    if end.left_out:
+        print(f"{end.task}: left out, because {end.left_out}")
+    sys.stdout.flush()
+
+
+def _print_sum(ends: tuple[TaskEnd, ...], failed: int) -> None:
+    print(_summary(ends, failed))
     for end in ends:
         if end.stale:
             print(_left_stale(end))
-    return 1 if failed else 0
 
 
 def _summary(ends: tuple[TaskEnd, ...], failed: int) -> str:
@@ -222,9 +245,12 @@ def _interval(ends: tuple[str | None, str | None], date: str | None) -> tuple[da
 
 
 def _as_data(result: RunResult) -> dict[str, Any]:
-    data = {**asdict(result), "outcome": result.outcome.value}
-    del data["earlier"]  # each run is in the list itself
-    return data
+    return _without_earlier({**asdict(result), "outcome": result.outcome.value})
+
+
+def _without_earlier(data: dict[str, Any]) -> dict[str, Any]:
+    """Each of them is in the list itself."""
+    return {key: value for key, value in data.items() if key != "earlier"}
 
 
 def _print_result(result: RunResult) -> None:

@@ -21,8 +21,11 @@ class Page:
     cells: tuple[Cell, ...]
 
 
-def calendar(scope: TimeScope, runs: Iterable[RunRecord], stale: Collection[str] = ()) -> tuple[Page, ...]:
-    """From the first to the last slice that anything is known of. `stale`: the labels of those that are."""
+def calendar(
+    scope: TimeScope, runs: Iterable[RunRecord], stale: Collection[str] = (), silent: Collection[str] = ()
+) -> tuple[Page, ...]:
+    """From the first to the last slice that anything is known of. `stale`: the labels of those that are; `silent`: the
+    open attempts that nobody is at work on."""
     known = {run.label: run for run in runs}
     if not known:
         return ()
@@ -33,7 +36,7 @@ def calendar(scope: TimeScope, runs: Iterable[RunRecord], stale: Collection[str]
         cells = pages.setdefault(title, [])
         if column is not None:
             cells.extend(["none"] * (column - len(cells)))
-        cell = _cell(known.get(slice_.label))
+        cell = _cell(known.get(slice_.label), silent)
         cells.append("stale" if cell == "published" and slice_.label in stale else cell)
     return tuple(Page(title, tuple(cells)) for title, cells in pages.items())
 
@@ -47,13 +50,13 @@ def _position(label: str) -> tuple[str, int | None]:
     return title, int(number) - 1
 
 
-def _cell(run: RunRecord | None) -> Cell:
+def _cell(run: RunRecord | None, silent: Collection[str]) -> Cell:
     if run is None:
         return "missing"
     if run.quarantined is not None:
         return "quarantined"
     if run.failed:
         return "failed"
-    if run.last_state is not None and run.last_state.open:
+    if run.last_state is not None and run.last_state.open and run.last_attempt not in silent:
         return "at work"
     return "published" if run.generation else "missing"

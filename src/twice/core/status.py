@@ -18,7 +18,8 @@ class Status(Summarized):
     `runs` are the last of `total`, of which `failed` ended badly when they were last tried (`last_failed` is one of
     them). `stale` says why, `marks` how far an incremental task has read, both by task and label. `effects` counts all
     of them by state. `proofs` are the last of each task, and whether each is of the code as it is now.
-    `tables_to_ask`: tasks with old records that are not shown until their tables were asked.
+    `tables_to_ask`: tasks with old records that are not shown until their tables were asked. `silent`: the slices whose
+    last attempt has not ended and is not at work either: its process is gone, or was not heard of for too long.
     """
 
     runs: tuple[RunRecord, ...]
@@ -30,6 +31,7 @@ class Status(Summarized):
     effects: Mapping[EffectState, int] = field(default_factory=dict)
     proofs: tuple[tuple[ProofRecord, bool], ...] = ()
     tables_to_ask: tuple[str, ...] = ()
+    silent: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def waiting(self) -> Mapping[EffectState, int]:
@@ -54,6 +56,7 @@ class Status(Summarized):
     def _row(self, run: RunRecord) -> tuple[object, ...]:
         where = run.task, run.label
         last = "quarantined" if run.quarantined else run.last_state.value if run.last_state else None
+        last = f"{last}, went silent" if where in self.silent else last
         at = run.published if run.generation else None
         mark = self.marks.get(where) or run.generation or None
         return f"{run.task}[{run.label}]", at, mark, run.rows, last, self.stale.get(where)

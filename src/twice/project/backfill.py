@@ -7,6 +7,7 @@ from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillS
 from twice.runtime.backfill import backfill as backfills
 from twice.runtime.backfill import worker
 from twice.runtime.backfill.worker import Report, Stop
+from twice.runtime.holder import is_gone
 from twice.wiring.open_project import OpenProject
 
 
@@ -51,8 +52,9 @@ def show(opened: OpenProject, name: str) -> BackfillResult:
 
 
 def holders(opened: OpenProject, name: str) -> tuple[str, ...]:
-    """The workers that have a batch of it now."""
-    return tuple(sorted({hold.holder for hold in opened.ledger.backfills.held(name)}))
+    """The workers that have a batch of it now, without those that are seen to be gone."""
+    found = {hold.holder for hold in opened.ledger.backfills.held(name)}
+    return tuple(sorted(holder for holder in found if not is_gone(holder)))
 
 
 def progress(opened: OpenProject, name: str) -> tuple[BackfillRecord, int]:

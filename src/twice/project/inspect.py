@@ -19,6 +19,7 @@ from twice.project import effects as outbox
 from twice.project import ledger
 from twice.runtime.staleness.stale import Stale, stale_slices
 from twice.runtime.table.kept_mark import kept_mark
+from twice.runtime.table.settle import silent_attempts
 from twice.wiring.open_project import OpenProject
 
 _ALL = 1_000_000_000
@@ -28,6 +29,7 @@ def status(opened: OpenProject, task: str | None, limit: int | None) -> Status:
     """The last attempt at each slice and what else is known, of one task or of all. `limit`: so many slices at most."""
     name = opened.project.task(task).name if task else None
     found = opened.ledger.overview(name, limit or _ALL)
+    silent = silent_attempts(opened.ledger, name)
     return Status(
         found.runs,
         found.total,
@@ -38,6 +40,7 @@ def status(opened: OpenProject, task: str | None, limit: int | None) -> Status:
         effects=outbox.counts(opened, name),
         proofs=tuple(each for proved, each in proofs(opened).items() if name is None or proved == name),
         tables_to_ask=ledger.tables_to_ask(opened),
+        silent=frozenset((run.task, run.label) for run in found.runs if run.last_attempt in silent),
     )
 
 
@@ -62,7 +65,8 @@ def calendar(opened: OpenProject, task: str) -> tuple[Page, ...]:
     if not isinstance(declared.scope, TimeScope):
         raise UsageError("this task's work is not cut by time; it has no calendar", where=task, fix="Leave it out.")
     found = {each.slice.label for each in stale(opened, declared.name)}
-    return calendar_of(declared.scope, opened.ledger.runs(declared.name), found)
+    silent = silent_attempts(opened.ledger, declared.name)
+    return calendar_of(declared.scope, opened.ledger.runs(declared.name), found, silent)
 
 
 def marks(opened: OpenProject, runs: Sequence[RunRecord]) -> dict[tuple[str, str], str]:

@@ -14,8 +14,8 @@ from twice.core.token import Kind
 from twice.errors import UsageError
 from twice.runtime.result.compute import Pins, result_frame
 from twice.runtime.run import run_many
-from twice.runtime.run.explain import Explanation, explain
-from twice.runtime.run.run_many import TaskEnd, retry_slices, run_in_order, run_slices
+from twice.runtime.run.explain import Explanation, explain_run
+from twice.runtime.run.run_many import Report, TaskEnd, quiet, retry_slices, run_in_order, run_slices
 from twice.runtime.staleness.stale import failed_labels
 from twice.wiring.open_project import OpenProject
 
@@ -58,17 +58,23 @@ def run(
     return run_slices(opened.context, opened.project.task(task), slices, RunRequest(kind, wait, silent))
 
 
-def run_all(opened: OpenProject, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
+def run_all(
+    opened: OpenProject, date: str | None, wait: timedelta | None, report: Report = quiet
+) -> tuple[TaskEnd, ...]:
     """Every task of a date, each after the tasks it reads from."""
-    return run_many.run_all(opened.context, date, wait)
+    return run_many.run_all(opened.context, date, wait, report)
 
 
-def retry(opened: OpenProject, task: str | None, date: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
+def retry(
+    opened: OpenProject, task: str | None, date: str | None, wait: timedelta | None, report: Report = quiet
+) -> tuple[TaskEnd, ...]:
     """One slice, or all failed ones of one task or of every task, in the order of their inputs."""
     if task is not None and date is not None:
         chosen = opened.project.task(task)
         slice_ = slice_named(chosen.scope, date)
-        return (TaskEnd(chosen.name, retry_slices(opened.context, chosen, (slice_,), wait)),)
+        end = TaskEnd(chosen.name, retry_slices(opened.context, chosen, (slice_,), wait))
+        report(end)
+        return (end,)
     names = opened.project.tasks if task is None else [opened.project.task(task).name]
     labels = {name: found for name in names if (found := failed_labels(opened.ledger, name))}
     if not labels:
@@ -78,13 +84,17 @@ def retry(opened: OpenProject, task: str | None, date: str | None, wait: timedel
         failed = tuple(slice_named(each.scope, label) for label in labels.get(each.name, ()))
         return retry_slices(opened.context, each, failed, wait)
 
-    return tuple(end for end in run_in_order(opened.project, again) if end.task in labels)
+    def report_failed(end: TaskEnd) -> None:
+        if end.task in labels:
+            report(end)
+
+    return tuple(end for end in run_in_order(opened.project, again, report_failed) if end.task in labels)
 
 
 def plan(opened: OpenProject, task: str, date: str | None) -> tuple[Explanation, ...]:
-    """What a run would do, and why. Writes to no table."""
+    """What a run would do with each slice it looks at, and why, oldest first. Writes to no table."""
     declared = opened.project.task(task)
-    return (explain(opened.context, declared, slice_named(declared.scope, date)),)
+    return explain_run(opened.context, declared, slice_named(declared.scope, date))
 
 
 def preview(opened: OpenProject, task: Task, date: str | None) -> Frame:

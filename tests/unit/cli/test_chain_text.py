@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from twice.cli.options import Format
 from twice.cli.records import stale_line
-from twice.cli.runs import print_ends
+from twice.cli.runs import tell_ends
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
-from twice.runtime.run.run_many import TaskEnd
+from twice.errors import Interrupted, RunError
+from twice.runtime.run.run_many import Report, TaskEnd
 from twice.runtime.staleness.stale import Stale
 
 SCOPE = Daily("d", start="2026-01-01")
@@ -20,11 +23,42 @@ def stale(*days: str) -> tuple[Stale, ...]:
     return tuple(Stale("below", SCOPE.slice_of(f"2026-06-{day}"), WHY) for day in days)
 
 
+def printed(ends: tuple[TaskEnd, ...]) -> int:
+    """A chain whose tasks end like this."""
+
+    def run(report: Report) -> tuple[TaskEnd, ...]:
+        for end in ends:
+            report(end)
+        return ends
+
+    return tell_ends(run, Format.text)
+
+
+def interrupted(report: Report) -> tuple[TaskEnd, ...]:
+    report(TaskEnd("new", left_out="it begins later"))
+    raise Interrupted(RunError("interrupted", where="below[2026-06-09]"), 143)
+
+
+def test_what_ended_before_an_interrupt_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Interrupted):
+        tell_ends(interrupted, Format.text)
+    assert capsys.readouterr().out == "new: left out, because it begins later\n"
+
+
+def test_as_json_an_interrupt_leaves_one_document_with_what_ended_before_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert tell_ends(interrupted, Format.json) == 143
+    told = json.loads(capsys.readouterr().out)
+    assert [task["left_out"] for task in told["tasks"]] == ["it begins later"]
+    assert told["error"]["where"] == "below[2026-06-09]"
+
+
 def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     late = TaskEnd("new", left_out="2026-06-09 is before the task's start, 2026-07-01")
-    assert print_ends((TaskEnd("copy"), TaskEnd("below", stale=stale("07", "08")), late), Format.text) == 0
+    assert printed((TaskEnd("copy"), TaskEnd("below", stale=stale("07", "08")), late)) == 0
     assert capsys.readouterr().out.splitlines() == [
         "new: left out, because 2026-06-09 is before the task's start, 2026-07-01",
         "2 of 2 tasks are right, 1 left out, 2 slices of other dates are stale",
@@ -34,17 +68,17 @@ def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(
 
 
 def test_one_stale_slice_is_named_with_the_command_that_makes_it_right(capsys: pytest.CaptureFixture[str]) -> None:
-    print_ends((TaskEnd("below", stale=stale("08")),), Format.text)
+    printed((TaskEnd("below", stale=stale("08")),))
     assert capsys.readouterr().out.splitlines()[-1] == (
         f"  below[2026-06-08] is stale: {WHY}; "
         "next: twice backfill below --from 2026-06-08 --to 2026-06-08 --only stale --with-downstream"
     )
-    print_ends((TaskEnd("total", stale=(Stale("total", WHOLE, WHY),)),), Format.text)
+    printed((TaskEnd("total", stale=(Stale("total", WHOLE, WHY),)),))
     assert capsys.readouterr().out.splitlines()[-1] == f"  total[all] is stale: {WHY}; next: twice run total"
 
 
 def test_a_failed_task_still_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_ends((TaskEnd("copy"), TaskEnd("below", waits_for="copy")), Format.text) == 1
+    assert printed((TaskEnd("copy"), TaskEnd("below", waits_for="copy"))) == 1
     assert "1 of 2 tasks are right, the others can be run again" in capsys.readouterr().out
 
 

@@ -58,3 +58,12 @@ def test_a_published_slice_that_is_stale_is_told_apart_and_a_failed_one_stays_fa
     runs = [run("2026-01-01"), run("2026-01-02", S.FAILED, 0), run("2026-01-03")]
     (page,) = calendar(Daily("d", start="2026-01-01"), runs, {"2026-01-01", "2026-01-02"})
     assert page.cells == ("stale", "failed", "published")
+
+
+def test_what_nobody_is_at_work_on_is_not_shown_as_at_work() -> None:
+    runs = [run("2026-06-01", S.STAGED), run("2026-06-02", S.CLAIMED, 0)]
+    scope = Daily("d", start="2026-01-01")
+    (page,) = calendar(scope, runs)
+    assert page.cells == ("at work", "at work")
+    (page,) = calendar(scope, runs, silent={"a"})
+    assert page.cells == ("published", "missing")

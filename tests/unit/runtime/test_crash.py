@@ -17,10 +17,11 @@ from twice.core.run import AttemptState, RunResult
 from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown, Superseded
 from twice.ledgers.ledger import Ledger
+from twice.runtime.staleness.stale import failed_labels
 from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.recover import recover
 
-from .conftest import DAY, REVENUE, Bench, revenue_task, summed
+from .conftest import DAY, REVENUE, Bench, ended_process, revenue_task, summed
 
 
 def crash(bench: Bench, declared: Any, point: Point) -> None:
@@ -83,6 +84,36 @@ def test_recover_leaves_a_living_attempt_alone(bench: Bench) -> None:
     crash(bench, declared, Point.AFTER_STAGE)
     assert recover(bench.context, None) == ()
     assert len(bench.ledger.open_attempts()) == 1
+
+
+@pytest.fixture
+def killed(bench: Bench) -> Bench:
+    """What this bench runs belongs to a process of this machine that has ended."""
+    bench.context = replace(bench.context, holder=ended_process())
+    return bench
+
+
+@pytest.mark.parametrize("point", [Point.AFTER_CLAIM, Point.AFTER_LOOK, Point.AFTER_STAGE, Point.PUBLISHING])
+def test_recover_settles_at_once_what_a_process_left_that_is_seen_to_be_gone(killed: Bench, point: Point) -> None:
+    declared = killed.declare(revenue_task())
+    crash(killed, declared, point)
+    (left,) = killed.ledger.open_attempts()
+    assert failed_labels(killed.ledger, "revenue") == ("2026-06-09",)
+    assert [(one.attempt, one.state) for one in recover(killed.context, None)] == [(left.id, AttemptState.ABANDONED)]
+    assert not killed.ledger.open_attempts()
+    assert bool(killed.leftovers) == (point in (Point.AFTER_STAGE, Point.PUBLISHING)), "its JVM may still land them"
+
+
+def test_a_run_that_finds_nothing_to_do_closes_what_a_killed_process_left_open(killed: Bench) -> None:
+    declared = killed.declare(revenue_task())
+    killed.run(declared)
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_LOOK)):
+        killed.run(declared, kind="restate")
+    (left,) = killed.ledger.open_attempts()
+    killed.context = replace(killed.context, holder="alive")
+    assert killed.run(declared).outcome is Outcome.ALREADY
+    assert not killed.ledger.open_attempts()
+    assert killed.ledger.attempt(left.id).state is AttemptState.ABANDONED  # type: ignore[union-attr]
 
 
 def test_staged_rows_of_an_attempt_that_may_still_publish_are_never_collected(bench: Bench) -> None:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from twice.runtime.holder import is_gone, this_process
 
+from .conftest import ended_process
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/ns").exists(), reason="only Linux tells")
-
-
-def ended_process() -> str:
-    """How a process named itself that has ended since."""
-    told = "from twice.runtime.holder import this_process; print(this_process())"
-    return subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_a_process_that_lives_is_not_gone_and_one_that_ended_is() -> None:

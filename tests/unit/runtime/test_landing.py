@@ -25,11 +25,12 @@ from twice.core.task import Task
 from twice.errors import MAY_BE_MOVED, MOVED, Interrupted, LedgerOutOfReach, NotRecorded, OutcomeUnknown, RunError
 from twice.ledgers.ledger import Ledger
 from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.check import check
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
-from .conftest import DAY, Bench, revenue_task
+from .conftest import DAY, Bench, ended_process, revenue_task
 
 LANDED = (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
 SLICE = "2026-06-09"
@@ -219,12 +220,43 @@ def test_what_the_caller_is_handling_is_not_taken_for_what_ended_the_run(
     assert not bench.ledger.undiscarded(), "nobody is writing for it any more"
 
 
+@pytest.mark.parametrize("point", [Point.AFTER_CLAIM, Point.AFTER_LOOK, Point.AFTER_COMPUTE])
+@pytest.mark.parametrize("error", [RuntimeError("refused"), KeyboardInterrupt()], ids=["refused", "interrupted"])
+def test_what_ended_before_anything_was_staged_has_nothing_to_discard(
+    bench: Bench, declared: Task, point: Point, error: BaseException
+) -> None:
+    def refuse(passed: Any) -> None:
+        if passed is point:
+            raise error
+
+    with pytest.raises((RunError, Interrupted)), armed(refuse):
+        bench.run(declared)
+    assert bench.ledger.attempts("revenue")[0].state is AttemptState.FAILED
+    assert check(bench.context, None) == ()
+
+
+def test_what_an_interrupt_left_of_a_stage_is_still_looked_for(bench: Bench, declared: Task) -> None:
+    def interrupt(passed: Any) -> None:
+        if passed is Point.IN_STAGE:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted), armed(interrupt):
+        bench.run(declared)
+    (left,) = check(bench.context, None)
+    assert "may have left staged files" in left.what
+
+
 class TestGivenUpTooEarly:
     """Python died, its JVM lives on and lands after `recover` has given the attempt up."""
 
-    @pytest.fixture
-    def orphan(self, bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch) -> Any:
+    @pytest.fixture(params=["its lease ran out", "its process is seen to be gone"])
+    def orphan(
+        self, bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    ) -> Any:
         """Given up by `recover`; a call of it lands."""
+        gone = request.param == "its process is seen to be gone"
+        if gone:
+            bench.context = replace(bench.context, holder=ended_process())
         commit, given = bench.target.commit, list[Any]()
 
         def dies(*args: Any) -> Landed:
@@ -235,7 +267,8 @@ class TestGivenUpTooEarly:
         with pytest.raises(Crash):
             bench.run(declared)
         monkeypatch.undo()
-        bench.clock.ahead += timedelta(hours=1)
+        if not gone:
+            bench.clock.ahead += timedelta(hours=1)
         assert [one.state for one in recover(bench.context, None)] == [AttemptState.ABANDONED]
         assert [effect.state for effect in bench.ledger.outbox.listed((), None, 9)] == [EffectState.CANCELLED]
         return lambda: commit(*given[0])

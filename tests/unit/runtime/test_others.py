@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from twice import Daily, Since, append_once, insert_new, merge, read, task
+from twice import Daily, Since, Whole, append_once, insert_new, merge, read, task
 from twice.core.backfill import Request, SliceStatus
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Foreign
-from twice.core.run import Outcome
+from twice.core.run import Outcome, RunRequest
+from twice.core.slice import WHOLE
 from twice.core.task import Strategy, TableName, Task
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
@@ -127,18 +128,47 @@ def test_a_keyed_task_says_what_others_did_to_its_table(bench: Bench, write: Str
     bench.run(declared)
     deleted(bench.target, COPY, lambda row: row[0] == 1)
     fresh, known = bench.run(declared, "2026-06-10"), bench.run(declared)
+    remedy = (
+        "rows that are gone come back when the slices that brought them are restated: twice restate copy --date DATE"
+    )
     assert fresh.notes == (
-        "the table was changed by others since this task last published, in version 2 (WRITE); "
-        "to put rows back: twice restate copy --date DATE",
+        f"the table was changed by others since this task last published, in version 2 (WRITE); {remedy}",
     )
     assert known.notes == (
-        "the table was changed by others since 2026-06-09 was published, in version 2 (WRITE); "
-        "to put rows back: twice restate copy --date 2026-06-09",
+        f"the table was changed by others since 2026-06-09 was published, in version 2 (WRITE); {remedy}",
     )
     assert bench.run(declared, "2026-06-10").notes == ()
     bench.run(declared, kind="restate")
     assert bench.run(declared).notes == ()
     assert [row[0] for row in sorted(bench.target.read(COPY).rows)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("write", [merge("id", newest_by="seq"), insert_new("id")], ids=lambda write: write.name)
+def test_a_restated_keyed_slice_says_what_it_brought_again_and_gives_no_advice(bench: Bench, write: Strategy) -> None:
+    declared = copy_task(bench, write)
+    bench.run(declared)
+    deleted(bench.target, COPY, lambda row: row[0] == 1)
+    result = bench.run(declared, kind="restate")
+    assert result.outcome is Outcome.CHANGED
+    assert result.notes == (
+        "the table was changed by others since 2026-06-09 was published, in version 2 (WRITE); this run has brought "
+        f"the rows of 2026-06-09 again by {write.name}(); rows of other slices are as others left them",
+    )
+    kept = bench.ledger.attempt(result.attempt)
+    assert kept is not None
+    assert kept.notes == result.notes
+
+
+def test_a_keyed_task_without_dates_is_restated_without_a_date(bench: Bench) -> None:
+    bench.put(TableName("shop.changes"), ROWS)
+    declare = task("shop.copy", scope=Whole(), inputs={"rows": read("shop.changes")}, write=merge("id"), name="copy")
+    declared = bench.declare(declare(lambda rows: rows))
+    run_task(bench.context, declared, (WHOLE,))
+    deleted(bench.target, COPY, lambda row: row[0] == 1)
+    left = run_task(bench.context, declared, (WHOLE,))
+    assert left.notes[0].endswith("; to put rows back: twice restate copy")
+    restated = run_task(bench.context, declared, (WHOLE,), RunRequest("restate"))
+    assert restated.notes[0].endswith("; this run has brought the rows of all again by merge()")
 
 
 def test_append_once_says_that_it_puts_nothing_back(bench: Bench) -> None:
@@ -165,9 +195,20 @@ def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(bench: 
     deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
     result = bench.run(declared, kind="restate")
     assert (result.outcome, result.slices[0].changed) == (Outcome.CHANGED, True)
-    assert result.notes[-1] == "what others had changed is replaced: 2026-06-09"
+    assert result.notes == ("2026-06-09 was changed by others in version 2 (WRITE); this run has put it right",)
     again = bench.run(declared, kind="restate")
     assert (again.outcome, again.slices[0].changed, again.notes) == (Outcome.IDENTICAL, False, ())
+
+
+def test_a_run_that_publishes_a_slice_anew_says_that_it_put_right_what_others_did(bench: Bench) -> None:
+    """Its inputs changed, too."""
+    declared = bench.declare(revenue_task())
+    bench.run(declared)
+    deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
+    bench.put_orders((1, DAY, 11))
+    result = bench.run(declared)
+    assert (result.outcome, bench.revenue) == (Outcome.PUBLISHED, [(DAY, 11)])
+    assert result.notes == ("2026-06-09 was changed by others in version 2 (WRITE); this run has put it right",)
 
 
 def forgetful(monkeypatch: pytest.MonkeyPatch, target: MemoryTarget) -> None:
@@ -184,7 +225,10 @@ def test_a_restatement_is_not_called_identical_where_the_log_forgot_what_others_
     forgetful(monkeypatch, bench.target)
     result = bench.run(declared, kind="restate")
     assert (result.outcome, result.slices[0].changed) == (Outcome.PUBLISHED, None)
-    assert result.notes[-1] == "nobody remembers what 2026-06-09 held: it cannot be compared"
+    assert result.notes == (
+        "nobody remembers what 2026-06-09 held: it cannot be compared",
+        "what others did to 2026-06-09 up to version 2 is forgotten by the table's log; this run has replaced its rows",
+    )
 
 
 def test_a_restated_merge_has_counted_its_rows_whatever_the_log_forgot(

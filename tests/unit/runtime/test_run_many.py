@@ -15,6 +15,7 @@ from twice.core.project import assemble
 from twice.core.run import RunResult
 from twice.core.task import Task
 from twice.errors import UsageError, UserCodeError
+from twice.runtime.run.explain import explain_run
 from twice.runtime.run.run_many import TaskEnd, run_all, run_in_order, run_slices, slices_of_day
 from twice.runtime.staleness.stale import stale_slices
 
@@ -41,6 +42,31 @@ def chain(bench: Bench, *tasks: Task, date: str | None = DAY) -> dict[str, TaskE
         return run_slices(context, declared, slices_of_day(declared, date))
 
     return {end.task: end for end in run_in_order(context.project, run)}
+
+
+def test_a_chain_reports_each_task_when_it_ended(bench: Bench) -> None:
+    told: list[str] = []
+
+    def stopping(rows: Any) -> Any:
+        assert told == ["copy"]
+        raise KeyboardInterrupt
+
+    inputs = {"rows": read("shop.copy", by="order_date")}
+    below = task("shop.below", name="below", scope=DAILY, write=replace_rows(), inputs=inputs)(stopping)
+    context = replace(bench.context, project=assemble("p", [job("copy", "shop.orders"), below]))
+    with pytest.raises(KeyboardInterrupt):
+        run_all(context, DAY, None, lambda end: told.append(end.task))
+    assert told == ["copy"]
+
+
+def test_a_plan_names_every_slice_that_the_run_would_look_at(bench: Bench) -> None:
+    declared = bench.declare(job("copy", "shop.orders", Daily("order_date", start="2026-01-01", lookback=1)))
+    slice_ = declared.scope.slice_of("2026-06-10")  # type: ignore[union-attr]
+    planned = explain_run(bench.context, declared, slice_)
+    assert [(each.label, each.compute) for each in planned] == [(DAY, True), ("2026-06-10", True)]
+    made = run_slices(bench.context, declared, (slice_,))
+    assert [result.slices[0].label for result in made] == [each.label for each in planned]
+    assert str(replace(planned[1], earlier=planned[:1])).endswith(", after 1 earlier slice")
 
 
 def test_a_chain_runs_days_marks_and_whole_tables_in_the_order_of_their_inputs(bench: Bench) -> None:

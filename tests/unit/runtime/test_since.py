@@ -398,14 +398,43 @@ def test_another_kind_of_cursor_is_refused_naming_mark_reset(bench: Bench, sourc
     run(bench, copy_task(bench, append_once()))
     version = bench.target.published(COPY, ()).version
     changed = copy_task(bench, append_once(), initial=initial)
+    attempts = bench.ledger.attempts("copy")
     with pytest.raises(DeclarationError, match=r"the table's mark is a timestamp.*twice mark reset copy"):
         run(bench, changed)
+    assert bench.ledger.attempts("copy") == attempts, "nothing was started"
     assert "is a timestamp" in str(show_mark(bench.context, changed).unclear)
     assert bench.target.published(COPY, ()).version == version
     to = str(initial) if isinstance(initial, str) else "7"
     before, after = reset_mark(bench.context, changed, Reset(to, "ada", "another cursor"))
     assert (before.at, after.at) == (None, to)
     assert told(bench, changed) == to
+
+
+@pytest.mark.parametrize("initial", ["2026-06-09", 0])
+def test_a_first_run_whose_initial_is_of_another_kind_than_the_cursor_says_so(
+    bench: Bench, source: Source, initial: str | int
+) -> None:
+    with pytest.raises(DeclarationError, match=r"the cursor seen of rows is of type timestamp, and initial=.*Write"):
+        run(bench, copy_task(bench, append_once(), initial=initial))
+
+
+def test_a_ledger_that_does_not_know_the_mark_records_nothing_of_another_kind_either(
+    bench: Bench, source: Source
+) -> None:
+    run(bench, copy_task(bench, append_once()))
+    with closing(Ledger.open(f"sqlite:///{bench.context.root}/fresh.db", bench.clock)) as fresh:
+        bench.context = replace(bench.context, ledger=fresh)
+        with pytest.raises(DeclarationError, match="the table's mark is a timestamp"):
+            run(bench, copy_task(bench, append_once(), initial=0))
+        assert fresh.attempts("copy") == ()
+
+
+def test_after_the_table_was_dropped_another_kind_of_cursor_begins_anew(bench: Bench, source: Source) -> None:
+    """The ledger still knows the mark of the table that is gone: the table decides."""
+    run(bench, copy_task(bench, append_once()))
+    del bench.target._tables[COPY.name], bench.target._tables[CHANGES.name]
+    bench.put(CHANGES, Rows((Column("id", "bigint"), Column("seen", "bigint")), ((1, 1), (2, 2))))
+    assert run(bench, copy_task(bench, append_once(), initial=0)).mark == "2"
 
 
 def test_a_mark_of_zero_is_a_mark_also_where_the_initial_is_negative(bench: Bench) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from twice.core.ports import Frame
-from twice.core.since import CursorValue, Since, Window, mark_text
+from twice.core.since import CursorValue, Since, Window, mark_text, type_of
 from twice.core.task import Task
+from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins
 from twice.runtime.table.kept_mark import frozen_bound, kept_mark
@@ -26,6 +27,14 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
     notes: tuple[str, ...] = (f"{nulls:,} rows of {name} have no {scope.cursor}: they are never read",) if nulls else ()
     if newest is None:
         return None, notes
+    if type_of(newest) != scope.type:
+        raise DeclarationError(
+            f"the cursor {scope.cursor} of {name} is of type {type_of(newest)}, and initial={scope.initial} is of type "
+            f"{scope.type}",
+            where=task.name,
+            now=UNCHANGED,
+            fix=f"Write initial= as a value of {scope.cursor}.",
+        )
     high = scope.held_back(newest)
     if low < scope.start:  # type: ignore[operator]
         notes += (f"initial={scope.initial} is later than the mark: it goes on from the mark {mark_text(low)}",)

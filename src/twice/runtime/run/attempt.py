@@ -124,6 +124,7 @@ def giving_back(context: RunContext, attempt: str) -> Iterator[None]:
     except KeyboardInterrupt:
         with suppress(TwiceError):
             context.ledger.close_attempt(attempt, AttemptState.FAILED)
+            context.ledger.discarded(attempt)
         raise
 
 
@@ -147,7 +148,7 @@ def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording =
             if landing.unrecorded is None:  # else the ledger has just shown that it cannot be written
                 _let_go(context, claim)
         else:
-            _close(context, claim, trace, failure)
+            _close(context, claim, trace, failure, landing)
         if interrupt is not None:
             raise Interrupted(failure, exit_code_of(interrupt)) from error
         if failure is error:
@@ -155,12 +156,14 @@ def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording =
         raise failure from error
 
 
-def _close(context: RunContext, claim: Claim, trace: Trace, failure: TwiceError) -> None:
-    """An attempt that is recorded as published stays so."""
+def _close(context: RunContext, claim: Claim, trace: Trace, failure: TwiceError, landing: Landing) -> None:
+    """An attempt that is recorded as published stays so. One that has not begun to stage has left nothing."""
     state = AttemptState.SUPERSEDED if isinstance(failure, Superseded) else AttemptState.FAILED
     facts = Facts(error=failure.details(), seconds=trace.seconds)
     try:
         context.ledger.close_attempt(claim.attempt, state, facts)
+        if not landing.staging:
+            context.ledger.discarded(claim.attempt)
     except TwiceError as unrecorded:
         # The first error is what the person must know; the open attempt is settled by the next look.
         failure.fix += f" (The ledger could not record this failure: {unrecorded.what}.)"

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from twice.core.ports import Leaf, Suspicion
 from twice.core.since import Since
 from twice.core.slice import Slice
-from twice.core.summary import Summarized, Table
+from twice.core.summary import Summarized, Table, counted
 from twice.core.task import Task
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins, compute
 from twice.runtime.result.window import next_window
+from twice.runtime.run.run_many import with_lookback
 from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.settle import remembered
@@ -24,7 +25,8 @@ from twice.runtime.table.write_plan import make_write_plan, tokens_in
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Summarized):
-    """`suspicions` would stop the run; `leaves` is what it would read. `quarantined`: a run would refuse it."""
+    """`suspicions` would stop the run; `leaves` is what it would read. `quarantined`: a run would refuse it.
+    `earlier`: the slices that the same call would look at before this one, oldest first."""
 
     task: str
     target: str
@@ -37,11 +39,13 @@ class Explanation(Summarized):
     leaves: tuple[Leaf, ...]
     suspicions: tuple[Suspicion, ...]
     quarantined: bool = False
+    earlier: tuple[Explanation, ...] = ()
 
     def __str__(self) -> str:
         end = "would be computed" if self.compute else "would stay as it is"
         held = ", but is quarantined" if self.quarantined else ""
-        return f"{self.task}[{self.label}]: {end}{held} ({self.why})"
+        before = f", after {counted(len(self.earlier), 'earlier slice')}" if self.earlier else ""
+        return f"{self.task}[{self.label}]: {end}{held} ({self.why}){before}"
 
     def as_table(self) -> Table:
         reads = [("reads", f"{leaf.kind} {leaf.name}", leaf.version, None) for leaf in self.leaves]
@@ -54,6 +58,11 @@ def _idle(task: Task, slice_: Slice, generation: int, version: int | None) -> Ex
     return Explanation(
         task.name, str(task.target), task.write.name, slice_.label, generation, version, False, why, (), ()
     )
+
+
+def explain_run(context: RunContext, task: Task, slice_: Slice) -> tuple[Explanation, ...]:
+    """Every slice that a run of this one would look at, oldest first: its scope may look back."""
+    return tuple(explain(context, task, each) for each in with_lookback(task, (slice_,), "run"))
 
 
 def explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:

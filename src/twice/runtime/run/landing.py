@@ -41,12 +41,14 @@ ROWS = Wording()
 @dataclass
 class Landing:
     """Moves forward only. Whatever ends the attempt, `known` is what is true of the table, and whether the
-    attempt's staged rows and prepared effects may be given up. `write` records in the ledger what landed."""
+    attempt's staged rows and prepared effects may be given up. `write` records in the ledger what landed. `staging`:
+    the target was asked to stage something, so something may be left."""
 
     where: str
     write: Callable[[Facts, Mapping[str, int]], None]
     wording: Wording = ROWS
     known: Known = Known.NOT_SENT
+    staging: bool = False
     facts: Facts = field(default_factory=Facts)
     generations: Mapping[str, int] = field(default_factory=dict)
     unrecorded: Exception | None = None

@@ -57,6 +57,7 @@ def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:
     generations = ready.found.aims
     changed = _changed(attempt, ready, end)
     outcome = _outcome(attempt, ready, end.changes, changed)
+    attempt.notes.extend(ready.found.others.notes(attempt.task, published=True))
     facts = Facts(version=end.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds, changes=end.changes)
     attempt.landing.landed(facts, generations)
     attempt.landing.record()
@@ -97,7 +98,7 @@ def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool 
     the table held what the ledger remembers of the last publish, unless others changed it. None: nobody can say."""
     if attempt.kind != "restate":
         return {}
-    labels, others = tuple(ready.found.generations), ready.found.others
+    labels, others = tuple(ready.found.generations), ready.found.others.labels
     same = _same_as_published(attempt, ready)
     if end.changed is not None:
         changed: dict[str, bool | None] = {label: label in end.changed for label in labels}
@@ -106,9 +107,10 @@ def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool 
         return {labels[0]: _any(end.changes)}
     else:
         changed = {label: None if same[label] is None else not same[label] for label in labels}
-        changed |= {label: None for label in ready.found.forgotten if same[label]} | dict.fromkeys(others, True)
-    if others and end.changes is None:
-        attempt.notes.append(f"what others had changed is replaced: {', '.join(sorted(others))}")
+        changed |= {label: None for label in ready.found.others.forgotten if same[label]} | dict.fromkeys(others, True)
+    unseen = sorted(others - ready.found.others.labels)
+    if unseen and end.changes is None:
+        attempt.notes.append(f"what others had changed is replaced: {', '.join(unseen)}")
     return changed
 
 
@@ -151,7 +153,8 @@ def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
         for name in attempt.plan.token_names
     ]
     won_by = ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"
-    look(attempt.context, attempt.task, attempt.plan, attempt.target, attempt.id)
+    found = look(attempt.context, attempt.task, attempt.plan, attempt.target, attempt.id)
+    attempt.notes.extend(found.others.notes(attempt.task, published=False))
     without_rows = next((note for note in notes if note is not None and note.kind in _WITHOUT_ROWS), None)
     how_lost = f"{won_by} published first" if without_rows is None else _WITHOUT_ROWS[without_rows.kind][0]
     facts = Facts(notes=(*attempt.notes, how_lost), seconds=attempt.trace.seconds)

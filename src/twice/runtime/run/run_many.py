@@ -43,7 +43,7 @@ def run_slices(
 
     A failed slice does not stop the later ones; the first failure is raised when all were tried.
     """
-    return _each(context, task, _with_lookback(task, slices, request.kind), request)
+    return _each(context, task, with_lookback(task, slices, request.kind), request)
 
 
 def retry_slices(
@@ -72,38 +72,56 @@ def _each(context: RunContext, task: Task, slices: tuple[Slice, ...], request: R
     return tuple(results)
 
 
-def run_in_order(project: Project, run: Callable[[Task], tuple[RunResult, ...]]) -> tuple[TaskEnd, ...]:
+Report = Callable[[TaskEnd], None]
+"""Hears of each task as soon as it ended: whatever ends the chain later, what was done is known."""
+
+
+def quiet(_: TaskEnd) -> None:
+    """All is told at the end."""
+
+
+def run_in_order(
+    project: Project, run: Callable[[Task], tuple[RunResult, ...]], report: Report = quiet
+) -> tuple[TaskEnd, ...]:
     """Every task after the tasks it reads from. A failure stops only what depends on it."""
     ends: dict[str, TaskEnd] = {}
     for task in project.in_order():
         broken = [up.name for up in project.upstream(task) if ends[up.name].error or ends[up.name].waits_for]
-        if broken:
-            ends[task.name] = TaskEnd(task.name, waits_for=broken[0])
-            continue
-        try:
-            ends[task.name] = TaskEnd(task.name, run(task))
-        except TwiceError as error:
-            ends[task.name] = TaskEnd(task.name, error=error.at(task.name))
+        ends[task.name] = TaskEnd(task.name, waits_for=broken[0]) if broken else _end_of(task, run)
+        report(ends[task.name])
     return tuple(ends.values())
 
 
-def run_all(context: RunContext, date_: str | None, wait: timedelta | None) -> tuple[TaskEnd, ...]:
+def _end_of(task: Task, run: Callable[[Task], tuple[RunResult, ...]]) -> TaskEnd:
+    try:
+        return TaskEnd(task.name, run(task))
+    except TwiceError as error:
+        return TaskEnd(task.name, error=error.at(task.name))
+
+
+def run_all(
+    context: RunContext, date_: str | None, wait: timedelta | None, report: Report = quiet
+) -> tuple[TaskEnd, ...]:
     """Every task of a date, each after the tasks it reads from; and what reads a slice that the chain made again
     (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is reported, not made.
 
     What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
+    `report` hears of each task's end without what is stale, which is known when all have ended.
     """
     slices, left_out = of_date(context.project, date_)
     done: dict[str, set[str]] = {}
 
     def run(task: Task) -> tuple[RunResult, ...]:
-        wanted = {each.label: each for each in _with_lookback(task, slices.get(task.name, ()), "run")}
+        wanted = {each.label: each for each in with_lookback(task, slices.get(task.name, ()), "run")}
         wanted.update(followed(context, task, done))
         done[task.name] = set(wanted) | reached(context.project, context.ledger, task, done)
         return _each(context, task, tuple(sorted(wanted.values())), RunRequest(wait=wait))
 
-    ends = run_in_order(context.project, run)
-    return tuple(replace(end, left_out=_nothing_of(end, left_out), stale=_left(context, end)) for end in ends)
+    def with_reason(end: TaskEnd) -> TaskEnd:
+        return replace(end, left_out=_nothing_of(end, left_out))
+
+    ends = run_in_order(context.project, run, lambda end: report(with_reason(end)))
+    return tuple(replace(with_reason(end), stale=_left(context, end)) for end in ends)
 
 
 def of_date(project: Project, date_: str | None) -> tuple[dict[str, tuple[Slice, ...]], dict[str, str]]:
@@ -145,7 +163,8 @@ def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:
         raise UsageError(f"{text} is no day", where=task.name, fix="Give a day of the calendar.") from None
 
 
-def _with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:
+def with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:
+    """These slices and the earlier ones that a run of them makes right, too, oldest first."""
     if not isinstance(task.scope, TimeScope) or not task.scope.lookback or kind == "restate":
         return slices
     wanted = {slice_.label: slice_ for slice_ in slices}

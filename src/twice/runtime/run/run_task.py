@@ -28,7 +28,7 @@ from twice.runtime.run.send_effects import send_effects
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.made_since import Baseline, made_since
-from twice.runtime.table.kept_mark import kept_mark
+from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind
 from twice.runtime.table.settle import TableState, look
 from twice.runtime.table.write_plan import make_write_plan
 
@@ -66,6 +66,7 @@ def _run_once(run: _Run, attempt_id: str) -> RunResult:
     with trace.step("plan"):
         refuse_kind(task, request.kind)
         plan = make_write_plan(context.project.id, task, run.slices)
+        refuse_other_kind(context, task, plan)
     hit(Point.AFTER_PLAN)
     with trace.step("claim"), giving_back(context, attempt_id):
         claim = claim_slices(context, task, plan, request, attempt_id)
@@ -191,6 +192,7 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
 def _unchanged(attempt: Attempt, found: TableState, why: str, pinned: tuple[InputRecord, ...] = ()) -> RunResult:
     """Nothing to write. The table was only read."""
     ledger = attempt.context.ledger
+    attempt.notes.extend(found.others.notes(attempt.task, published=False))
     facts = Facts(
         inputs=pinned,
         why=why,
@@ -214,6 +216,7 @@ def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, wi
     Dying in here leaves invisible files that carry the attempt's name, and the table as it was.
     """
     task = attempt.task
+    attempt.landing.staging = True
     into = attempt.target.prepare(task.target, computed.shape, task.write.layout(task.scope), task.policy.evolve)
     observed = attempt.context.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
     plan = winning_ties(attempt.context, task, attempt.plan, attempt.kind, states(found, computed))

@@ -19,7 +19,7 @@ from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
 from twice.runtime.staleness.decide import rerun_of
-from twice.runtime.table.settle import lease_ran_out
+from twice.runtime.table.settle import silent_attempts
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def stale_slices(
 
 def failed_labels(ledger: RunLedger, task: str) -> tuple[str, ...]:
     """Quarantined, failed, rejected by an audit, or left behind by a process that died. In order."""
-    dead = {attempt.id for attempt in ledger.open_attempts(task) if lease_ran_out(ledger, attempt)}
+    dead = silent_attempts(ledger, task)
     return tuple(run.label for run in ledger.runs(task) if run.failed or run.last_attempt in dead)
 
 

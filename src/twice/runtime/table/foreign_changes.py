@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from twice.core.ports import Foreign, Target
 from twice.core.since import Since
 from twice.core.task import Task
+from twice.core.time_scope import TimeScope
 from twice.core.write import Plan, ReplaceRows
 from twice.runtime.context import RunContext
 
@@ -16,12 +17,45 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Others:
-    """`labels`: the slices whose rows are not what was published of them, or may not be. `forgotten`: those of which
-    the table's log cannot say it any more."""
+    """`found`: what they did, by slice; `known`: the slices that were published before. `owned`: a slice owns its rows,
+    so that a publish puts all of them right."""
 
-    notes: tuple[str, ...] = ()
-    labels: frozenset[str] = frozenset()
-    forgotten: frozenset[str] = frozenset()
+    found: Mapping[str, tuple[Foreign, ...]] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
+    owned: bool = True
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The slices whose rows are not what was published of them, or may not be."""
+        return frozenset(label for label in self.known & self.found.keys() if any(map(_is_known, self.found[label])))
+
+    @property
+    def forgotten(self) -> frozenset[str]:
+        """Those of which the table's log cannot say it any more."""
+        changed = self.known & self.found.keys()
+        return frozenset(label for label in changed if not all(map(_is_known, self.found[label])))
+
+    def notes(self, task: Task, *, published: bool) -> tuple[str, ...]:
+        """For people, once it is known how the run ended. `published`: it wrote the slices anew; else it left them as
+        they are, and only then is there anything to be done."""
+        if not self.owned:
+            changed = {label: changes for label, changes in self.found.items() if changes}
+            return tuple(self._of_table(task, label, changes, published) for label, changes in changed.items())
+        return tuple(
+            _of_slice(task, label, change, published) for label, changes in self.found.items() for change in changes
+        )
+
+    def _of_table(self, task: Task, label: str, changes: Sequence[Foreign], published: bool) -> str:
+        known_changes = [change for change in changes if _is_known(change)]
+        sliced = label in self.known and not isinstance(task.scope, Since)
+        when = f"since {label} was published" if sliced else "since this task last published"
+        if not known_changes:
+            return f"what others did to the table {when}, up to version {changes[0].version}, is forgotten by its log"
+        versions = ", ".join(f"{change.version} ({change.operation})" for change in known_changes[-_SHOWN:])
+        more = f" and {len(known_changes) - _SHOWN} before" if len(known_changes) > _SHOWN else ""
+        noun = "version" if len(known_changes) == 1 else "versions"
+        end = _brought_again(task, label) if sliced and published and task.write.restatable else _remedy(task)
+        return f"the table was changed by others {when}, in {noun} {versions}{more}; {end}"
 
 
 def changed_by_others(context: RunContext, task: Task, target: Target, plan: Plan) -> Others:
@@ -40,15 +74,7 @@ def _of_slices(task: Task, target: Target, plan: Plan, known: dict[str, int]) ->
     if not mine or not target.foreign(task.target, min(known.values()), mine):
         return Others()
     found = {slice_.label: target.foreign(task.target, known[slice_.label], [slice_]) for slice_ in mine}
-    notes = [
-        f"what others did to {label} up to version {change.version} is forgotten by the table's log"
-        if change.forgotten
-        else f"{label} was changed by others in version {change.version} ({change.operation}); "
-        f"to put it right: twice restate {task.name} --date {label}"
-        for label, changes in found.items()
-        for change in changes
-    ]
-    return Others(tuple(notes), _changed(found), _forgotten(found))
+    return Others(found, frozenset(known))
 
 
 def _of_the_table(context: RunContext, task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
@@ -58,33 +84,42 @@ def _of_the_table(context: RunContext, task: Task, target: Target, plan: Plan, k
     for slice_ in plan.file_slices:
         since = known.get(slice_.label, last)
         found[slice_.label] = () if since is None else target.foreign(task.target, since, [slice_])
-    notes = [_describe(task, label, changes, label in known) for label, changes in found.items() if changes]
-    return Others(tuple(notes), _changed(found) & known.keys(), _forgotten(found) & known.keys())
+    return Others(found, frozenset(known), owned=False)
 
 
-def _describe(task: Task, label: str, changes: Sequence[Foreign], published: bool) -> str:
-    known_changes = [change for change in changes if not change.forgotten]
-    sliced = published and not isinstance(task.scope, Since)
-    when = f"since {label} was published" if sliced else "since this task last published"
-    if not known_changes:
-        return f"what others did to the table {when}, up to version {changes[0].version}, is forgotten by its log"
-    versions = ", ".join(f"{change.version} ({change.operation})" for change in known_changes[-_SHOWN:])
-    more = f" and {len(known_changes) - _SHOWN} before" if len(known_changes) > _SHOWN else ""
-    noun = "version" if len(known_changes) == 1 else "versions"
-    return f"the table was changed by others {when}, in {noun} {versions}{more}; {_remedy(task, label, published)}"
+def _of_slice(task: Task, label: str, change: Foreign, published: bool) -> str:
+    if not _is_known(change):
+        what = f"what others did to {label} up to version {change.version} is forgotten by the table's log"
+        return f"{what}; this run has replaced its rows" if published else what
+    what = f"{label} was changed by others in version {change.version} ({change.operation})"
+    if published:
+        return f"{what}; this run has put it right"
+    return f"{what}; to put it right: twice restate {task.name}{_date(task, label)}"
 
 
-def _remedy(task: Task, label: str, published: bool) -> str:
+def _brought_again(task: Task, label: str) -> str:
+    """Of a keyed write: what another slice brought is not in this one's hands."""
+    again = f"this run has brought the rows of {label} again by {task.write.name}()"
+    return f"{again}; rows of other slices are as others left them" if isinstance(task.scope, TimeScope) else again
+
+
+def _remedy(task: Task) -> str:
     if isinstance(task.scope, Since):
         return f"rows that are gone are read again only if you set the mark back: twice mark reset {task.name} --to …"
     if not task.write.restatable:
         return f"{task.write.name}() puts no row back that is gone"
-    return f"to put rows back: twice restate {task.name} --date {label if published else 'DATE'}"
+    if not isinstance(task.scope, TimeScope):
+        return f"to put rows back: twice restate {task.name}"
+    # Which slice brought a row that is gone, nobody knows, nor whether it was restated since.
+    return (
+        "rows that are gone come back when the slices that brought them are restated: "
+        f"twice restate {task.name} --date DATE"
+    )
 
 
-def _changed(found: dict[str, tuple[Foreign, ...]]) -> frozenset[str]:
-    return frozenset(label for label, changes in found.items() if any(not change.forgotten for change in changes))
+def _date(task: Task, label: str) -> str:
+    return f" --date {label}" if isinstance(task.scope, TimeScope) else ""
 
 
-def _forgotten(found: dict[str, tuple[Foreign, ...]]) -> frozenset[str]:
-    return frozenset(label for label, changes in found.items() if any(change.forgotten for change in changes))
+def _is_known(change: Foreign) -> bool:
+    return not change.forgotten

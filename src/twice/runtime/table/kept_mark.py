@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from twice.core.interruption import behind
 from twice.core.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
 from twice.core.ports import GenerationHistory
 from twice.core.since import CursorValue, Since, mark_text, type_of
 from twice.core.task import Task
+from twice.core.write import Plan
 from twice.errors import UNCHANGED, DeclarationError
+from twice.runtime.context import RunContext
 
 
 def kept_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:
@@ -22,6 +25,29 @@ def kept_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int)
     if kind_of(version) != scope.type:
         raise _other_kind(task, scope, str(kind_of(version)))
     return mark_of(version)
+
+
+def refuse_other_kind(context: RunContext, task: Task, plan: Plan) -> None:
+    """Raise DeclarationError where the table's mark is of another kind of cursor: before anything is claimed, so that
+    nothing is recorded of it. The table is asked only where the ledger knows no mark of the right kind. What is in its
+    way is left to the look, which reports it."""
+    scope = task.scope
+    if not isinstance(scope, Since):
+        return
+    run = context.ledger.run(task.name, scope.only.label)
+    if run is not None and run.generation and kind_of(run.generation) in (None, scope.type):
+        return
+    try:
+        with context.session() as session:
+            published = context.target_of(task.target, session).published(task.target, plan.token_names)
+    except Exception as error:
+        if behind(error, KeyboardInterrupt) is not None:
+            raise
+        return
+    held = [kind_of(version) for version in published.generations.values() if version]
+    for kind in held:
+        if kind not in (None, scope.type):
+            raise _other_kind(task, scope, str(kind))
 
 
 def frozen_bound(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:

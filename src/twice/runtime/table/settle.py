@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from twice.core.mark import version_text
 from twice.core.outbox import prepare
-from twice.core.ports import AttemptHistory, Claims, Target
+from twice.core.ports import AttemptHistory, Claims, RunLedger, Target
 from twice.core.record import Adopted, AttemptRecord, Facts, RunRecord, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
@@ -16,8 +16,9 @@ from twice.core.task import Task
 from twice.core.token import Intention, SliceToken
 from twice.core.write import Changes, Plan
 from twice.runtime.context import RunContext
+from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
-from twice.runtime.table.foreign_changes import changed_by_others
+from twice.runtime.table.foreign_changes import Others, changed_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import tokens_in
 
@@ -25,16 +26,15 @@ from twice.runtime.table.write_plan import tokens_in
 @dataclass(frozen=True)
 class TableState:
     """A look at the target: the table's version, each slice's generation and what it was published from.
-    `aims`: the generations to publish, once they are fixed. `others`: the slices that others changed since;
-    `forgotten`: those of which nobody can say it any more."""
+    `aims`: the generations to publish, once they are fixed. `others`: what others did since; the note of it waits
+    for the run's end."""
 
     version: int | None
     generations: Mapping[str, int]
     intentions: Mapping[str, Intention | None]
     notes: tuple[str, ...] = ()
     aims: Mapping[str, int] = field(default_factory=dict)
-    others: frozenset[str] = frozenset()
-    forgotten: frozenset[str] = frozenset()
+    others: Others = field(default_factory=Others)
 
 
 def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str | None = None) -> TableState:
@@ -56,14 +56,12 @@ def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str 
             notes.append(_went_back(context, task, target, token, run.generation))
     known = context.ledger.runs_of(task.name, [token.label for token in tokens])
     intentions = {token.label: _catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
-    others = changed_by_others(context, task, target, plan)
     return TableState(
         published.version,
         {token.label: token.generation for token in tokens},
         intentions,
-        (*notes, *others.notes),
-        others=others.labels,
-        forgotten=others.forgotten,
+        tuple(notes),
+        others=changed_by_others(context, task, target, plan),
     )
 
 
@@ -73,8 +71,10 @@ def settle_passed(
     """Close the open attempts whose generation the target has passed: they landed, or they must lose. The same for
     those that were given up with rows still staged: a process thought dead may land after that.
 
-    An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One that died
-    before its look and lost its lease knew no generation and staged nothing; if it wakes, the ledger stops it.
+    An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One whose process
+    is seen to be gone is given up like by `recover`, with its rows still staged: what it had begun may land after that,
+    and a later look finds it. One that went silent before its look knew no generation and staged nothing; if it wakes,
+    the ledger stops it.
     """
     notes: list[str] = []
     names = {token.label: token.name for token in tokens}
@@ -84,8 +84,8 @@ def settle_passed(
             continue
         passed = passed_at(attempt, generations)
         if passed is None:
-            if attempt.state.open and never_looked(attempt) and lease_ran_out(context.ledger, attempt):
-                context.ledger.abandon_unlooked(attempt.id)
+            if attempt.state.open:
+                _give_up(context.ledger, attempt)
             continue
         label, generation = passed
         note = target.provenance(task.target, names[label], generation)
@@ -99,6 +99,14 @@ def settle_passed(
         else:
             context.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
     return notes
+
+
+def _give_up(ledger: RunLedger, attempt: AttemptRecord) -> None:
+    if never_looked(attempt):
+        if went_silent(ledger, attempt):
+            ledger.abandon_unlooked(attempt.id)
+    elif is_gone(attempt.holder):
+        ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
 
 
 def _undecided(ledger: AttemptHistory, task: str, labels: tuple[str, ...]) -> list[AttemptRecord]:
@@ -133,9 +141,14 @@ def never_looked(attempt: AttemptRecord) -> bool:
     return all(slice_.expected is None for slice_ in attempt.slices)
 
 
-def lease_ran_out(ledger: Claims, attempt: AttemptRecord) -> bool:
-    """Also if another attempt has taken the slice over since."""
-    return attempt.lease_until is None or attempt.lease_until < ledger.now()
+def went_silent(ledger: Claims, attempt: AttemptRecord) -> bool:
+    """Of an open one: its process is seen to be gone, or its lease ran out (also if another has it since)."""
+    return attempt.lease_until is None or attempt.lease_until < ledger.now() or is_gone(attempt.holder)
+
+
+def silent_attempts(ledger: RunLedger, task: str | None) -> frozenset[str]:
+    """The open attempts that nobody is at work on."""
+    return frozenset(attempt.id for attempt in ledger.open_attempts(task) if went_silent(ledger, attempt))
 
 
 def record_landed(

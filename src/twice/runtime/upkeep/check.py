@@ -19,7 +19,7 @@ from twice.core.summary import run_label
 from twice.core.time_scope import TimeScope
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
-from twice.runtime.table.settle import lease_ran_out, never_looked, passed_at
+from twice.runtime.table.settle import never_looked, passed_at, went_silent
 from twice.runtime.upkeep.rebuild import tokens_of
 
 
@@ -74,13 +74,13 @@ def _less(generation: int) -> str:
 
 def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
     for attempt in context.ledger.open_attempts():
-        if lease_ran_out(context.ledger, attempt):
+        if went_silent(context.ledger, attempt):
             yield Difference(
                 _where(attempt), f"attempt {attempt.id[:8]} ({attempt.holder}) went silent", "twice recover"
             )
     for there, task in left_open(context):
         for attempt in there.ledger.open_attempts(task.name):
-            if lease_ran_out(there.ledger, attempt):
+            if went_silent(there.ledger, attempt):
                 what = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
                 yield Difference(_where(attempt), what, "twice recover")
     for attempt in context.ledger.undiscarded():

@@ -93,6 +93,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
             return before, before
         heartbeat.check(f"{task.name}[{scope.only.label}]")
         context.ledger.fix(claim, found.generations, {scope.only.label: aim})
+        landing.staging = True
         staged = target.stage(task.target, None, plan, claim.attempt)
         story = _story(before, aim, reset)
         intent = Facts(why=story, notes=(story,))

@@ -13,7 +13,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.effects.send import send_pending
 from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.table.old_tables import left_open
-from twice.runtime.table.settle import lease_ran_out
+from twice.runtime.table.settle import went_silent
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Recovered:
 
 
 def recover(context: RunContext, session: Any) -> tuple[Recovered, ...]:
-    """Close what the targets can decide, then what has lost its lease. A second call finds nothing to do.
+    """Close what the targets can decide, then what nobody is at work on: its process is seen to be gone, or its lease
+    ran out. A second call finds nothing to do.
 
     An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded
     as published: its staged files are not touched before that is decided. The same for one that was given up before,
@@ -38,7 +39,7 @@ def recover(context: RunContext, session: Any) -> tuple[Recovered, ...]:
     removed = collect_garbage(context, session)
     asked = [there for there in left if not any(one.unasked and one.task == there[1].name for one in removed)]
     for attempt in (*context.ledger.open_attempts(), *_open_in(asked)):
-        if lease_ran_out(context.ledger, attempt):
+        if went_silent(context.ledger, attempt):
             context.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
     send_pending(context)
     return tuple(
