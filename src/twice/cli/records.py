@@ -191,7 +191,8 @@ def _proved(proof: ProofRecord, current: bool) -> str:
     code = "at this code version" if current else "at another code version"
     if proof.holds:
         return f"{proof.task}: proved {code} ({proof.label}, {moment(proof.at)})"
-    why = f"CHANGED after {', '.join(proof.changed)}" if proof.changed else "nothing could be shown"
+    why = "twice run refuses its plan" if proof.refused else "nothing could be shown"
+    why = f"CHANGED after {', '.join(proof.changed)}" if proof.changed else why
     return f"{proof.task}: NOT proved {code}: {why} ({proof.label}, {moment(proof.at)})"
 
 
