@@ -74,7 +74,7 @@ def show(id_: Id, output: Output = Format.text, where: Where = HERE) -> int:
         print("".join(f"    {line}\n" for line in effect.message.body.splitlines()), end="")
     for event in events:
         print(f"  {moment(event.at)}  {event.state.value}  by {event.who}" + (f": {event.why}" if event.why else ""))
-    if effect.state.waits_for_a_person:
+    if effect.state.waits_for_a_person or effect.state is S.UNKNOWN:
         print(f'next: twice effects resolve {id_} --sent|--resend|--abandon --reason "…"')
     return 0
 

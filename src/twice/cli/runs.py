@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twice.cli.effect_text import effect_text
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
 from twice.core.mark import version_text
-from twice.core.run import EffectEnd, Outcome, RunResult
+from twice.core.run import Outcome, RunResult
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ def _print_result(result: RunResult) -> None:
         passed = sum(audit.passed for audit in result.audits)
         print(f"  audits: {passed} of {len(result.audits)} passed")
     for effect in result.effects:
-        print(f"  effect {effect.name}: {_effect_text(effect)}")
+        print(f"  effect {effect.name}: {effect_text(effect)}")
     for note in result.notes:
         print(f"  note: {note}")
     print(f"  took {sum(result.seconds.values()):.1f} s")
@@ -250,15 +251,6 @@ def _print_result(result: RunResult) -> None:
 
 def _dated(result: RunResult) -> str:
     return "" if result.mark or result.outcome is Outcome.NOTHING_NEW else f" --date {result.slices[-1].label}"
-
-
-def _effect_text(effect: EffectEnd) -> str:
-    why = f" ({effect.why})" if effect.why else ""
-    if effect.already:
-        return f"already there for this slice: {effect.state.value}{why}"
-    if effect.state.waits_for_a_person:
-        return f"{effect.state.value.replace('_', ' ').upper()}{why}; next: twice effects show {effect.id}"
-    return f"{effect.state.value}{why}"
 
 
 def _print_explanation(explain: Explanation) -> None:
