@@ -90,7 +90,8 @@ def test_doubt_makes_status_fail_until_a_person_gives_their_word(shop: Shop, rec
     (doubtful,) = shop.call("effects", "list", "--in-doubt", "--output", "json").data["effects"]
     assert (doubtful["name"], doubtful["state"]) == ("plain", "in_doubt")
     number = str(doubtful["id"])
-    assert f"next: twice effects resolve {number} --sent|--resend|--abandon" in shop.call("effects", "show", number).out
+    shown = shop.call("effects", "show", number).out
+    assert f"next: twice effects resolve {shop.named} {number} --sent|--resend|--abandon" in shown
     told = shop.call("effects", "resolve", number, "--sent", "--reason", "seen in their log")
     assert (told.code, told.out) == (0, f"{number}  revenue[a] plain: sent (seen in their log)\n")
     assert shop.call("status").code == 0

@@ -48,7 +48,7 @@ def test_passing_trouble_is_tried_again_shown_and_at_last_left_to_a_person(stock
     assert stays.code == 5
     assert "error[quarantined]: prices[2026-06-10]: 2 attempts within" in stays.err
     assert "do not fit into memory" in stays.err
-    assert stays.err.strip().endswith("when the cause is gone: twice retry prices --date 2026-06-10.")
+    assert stays.err.strip().endswith(f"when the cause is gone: twice retry {stocked.named} prices --date 2026-06-10.")
     refused = stocked.call("run", "prices", *day)
     assert refused.code == 5
     assert "it is quarantined since" in refused.err

@@ -18,6 +18,7 @@ from twice.cli.backfill_text import (
     result_data,
     resumed_line,
 )
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, boundary, output_option, print_json
 from twice.core.backfill import Request, parse_batch, parse_only
 from twice.core.backfill_result import BackfillRecord, BackfillResult, as_result
@@ -128,7 +129,7 @@ def list_(output: Output = Format.text, where: Where = HERE) -> int:
     if output is Format.json:
         print_json({"backfills": [record_data(record) for record in records]})
     elif not records:
-        print("no backfill yet\nnext: twice backfill TASK --from DATE --to DATE --dry-run")
+        print(runnable("no backfill yet\nnext: twice backfill TASK --from DATE --to DATE --dry-run"))
     else:
         for record in records:
             print(record_line(record))
@@ -223,7 +224,7 @@ def _stop(name: str, verb: str, where: Where) -> int:
     with where.open() as opened:
         record = backfills.pause(opened, name) if verb == "pause" else backfills.cancel(opened, name)
     print(f"backfill {name}: {record.state.value}, {record.done} of {record.total} slices are done")
-    print(f"next: twice backfill resume {name}")
+    print(runnable(f"next: twice backfill resume {name}"))
     return 0
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
+from twice.cli.hints import runnable
 from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, BatchState, SliceReport
 
 
@@ -20,7 +21,7 @@ def print_plan(plan: BackfillResult, *, stored: bool) -> None:
     if plan.request.restate:
         print(f"  {plan.restated} published slices will be computed again")
     for note in plan.notes:
-        print(f"  note: {note}")
+        print(f"  note: {runnable(note)}")
     if not stored:
         print("next: the same command without --dry-run" if plan.slices else "next: nothing is to do")
 
@@ -29,7 +30,7 @@ def print_whole(result: BackfillResult, holders: Sequence[str]) -> None:
     """Every slice, why it is in it and what became of it."""
     print(f"backfill {result.name}: {result.state.value}" + (f", workers: {', '.join(holders)}" if holders else ""))
     for note in result.notes:
-        print(f"  note: {note}")
+        print(f"  note: {runnable(note)}")
     for slice_ in result.slices:
         print(f"  {_line(slice_)}")
     print_end(result)
@@ -57,7 +58,7 @@ def print_end(result: BackfillResult) -> None:
         print(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {error}")
     if not result.complete:
         retries = "retries only what failed" if _only_failures(result) else "goes on with what is left"
-        print(f"next: twice backfill resume {result.name}   ({retries})")
+        print(runnable(f"next: twice backfill resume {result.name}   ({retries})"))
 
 
 def result_data(result: BackfillResult) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twice.cli.hints import runnable
 from twice.core.closed import assert_never
 from twice.core.outbox import EffectState
 from twice.core.run import EffectEnd
@@ -10,7 +11,7 @@ from twice.core.run import EffectEnd
 def effect_text(effect: EffectEnd) -> str:
     """Whether it was sent, and what leads on from here."""
     why = f" ({effect.why})" if effect.why else ""
-    send, show = "; next: twice effects send", f"; next: twice effects show {effect.id}"
+    send, show = runnable("; next: twice effects send"), runnable(f"; next: twice effects show {effect.id}")
     match effect.state:
         case EffectState.SENT:
             return f"{'already ' if effect.already else ''}sent{why}"

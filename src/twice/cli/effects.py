@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 from twice.cli.records import Limit, moment, print_table
 from twice.core.mark import version_text
@@ -51,7 +52,7 @@ def list_(
     print(", ".join(f"{count} {state}" for state, count in by_state.items()) or "no effects yet")
     waiting = [effect for effect in found if effect.state.waits_for_a_person]
     if waiting:
-        print(f"next: twice effects show {waiting[0].id}")
+        print(runnable(f"next: twice effects show {waiting[0].id}"))
     return 0
 
 
@@ -75,7 +76,7 @@ def show(id_: Id, output: Output = Format.text, where: Where = HERE) -> int:
     for event in events:
         print(f"  {moment(event.at)}  {event.state.value}  by {event.who}" + (f": {event.why}" if event.why else ""))
     if effect.state.waits_for_a_person or effect.state is S.UNKNOWN:
-        print(f'next: twice effects resolve {id_} --sent|--resend|--abandon --reason "…"')
+        print(runnable(f'next: twice effects resolve {id_} --sent|--resend|--abandon --reason "…"'))
     return 0
 
 
@@ -98,7 +99,7 @@ def send(
     else:
         print(f"{tries} tries; " + (", ".join(f"{counts[state]} {state.value}" for state in S if state in counts)))
         if waiting:
-            print("next: twice effects list --in-doubt")
+            print(runnable("next: twice effects list --in-doubt"))
     return 1 if waiting else 0
 
 
@@ -132,7 +133,7 @@ def resolve(
         return 0
     print(f"{effect.id}  {effect.where}: {effect.state.value} ({effect.why})")
     if chosen[0] == "resend":
-        print("next: twice effects send")
+        print(runnable("next: twice effects send"))
     return 0
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, TextIO
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, plain, print_json
 from twice.errors import UsageError
 
@@ -63,7 +64,7 @@ def check(output: Output = Format.text, where: Where = HERE) -> int:
         print_json({"differences": [asdict(difference) for difference in differences]})
         return 1 if differences else 0
     for difference in differences:
-        print(f"{difference.where}: {difference.what}\n  to put it right: {difference.fix}")
+        print(f"{difference.where}: {difference.what}\n  to put it right: {runnable(difference.fix)}")
     print(f"{len(differences)} differences" if differences else "the ledger says what the tables say")
     return 1 if differences else 0
 
@@ -84,7 +85,8 @@ def rebuild(output: Output = Format.text, where: Where = HERE) -> int:
     for task in tasks:
         unknown = f", {task.unknown} of unknown provenance" if task.unknown else ""
         print(f"{task.task}: {task.slices} slices{unknown}")
-    print(f"{sum(task.slices for task in tasks)} published slices are in the ledger\nnext: twice status")
+    print(f"{sum(task.slices for task in tasks)} published slices are in the ledger")
+    print(runnable("next: twice status"))
     return 0
 
 
@@ -129,7 +131,8 @@ def unassigned(
     if not found:
         print("every record has an owner")
     elif unasked:
-        print(f"the tables of {', '.join(unasked)} were not asked yet which are their own\nnext: twice ledger check")
+        print(f"the tables of {', '.join(unasked)} were not asked yet which are their own")
+        print(runnable("next: twice ledger check"))
     return 0
 
 

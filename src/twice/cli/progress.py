@@ -12,6 +12,7 @@ from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from twice.cli.hints import Hints, current_hints
 from twice.cli.options import SCHEMA_VERSION, plain
 from twice.core.backfill_result import BackfillRecord
 
@@ -42,6 +43,9 @@ class Lines:
 class JsonLines:
     """One JSON object per slice that ended, and one for each batch that had to be split."""
 
+    def __init__(self) -> None:
+        self._hints = current_hints()  # several threads call it, and hints are this thread's
+
     def __call__(self, event: Event) -> None:
         claim = event.claim
         common: dict[str, Any] = {
@@ -55,7 +59,7 @@ class JsonLines:
                 print_line({**common, **asdict(end)})
         else:
             assert event.error is not None
-            print_line({**common, "labels": list(claim.labels), "error": event.error.details()})
+            print_line({**common, "labels": list(claim.labels), "error": event.error.details()}, self._hints)
 
 
 class Live:
@@ -130,8 +134,9 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
-def print_line(body: dict[str, Any]) -> None:
-    print(json.dumps({"schema_version": SCHEMA_VERSION, **body}, default=plain), flush=True)
+def print_line(body: dict[str, Any], hints: Hints | None = None) -> None:
+    completed = (hints or current_hints()).in_data(body)
+    print(json.dumps({"schema_version": SCHEMA_VERSION, **completed}, default=plain), flush=True)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, Where, boundary, print_error, print_json
 from twice.cli.records import print_table
 from twice.core.proof import Proof, document
@@ -137,7 +138,7 @@ def print_ends(ends: Ends, report: Path | None, output: Format) -> int:
         if broken or ends.errors:
             print("next: correct what is named above, then prove it again")
         else:
-            print(f"proved: {holding} of {len(ends.proofs)}{left}; next: twice status")
+            print(f"proved: {holding} of {len(ends.proofs)}{left}; {runnable('next: twice status')}")
     return 1 if broken or ends.errors or not holding else 0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
 from twice.core.mark import version_text
 from twice.core.record import TABLE
@@ -62,7 +63,8 @@ def _calendar(task: str | None, output: Format, where: Where) -> int:
     if output is Format.json:
         print_json({"calendar": [asdict(page) for page in pages]})
     elif not pages:
-        print(f"nothing of {task} has run yet\nnext: twice backfill {task} --from DATE --to DATE --dry-run")
+        print(f"nothing of {task} has run yet")
+        print(runnable(f"next: twice backfill {task} --from DATE --to DATE --dry-run"))
     else:
         print_calendar(pages)
     return 1 if any(cell in ("failed", "quarantined") for page in pages for cell in page.cells) else 0
@@ -87,7 +89,8 @@ def history(
     if output is Format.json:
         print_json({"attempts": [_attempt_data(attempt) for attempt in attempts]})
     elif not attempts:
-        print(f"{task}: no attempt yet\nnext: twice run {task} --date {date or 'DATE'}")
+        print(f"{task}: no attempt yet")
+        print(runnable(f"next: twice run {task} --date {date or 'DATE'}"))
     else:
         for attempt in attempts:
             _print_attempt(attempt)
@@ -107,18 +110,18 @@ def _status_data(found: Status) -> dict[str, Any]:
 
 def _print_status(found: Status) -> None:
     if not found.runs:
-        print("nothing has run yet\nnext: twice run TASK --date DATE")
+        print(runnable("nothing has run yet\nnext: twice run TASK --date DATE"))
     else:
         _print_runs(found)
     for proof, current in found.proofs:
         print(_proved(proof, current))
     if found.tables_to_ask:
         print(f"not shown: records from before this ledger knew environments, of {', '.join(found.tables_to_ask)}")
-        print("next: twice ledger check (it asks the tables which are their own)")
+        print(runnable("next: twice ledger check (it asks the tables which are their own)"))
     if found.waiting:
         waiting = ", ".join(f"{count} {state.value}" for state, count in found.waiting.items())
         print(f"effects wait for a person: {waiting}")
-        print("next: twice effects list")
+        print(runnable("next: twice effects list"))
 
 
 def _print_runs(found: Status) -> None:
@@ -140,9 +143,8 @@ def _print_runs(found: Status) -> None:
     for name in dict.fromkeys(task for task, _ in found.stale):
         print(stale_line(name, {label: why for (task, label), why in found.stale.items() if task == name}))
     if found.last_failed:
-        print(
-            f"next: twice history {found.last_failed.task} --date {found.last_failed.label}, then twice retry --failed"
-        )
+        last = found.last_failed
+        print(runnable(f"next: twice history {last.task} --date {last.label}, then twice retry --failed"))
 
 
 def stale_line(task: str, whys: Mapping[str, str]) -> str:
@@ -154,8 +156,9 @@ def stale_line(task: str, whys: Mapping[str, str]) -> str:
 def make_right(task: str, labels: Sequence[str]) -> str:
     """The command that computes these stale slices again, and what reads them."""
     if labels[0] == WHOLE.label:
-        return f"twice run {task}"
-    return f"twice backfill {task} --from {labels[0]} --to {labels[-1]} --only stale --with-downstream"
+        return runnable(f"twice run {task}")
+    days = f"--from {labels[0]} --to {labels[-1]}"
+    return runnable(f"twice backfill {task} {days} --only stale --with-downstream")
 
 
 def _print_attempt(attempt: AttemptRecord) -> None:
@@ -181,7 +184,7 @@ def _reasons(attempt: AttemptRecord) -> list[str]:
     lines = [f"why: {attempt.why}"] if attempt.why else []
     lines += [f"audit {a.name}: {'passed' if a.passed else a.severity}, {a.message}" for a in attempt.audits]
     lines += [f"rows: {attempt.changes}"] if attempt.changes else []
-    lines += [f"note: {note}" for note in attempt.notes]
+    lines += [f"note: {runnable(note)}" for note in attempt.notes]
     if attempt.error:
         lines.append(f"error[{attempt.error.get('code')}]: {attempt.error.get('what')}")
     return lines

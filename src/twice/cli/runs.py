@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.effect_text import effect_text
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
 from twice.core.mark import version_text
@@ -146,7 +147,7 @@ def _run(
     else:
         for result in results:
             _print_result(result)
-        print(f"next: twice history {task}" + _dated(results[-1]))
+        print(runnable(f"next: twice history {task}{_dated(results[-1])}"))
     return 0
 
 
@@ -245,7 +246,7 @@ def _print_result(result: RunResult) -> None:
     for effect in result.effects:
         print(f"  effect {effect.name}: {effect_text(effect)}")
     for note in result.notes:
-        print(f"  note: {note}")
+        print(f"  note: {runnable(note)}")
     print(f"  took {sum(result.seconds.values()):.1f} s")
 
 
@@ -263,6 +264,6 @@ def _print_explanation(explain: Explanation) -> None:
         at = "" if leaf.version is None else f" at version {leaf.version}"
         print(f"  reads {leaf.kind} {leaf.name}{at}" + ("" if leaf.identity else " (unversioned: always recomputed)"))
     if explain.quarantined:
-        print("  quarantined: a run would refuse it until twice retry")
+        print(runnable(f"  quarantined: a run would refuse it; next: twice retry {explain.task}"))
     for suspicion in explain.suspicions:
         print(f"  would be refused: {suspicion.name} reaches {', '.join(suspicion.columns)}")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the table and in the ledger.")]
@@ -45,5 +46,5 @@ def takeover(
     else:
         for owner, count in taken.items():
             print(f"{task}: took its table over from {owner} ({count:,} slices)")
-        print(f"next: twice status {task}, then twice run or twice backfill for what it shall publish")
+        print(runnable(f"next: twice status {task}, then run or backfill what it shall publish"))
     return 0
