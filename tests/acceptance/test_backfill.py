@@ -123,7 +123,7 @@ def test_one_bad_day_is_named_and_one_command_retries_only_it(stocked: Shop, spa
     resumed = stocked.call("backfill", "resume", name)
     assert resumed.code == 0
     assert resumed.out.splitlines()[0] == f"backfill {name}: resumed, 6 of 7 slices are done"
-    assert resumed.out.splitlines()[1].startswith("revenue_daily[2026-03-01]: published, 1 rows")
+    assert resumed.out.splitlines()[1].startswith("revenue_daily[2026-03-01]: published, 1 row")
     assert revenue(spark, stocked) == {day: f"{n}.00" for n, day in enumerate(DAYS, start=1)}
 
 

@@ -63,7 +63,7 @@ def test_passing_trouble_is_tried_again_shown_and_at_last_left_to_a_person(stock
     lifted = stocked.call("retry", "--failed")
     assert lifted.code == 0, lifted.err
     assert "prices[2026-06-10]: published" in lifted.out
-    assert "1 of 1 tasks are right" in lifted.out
+    assert "1 of 1 task is right" in lifted.out
     assert stocked.call("status", "prices").code == 0
     assert stocked.call("retry", "--failed").out == "nothing has failed\n"
     assert stocked.call("retry", "prices", *day).out.splitlines()[0].startswith("prices[2026-06-10]: already published")

@@ -22,6 +22,7 @@ from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, boundary, output_option, print_json
 from twice.core.backfill import Request, parse_batch, parse_only
 from twice.core.backfill_result import BackfillRecord, BackfillResult, as_result
+from twice.core.summary import counted_of
 
 if TYPE_CHECKING:
     from twice.wiring.open_project import OpenProject
@@ -223,7 +224,7 @@ def _stop(name: str, verb: str, where: Where) -> int:
 
     with where.open() as opened:
         record = backfills.pause(opened, name) if verb == "pause" else backfills.cancel(opened, name)
-    print(f"backfill {name}: {record.state.value}, {record.done} of {record.total} slices are done")
+    print(f"backfill {name}: {record.state.value}, {counted_of(record.done, record.total, 'slice')} done")
     print(runnable(f"next: twice backfill resume {name}"))
     return 0
 

@@ -16,6 +16,7 @@ from twice.cli.records import Limit, moment, print_table
 from twice.core.mark import version_text
 from twice.core.outbox import EffectState
 from twice.core.reference import hide_passwords
+from twice.core.summary import counted
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -97,7 +98,10 @@ def send(
     if output is Format.json:
         print_json({"tries": tries, "counts": {state.value: count for state, count in counts.items()}})
     else:
-        print(f"{tries} tries; " + (", ".join(f"{counts[state]} {state.value}" for state in S if state in counts)))
+        print(
+            f"{counted(tries, 'try', 'tries')}; "
+            + (", ".join(f"{counts[state]} {state.value}" for state in S if state in counts))
+        )
         if waiting:
             print(runnable("next: twice effects list --in-doubt"))
     return 1 if waiting else 0

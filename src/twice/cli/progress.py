@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from twice.cli.hints import Hints, current_hints
 from twice.cli.options import SCHEMA_VERSION, plain
 from twice.core.backfill_result import BackfillRecord
+from twice.core.summary import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -119,7 +120,7 @@ def describe(event: Event) -> str:
     if event.kind == "done":
         rows = sum(end.rows or 0 for end in event.ends)
         outcomes = ", ".join(dict.fromkeys(end.outcome for end in event.ends))
-        return f"{where}: {outcomes}, {rows:,} rows, {event.seconds:.1f} s"
+        return f"{where}: {outcomes}, {counted(rows, 'row')}, {event.seconds:.1f} s"
     assert event.error is not None
     if event.kind == "taken over":
         return f"{where}: another worker has taken it over ({event.error.what})"

@@ -13,6 +13,7 @@ from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, bound
 from twice.core.mark import version_text
 from twice.core.record import TABLE
 from twice.core.slice import WHOLE
+from twice.core.summary import counted
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _print_runs(found: Status) -> None:
 
 def stale_line(task: str, whys: Mapping[str, str]) -> str:
     first, *others = whys
-    which = f"{task}[{first}]" if not others else f"{len(whys)} slices of {task}, the first {first},"
+    which = f"{task}[{first}]" if not others else f"{counted(len(whys), 'slice')} of {task}, the first {first},"
     return f"stale: {which} because {whys[first]}; next: {make_right(task, tuple(whys))}"
 
 
@@ -169,7 +170,7 @@ def _print_attempt(attempt: AttemptRecord) -> None:
     for slice_ in attempt.slices:
         if slice_.rows is not None:
             generation = "" if slice_.aim is None else f" for {version_text(slice_.aim)}"
-            print(f"  {slice_.label}: {slice_.rows:,} rows, fingerprint {slice_.fingerprint}{generation}")
+            print(f"  {slice_.label}: {counted(slice_.rows, 'row')}, fingerprint {slice_.fingerprint}{generation}")
     for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs if i.kind != TABLE):
         print(f"  read {leaf[0]} {leaf[1]}" + ("" if leaf[2] is None else f" at version {leaf[2]}"))
     if attempt.version is not None:

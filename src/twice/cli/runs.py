@@ -14,6 +14,7 @@ from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where,
 from twice.cli.records import make_right
 from twice.core.mark import version_text
 from twice.core.run import Outcome, RunResult
+from twice.core.summary import counted, counted_of
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ def print_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
         if end.error:
             print_error(end.error, as_json=False, debug=False)
         if end.waits_for:
-            print(f"{end.task}: not run, because {end.waits_for} did not succeed")
+            waits = next((each.waits_for for each in ends if each.task == end.waits_for), None)
+            print(f"{end.task}: not run, because {end.waits_for} {'was not run' if waits else 'did not succeed'}")
         if end.left_out:
             print(f"{end.task}: left out, because {end.left_out}")
     print(_summary(ends, len(failed)))
@@ -182,18 +184,18 @@ def print_ends(ends: tuple[TaskEnd, ...], output: Format) -> int:
 
 def _summary(ends: tuple[TaskEnd, ...], failed: int) -> str:
     asked = len([end for end in ends if not end.left_out])
-    parts = [f"{asked - failed} of {asked} tasks are right"]
+    parts = [f"{counted_of(asked - failed, asked, 'task')} right"]
     parts += ["the others can be run again"] if failed else []
     parts += [f"{len(ends) - asked} left out"] if asked < len(ends) else []
     stale = sum(len(end.stale) for end in ends)
-    parts += [f"{stale} slices of other dates are stale"] if stale else []
+    parts += [f"{counted(stale, 'slice')} of other dates {'is' if stale == 1 else 'are'} stale"] if stale else []
     return ", ".join(parts)
 
 
 def _left_stale(end: TaskEnd) -> str:
     """The slices that are stale for reasons of their own, with what makes them right."""
     labels = [each.slice.label for each in end.stale]
-    count = f"[{labels[0]}] is stale" if len(labels) == 1 else f": {len(labels)} slices are stale, the first"
+    count = f"[{labels[0]}] is stale" if len(labels) == 1 else f": {counted(len(labels), 'slice')} are stale, the first"
     return f"  {end.task}{count}: {end.stale[0].why}; next: {make_right(end.task, labels)}"
 
 
@@ -232,7 +234,7 @@ def _as_data(result: RunResult) -> dict[str, Any]:
 def _print_result(result: RunResult) -> None:
     for slice_ in result.slices:
         parts = [f"mark {result.mark}"] if result.mark else [f"generation {slice_.generation}"]
-        parts += [f"{slice_.rows:,} rows"] if slice_.rows is not None else []
+        parts += [counted(slice_.rows, "row")] if slice_.rows is not None else []
         parts += [f"version {result.version}"] if result.version is not None else []
         print(f"{result.task}[{slice_.label}]: {_OUTCOME_TEXT[result.outcome]} ({', '.join(parts)})")
         if slice_.fingerprint:

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from twice.core.summary import Summarized, Table
+from twice.core.summary import Summarized, Table, counted
 
 SCHEMA_VERSION = 1
 SHOWN = 3
@@ -128,7 +128,7 @@ class Proof(Summarized):
             end = "NOT proved, since twice run refuses its plan"
         else:
             end = "proved" if self.holds else "nothing could be shown"
-        return f"{self.task}[{self.label}]: {end}, {len(self.trials)} scenarios, {self.seconds:.1f} s"
+        return f"{self.task}[{self.label}]: {end}, {counted(len(self.trials), 'scenario')}, {self.seconds:.1f} s"
 
     def as_table(self) -> Table:
         head = ("scenario", "table", "seconds", "what was done")
