@@ -102,6 +102,8 @@ def _describe(proof: Proof) -> str:
     from twice.proof.report import describe_difference
 
     where = f"{proof.task}[{proof.label}]"
+    if proof.refused and not proof.changed:
+        return f"{where}: twice run refuses its plan\n" + "\n".join(proof.refused)
     if not proof.changed:
         return f"{where}: no scenario could be played\n" + "\n".join(f"{t.scenario}: {t.reason}" for t in proof.trials)
     return f"{where} may not run twice\n" + "\n\n".join(describe_difference(trial) for trial in proof.changed)

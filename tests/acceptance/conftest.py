@@ -82,6 +82,11 @@ class Shop:
             return Answer(process.returncode, out, err)
 
     @property
+    def named(self) -> str:
+        """How a command that is printed names this project: the tests are not in its folder."""
+        return f"--project {self.root}"
+
+    @property
     def warehouse(self) -> Path:
         return self.root / "warehouse"
 

@@ -115,7 +115,7 @@ def test_one_bad_day_is_named_and_one_command_retries_only_it(stocked: Shop, spa
     name = lines[-1]["name"]
     shown = stocked.call("backfill", "show", name).out
     assert "failed: revenue_daily[2026-03-01] audit between(revenue, 0, 100000) failed" in shown
-    assert shown.splitlines()[-1] == f"next: twice backfill resume {name}   (retries only what failed)"
+    assert shown.splitlines()[-1] == f"next: twice backfill resume {stocked.named} {name}   (retries only what failed)"
     drawn = stocked.call("status", "revenue_daily", "--calendar")
     assert drawn.code == 1
     assert "2026-03  ✗■■■" in drawn.out
@@ -123,7 +123,7 @@ def test_one_bad_day_is_named_and_one_command_retries_only_it(stocked: Shop, spa
     resumed = stocked.call("backfill", "resume", name)
     assert resumed.code == 0
     assert resumed.out.splitlines()[0] == f"backfill {name}: resumed, 6 of 7 slices are done"
-    assert resumed.out.splitlines()[1].startswith("revenue_daily[2026-03-01]: published, 1 rows")
+    assert resumed.out.splitlines()[1].startswith("revenue_daily[2026-03-01]: published, 1 row")
     assert revenue(spark, stocked) == {day: f"{n}.00" for n, day in enumerate(DAYS, start=1)}
 
 

@@ -32,7 +32,7 @@ def test_run_publishes_then_finds_it_published(stocked: Shop, spark: Any) -> Non
     assert again.code == 0
     assert "revenue_daily[2026-06-09]: already published (generation 1, 2 rows" in again.out
     assert "why: same code, same inputs" in again.out
-    assert again.out.splitlines()[-1] == "next: twice history revenue_daily --date 2026-06-09"
+    assert again.out.splitlines()[-1] == f"next: twice history {stocked.named} revenue_daily --date 2026-06-09"
 
 
 def test_restate_says_identical_or_changed(stocked: Shop, put_orders: Callable[..., None], spark: Any) -> None:

@@ -90,7 +90,8 @@ def test_doubt_makes_status_fail_until_a_person_gives_their_word(shop: Shop, rec
     (doubtful,) = shop.call("effects", "list", "--in-doubt", "--output", "json").data["effects"]
     assert (doubtful["name"], doubtful["state"]) == ("plain", "in_doubt")
     number = str(doubtful["id"])
-    assert f"next: twice effects resolve {number} --sent|--resend|--abandon" in shop.call("effects", "show", number).out
+    shown = shop.call("effects", "show", number).out
+    assert f"next: twice effects resolve {shop.named} {number} --sent|--resend|--abandon" in shown
     told = shop.call("effects", "resolve", number, "--sent", "--reason", "seen in their log")
     assert (told.code, told.out) == (0, f"{number}  revenue[a] plain: sent (seen in their log)\n")
     assert shop.call("status").code == 0
@@ -245,7 +246,7 @@ def test_on_spark_a_run_killed_after_its_commit_is_spoken_of_once_by_the_next(
     again = stocked.call(*run)
     assert again.code == 0, again.err
     assert "already published" in again.out
-    assert "effect webhook: already there for this slice: sent" in again.out or "effect webhook: sent" in again.out
+    assert "effect webhook: already sent" in again.out or "effect webhook: sent" in again.out
     assert [one.body for one in receiver.arrivals] == [b'["2026-06-09", 2, 1, ["12.50", "1.00"]]']
     stocked.call(*run)
     assert len(receiver.arrivals) == 1

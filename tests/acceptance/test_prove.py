@@ -28,7 +28,7 @@ def test_a_proof_is_told_kept_and_forgotten_when_the_code_changes(stocked: Shop)
     lines = answer.out.splitlines()
     assert lines[0].startswith("revenue_daily[2026-06-09], code ")
     assert lines[2].startswith("twice     same   ")
-    assert lines[-1] == "proved: 1 of 1; next: twice status"
+    assert lines[-1] == f"proved: 1 of 1; next: twice status {stocked.named}"
     assert not (stocked.warehouse / "shop" / "revenue_daily").exists()  # proved, not published
     assert "revenue_daily: proved at this code version (2026-06-09, " in stocked.call("status").out
     pipeline = stocked.root / "pipelines" / "revenue.py"

@@ -48,7 +48,7 @@ def test_passing_trouble_is_tried_again_shown_and_at_last_left_to_a_person(stock
     assert stays.code == 5
     assert "error[quarantined]: prices[2026-06-10]: 2 attempts within" in stays.err
     assert "do not fit into memory" in stays.err
-    assert stays.err.strip().endswith("when the cause is gone: twice retry prices --date 2026-06-10.")
+    assert stays.err.strip().endswith(f"when the cause is gone: twice retry {stocked.named} prices --date 2026-06-10.")
     refused = stocked.call("run", "prices", *day)
     assert refused.code == 5
     assert "it is quarantined since" in refused.err
@@ -63,7 +63,7 @@ def test_passing_trouble_is_tried_again_shown_and_at_last_left_to_a_person(stock
     lifted = stocked.call("retry", "--failed")
     assert lifted.code == 0, lifted.err
     assert "prices[2026-06-10]: published" in lifted.out
-    assert "1 of 1 tasks are right" in lifted.out
+    assert "1 of 1 task is right" in lifted.out
     assert stocked.call("status", "prices").code == 0
     assert stocked.call("retry", "--failed").out == "nothing has failed\n"
     assert stocked.call("retry", "prices", *day).out.splitlines()[0].startswith("prices[2026-06-10]: already published")

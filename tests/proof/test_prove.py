@@ -218,3 +218,77 @@ def test_a_target_that_cannot_be_copied_is_not_applicable_and_says_so(setup: Lab
     assert [(trial.result, trial.reason) for trial in proof.trials] == [
         (TrialResult.NOT_APPLICABLE, "shop.totals is not a Delta table, and no other is copied for a proof yet")
     ]
+
+
+@task("shop.firsts", scope=Daily("day", start="2026-01-01"), write=replace())
+def firsts(run: Any) -> Any:
+    return run.spark.read.csv(str(run.root / "lines.csv"), schema="day date, shop int, v int").dropDuplicates(["shop"])
+
+
+@task("shop.first_by_sql", scope=Daily("day", start="2026-01-01"), write=replace())
+def first_by_sql(run: Any) -> Any:
+    lines = run.spark.sql(f"SELECT * FROM text.`{run.root / 'lines.csv'}`")
+    return lines.selectExpr("DATE'2026-06-09' AS day", "value").dropDuplicates(["day"])
+
+
+@task("shop.beside", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=replace())
+def beside(run: Any, sales: Any) -> Any:
+    lines = run.spark.sql(f"SELECT count(*) AS lines FROM text.`{run.root / 'lines.csv'}`")
+    return sales.groupBy("day").count().crossJoin(lines)
+
+
+@task("shop.made_up", scope=Daily("day", start="2026-01-01"), write=replace())
+def made_up(run: Any) -> Any:
+    return run.spark.range(3).selectExpr("id", "DATE'2026-06-09' AS day")
+
+
+@pytest.fixture
+def lines(setup: Lab) -> Path:
+    path = setup.folder / "lines.csv"
+    path.write_text("".join(f"2026-06-09,{number % 3},{number}\n" for number in range(60)))
+    return path
+
+
+@pytest.mark.usefixtures("lines")
+def test_rows_that_a_task_reads_by_itself_are_reordered_too(setup: Lab) -> None:
+    (trial,) = setup.prove(firsts, "row-order").trials
+    assert trial.result is TrialResult.CHANGED
+    assert trial.difference is not None
+    assert trial.difference.columns == ("v",)
+
+
+def test_without_rows_to_reorder_an_order_of_rows_shows_nothing(setup: Lab) -> None:
+    proof = setup.prove(made_up, "parallelism", "row-order", "partial", "late-rows")
+    why = (
+        "the task reads nothing whose rows a proof could disturb: declare an input, or read through spark.read or "
+        "spark.table"
+    )
+    assert [(trial.result, trial.reason) for trial in proof.trials] == [
+        (TrialResult.SAME, "1 partition and 8, adaptive execution off and on; its inputs as they are"),
+        *[(TrialResult.NOT_APPLICABLE, why)] * 3,
+    ]
+    assert not setup.prove(made_up, "row-order").holds
+
+
+def test_what_is_read_around_the_readers_is_named_as_not_disturbed(setup: Lab, lines: Path) -> None:
+    (trial,) = setup.prove(first_by_sql, "row-order").trials
+    assert trial.result is TrialResult.NOT_APPLICABLE
+    assert f"reads file:{lines}, whose rows a proof cannot disturb: declare an input" in trial.reason
+    (trial,) = setup.prove(beside, "row-order").trials
+    assert trial.result is TrialResult.SAME
+    assert trial.reason.endswith(f"; not disturbed: file:{lines}, read in another way than spark.read")
+
+
+@task("shop.distinct", scope=Daily("day", start="2026-01-01"), inputs=SALES, write=replace())
+def distinct(sales: Any) -> Any:
+    """The guard refuses it, though every row of a shop is the same here."""
+    return sales.select("day", (sf.col("id") * 0).alias("v"), "shop").dropDuplicates(["day", "shop"])
+
+
+def test_what_twice_run_refuses_is_not_proved_though_nothing_differs(setup: Lab) -> None:
+    proof = setup.prove(distinct, "twice", "row-order")
+    assert [trial.result for trial in proof.trials] == [TrialResult.SAME, TrialResult.SAME]
+    (refused,) = proof.refused
+    assert refused.startswith("drop_duplicates reaches v: of rows with the same key it keeps any one.")
+    assert not proof.holds
+    assert "NOT proved, since twice run refuses its plan" in str(proof)

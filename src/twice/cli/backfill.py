@@ -18,9 +18,11 @@ from twice.cli.backfill_text import (
     result_data,
     resumed_line,
 )
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, boundary, output_option, print_json
 from twice.core.backfill import Request, parse_batch, parse_only
 from twice.core.backfill_result import BackfillRecord, BackfillResult, as_result
+from twice.core.summary import counted_of
 
 if TYPE_CHECKING:
     from twice.wiring.open_project import OpenProject
@@ -128,7 +130,7 @@ def list_(output: Output = Format.text, where: Where = HERE) -> int:
     if output is Format.json:
         print_json({"backfills": [record_data(record, holders) for record, holders in found]})
     elif not found:
-        print("no backfill yet\nnext: twice backfill TASK --from DATE --to DATE --dry-run")
+        print(runnable("no backfill yet\nnext: twice backfill TASK --from DATE --to DATE --dry-run"))
     else:
         for record, holders in found:
             print(record_line(record, holders))
@@ -222,8 +224,8 @@ def _stop(name: str, verb: str, where: Where) -> int:
 
     with where.open() as opened:
         record = backfills.pause(opened, name) if verb == "pause" else backfills.cancel(opened, name)
-    print(f"backfill {name}: {record.state.value}, {record.done} of {record.total} slices are done")
-    print(f"next: twice backfill resume {name}")
+    print(f"backfill {name}: {record.state.value}, {counted_of(record.done, record.total, 'slice')} done")
+    print(runnable(f"next: twice backfill resume {name}"))
     return 0
 
 

@@ -7,20 +7,22 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
+from twice.cli.hints import runnable
 from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, BatchState, SliceReport
+from twice.core.summary import counted, counted_of
 
 
 def print_plan(plan: BackfillResult, *, stored: bool) -> None:
-    print(f"backfill {plan.name}: {len(plan.slices)} slices" + ("" if stored else " (nothing is stored)"))
+    print(f"backfill {plan.name}: {counted(len(plan.slices), 'slice')}" + ("" if stored else " (nothing is stored)"))
     for key, group in groupby(plan.slices, lambda slice_: (slice_.task, slice_.standing, slice_.why)):
         print(f"  {_range(list(group))}  {key[1]}: {key[2]}")
     left = ", ".join(f"{count} {standing}" for standing, count in plan.left_out.items())
     if left:
         print(f"  left out: {left}")
     if plan.request.restate:
-        print(f"  {plan.restated} published slices will be computed again")
+        print(f"  {counted(plan.restated, 'published slice')} will be computed again")
     for note in plan.notes:
-        print(f"  note: {note}")
+        print(f"  note: {runnable(note)}")
     if not stored:
         print("next: the same command without --dry-run" if plan.slices else "next: nothing is to do")
 
@@ -31,7 +33,7 @@ def print_whole(result: BackfillResult, holders: Sequence[str]) -> None:
     state = "nobody at work" if idle else result.state.value
     print(f"backfill {result.name}: {state}" + (f", workers: {', '.join(holders)}" if holders else ""))
     for note in result.notes:
-        print(f"  note: {note}")
+        print(f"  note: {runnable(note)}")
     for slice_ in result.slices:
         print(f"  {_line(slice_)}")
     print_end(result)
@@ -40,18 +42,18 @@ def print_whole(result: BackfillResult, holders: Sequence[str]) -> None:
 def record_line(record: BackfillRecord, holders: int) -> str:
     """`holders`: how many workers have a batch of it now."""
     failed = f", {record.failed} failed" if record.failed else ""
-    line = f"{record.name}  {record.state.value}  {record.done}/{record.total} slices{failed}"
+    slices = f"{record.done}/{counted(record.total, 'slice')}{failed}"
     if record.state is not BackfillState.RUNNING or holders:
-        return line
-    return f"{record.name}  {record.done}/{record.total} slices{failed}, nobody at work; {_resume(record.name)}"
+        return f"{record.name}  {record.state.value}  {slices}"
+    return f"{record.name}  {slices}, nobody at work; {_resume(record.name)}"
 
 
 def resumed_line(record: BackfillRecord) -> str:
-    return f"backfill {record.name}: resumed, {record.done} of {record.total} slices are done"
+    return f"backfill {record.name}: resumed, {counted_of(record.done, record.total, 'slice')} done"
 
 
 def print_end(result: BackfillResult) -> None:
-    print(f"{len(result.done)} of {len(result.slices)} slices are done" + _failed(result) + _stopped(result))
+    print(f"{counted_of(len(result.done), len(result.slices), 'slice')} done" + _failed(result) + _stopped(result))
     compared = [slice_ for slice_ in result.slices if slice_.comparison is not None]
     changed = [slice_ for slice_ in compared if slice_.comparison is not None and not slice_.comparison.identical]
     if compared:
@@ -94,14 +96,14 @@ def record_data(record: BackfillRecord, holders: int) -> dict[str, Any]:
 
 
 def _resume(name: str) -> str:
-    return f"next: twice backfill resume {name}"
+    return runnable(f"next: twice backfill resume {name}")
 
 
 def _range(slices: Sequence[SliceReport]) -> str:
     first, last = slices[0], slices[-1]
     if len(slices) == 1:
         return f"{first.task}[{first.label}]"
-    return f"{first.task}[{first.label}..{last.label}]  {len(slices)} slices"
+    return f"{first.task}[{first.label}..{last.label}]  {counted(len(slices), 'slice')}"
 
 
 def _failed(result: BackfillResult) -> str:
@@ -120,6 +122,6 @@ def _only_failures(result: BackfillResult) -> bool:
 def _line(slice_: SliceReport) -> str:
     parts = [f"{slice_.task}[{slice_.label}]", f"{slice_.standing}: {slice_.why}", f"-> {slice_.state.value}"]
     if slice_.state is BatchState.DONE:
-        rows = f", {slice_.rows:,} rows" if slice_.rows is not None else ""
+        rows = f", {counted(slice_.rows, 'row')}" if slice_.rows is not None else ""
         parts.append(f"({slice_.outcome}{rows})")
     return "  ".join(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
+from twice.core.summary import counted
 
 
 @boundary
@@ -23,7 +24,7 @@ def recover(output: Output = Format.text, where: Where = HERE) -> int:
         return 0
     for attempt in settled:
         print(f"{attempt.task}[{', '.join(attempt.labels)}]: attempt {attempt.attempt[:8]} is {attempt.state.value}")
-    print(f"{len(settled)} attempts settled, {len(left)} still at work")
+    print(f"{counted(len(settled), 'attempt')} settled, {len(left)} still at work")
     if any(attempt.state.value != "published" for attempt in settled):
         print("next: run these slices again; what landed is not repeated")
     return 0
@@ -43,7 +44,8 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
         print_json({"collected": [asdict(one) for one in removed]})
         return 0
     for one in removed:
-        print(f"{one.task}: {one.files} files of {len(one.attempts)} attempts deleted, {len(one.kept)} attempts kept")
+        files, attempts = counted(one.files, "file"), counted(len(one.attempts), "attempt")
+        print(f"{one.task}: {files} of {attempts} deleted, {counted(len(one.kept), 'attempt')} kept")
         if one.kept:
             print(
                 f"  kept until {', '.join(one.slices)} is published again: a process may still publish what it staged"
@@ -52,10 +54,10 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
             print(f"  the table it wrote before could not be asked ({one.unasked}): what is open there stays open")
         if one.given_up:
             print(
-                f"  {len(one.given_up)} attempts may have left files. The task is no longer declared, so gc does not "
-                "know its table. Run VACUUM on that table to delete their files."
+                f"  {counted(len(one.given_up), 'attempt')} may have left files. The task is no longer declared, so gc "
+                "does not know its table. Run VACUUM on that table to delete their files."
             )
-    print(f"{sum(one.files for one in removed)} files deleted")
+    print(f"{counted(sum(one.files for one in removed), 'file')} deleted")
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from twice.cli.options import Format, Output, boundary, print_json
+from twice.core.summary import counted
 from twice.errors import UsageError
 
 
@@ -30,7 +31,7 @@ def init(
     if output is Format.json:
         print_json({"project": name, "files": [str(path) for path in written]})
         return 0
-    print(f"{name}: {len(written)} files written to {folder}")
+    print(f"{name}: {counted(len(written), 'file')} written to {folder}")
     print(f"next: cd {folder} && twice run --all --date 2026-06-09")
     return 0
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 from twice.cli.records import Limit, moment, print_table
 from twice.core.mark import version_text
 from twice.core.outbox import EffectState
 from twice.core.reference import hide_passwords
+from twice.core.summary import counted
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def list_(
     print(", ".join(f"{count} {state}" for state, count in by_state.items()) or "no effects yet")
     waiting = [effect for effect in found if effect.state.waits_for_a_person]
     if waiting:
-        print(f"next: twice effects show {waiting[0].id}")
+        print(runnable(f"next: twice effects show {waiting[0].id}"))
     return 0
 
 
@@ -74,8 +76,8 @@ def show(id_: Id, output: Output = Format.text, where: Where = HERE) -> int:
         print("".join(f"    {line}\n" for line in effect.message.body.splitlines()), end="")
     for event in events:
         print(f"  {moment(event.at)}  {event.state.value}  by {event.who}" + (f": {event.why}" if event.why else ""))
-    if effect.state.waits_for_a_person:
-        print(f'next: twice effects resolve {id_} --sent|--resend|--abandon --reason "…"')
+    if effect.state.waits_for_a_person or effect.state is S.UNKNOWN:
+        print(runnable(f'next: twice effects resolve {id_} --sent|--resend|--abandon --reason "…"'))
     return 0
 
 
@@ -96,9 +98,12 @@ def send(
     if output is Format.json:
         print_json({"tries": tries, "counts": {state.value: count for state, count in counts.items()}})
     else:
-        print(f"{tries} tries; " + (", ".join(f"{counts[state]} {state.value}" for state in S if state in counts)))
+        print(
+            f"{counted(tries, 'try', 'tries')}; "
+            + (", ".join(f"{counts[state]} {state.value}" for state in S if state in counts))
+        )
         if waiting:
-            print("next: twice effects list --in-doubt")
+            print(runnable("next: twice effects list --in-doubt"))
     return 1 if waiting else 0
 
 
@@ -132,7 +137,7 @@ def resolve(
         return 0
     print(f"{effect.id}  {effect.where}: {effect.state.value} ({effect.why})")
     if chosen[0] == "resend":
-        print("next: twice effects send")
+        print(runnable("next: twice effects send"))
     return 0
 
 

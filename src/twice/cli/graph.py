@@ -7,6 +7,7 @@ from dataclasses import asdict
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Where, boundary, output_option, print_json
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def graph(output: GraphOutput = GraphFormat.text, where: Where = HERE) -> int:
     else:
         for node in nodes:
             _print_node(node)
-        print("next: twice run --all --date DATE")
+        print(runnable("next: twice run --all --date DATE"))
     return 0
 
 

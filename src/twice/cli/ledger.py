@@ -15,7 +15,9 @@ from typing import Annotated, TextIO
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, plain, print_json
+from twice.core.summary import counted
 from twice.errors import UsageError
 
 OlderThan = Annotated[str, typer.Option("--older-than", help="What ended longer ago goes, e.g. 90d.", metavar="DAYS")]
@@ -63,8 +65,8 @@ def check(output: Output = Format.text, where: Where = HERE) -> int:
         print_json({"differences": [asdict(difference) for difference in differences]})
         return 1 if differences else 0
     for difference in differences:
-        print(f"{difference.where}: {difference.what}\n  to put it right: {difference.fix}")
-    print(f"{len(differences)} differences" if differences else "the ledger says what the tables say")
+        print(f"{difference.where}: {difference.what}\n  to put it right: {runnable(difference.fix)}")
+    print(counted(len(differences), "difference") if differences else "the ledger says what the tables say")
     return 1 if differences else 0
 
 
@@ -83,8 +85,9 @@ def rebuild(output: Output = Format.text, where: Where = HERE) -> int:
         return 0
     for task in tasks:
         unknown = f", {task.unknown} of unknown provenance" if task.unknown else ""
-        print(f"{task.task}: {task.slices} slices{unknown}")
-    print(f"{sum(task.slices for task in tasks)} published slices are in the ledger\nnext: twice status")
+        print(f"{task.task}: {counted(task.slices, 'slice')}{unknown}")
+    print(f"in the ledger: {counted(sum(task.slices for task in tasks), 'published slice')}")
+    print(runnable("next: twice status"))
     return 0
 
 
@@ -99,7 +102,7 @@ def export(to: File = None, where: Where = HERE) -> int:
         for count, row in enumerate(ledger.export(opened)):  # noqa: B007 - the first row is the header
             out.write(hide_passwords(json.dumps(row, default=plain, ensure_ascii=False)) + "\n")
     if to is not None:
-        print(f"{count} rows written to {to}")
+        print(f"{counted(count, 'row')} written to {to}")
     return 0
 
 
@@ -124,12 +127,17 @@ def unassigned(
         print_json({"unassigned": [asdict(each) for each in found], "tables_to_ask": list(unasked)})
         return 0
     for each in found:
-        counts = {name: count for name, count in asdict(each).items() if name != "task" and count}
-        print(f"{each.task}: {', '.join(f'{count} {name}' for name, count in counts.items())}")
+        parts = [counted(each.attempts, "attempt")] if each.attempts else []
+        parts += [counted(each.slices, "slice")] if each.slices else []
+        parts += [counted(each.effects, "effect")] if each.effects else []
+        parts += [f"{each.unsent:,} unsent"] if each.unsent else []
+        parts += [counted(each.batches, "batch", "batches")] if each.batches else []
+        print(f"{each.task}: {', '.join(parts)}")
     if not found:
         print("every record has an owner")
     elif unasked:
-        print(f"the tables of {', '.join(unasked)} were not asked yet which are their own\nnext: twice ledger check")
+        print(f"the tables of {', '.join(unasked)} were not asked yet which are their own")
+        print(runnable("next: twice ledger check"))
     return 0
 
 
@@ -154,9 +162,10 @@ def prune(
         return 0
     gone = tidied.ledger
     print(
-        f"{gone.attempts:,} attempts, {gone.effects:,} effects that were never to be sent, the texts of {gone.texts:,} "
-        f"sent ones, {gone.backfills:,} backfills, {gone.proofs:,} proofs and "
-        f"the authors of {tidied.commits:,} old PostgreSQL commits deleted from the records. No table was changed."
+        f"{counted(gone.attempts, 'attempt')}, {counted(gone.effects, 'effect')} never to be sent, the texts of "
+        f"{counted(gone.texts, 'sent one')}, {counted(gone.backfills, 'backfill')}, {counted(gone.proofs, 'proof')} "
+        f"and the authors of {counted(tidied.commits, 'old PostgreSQL commit')} deleted from the records. "
+        "No table was changed."
     )
     return 0
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from twice.cli.options import boundary, output_option
+from twice.core.summary import counted
 from twice.errors import UsageError
 
 
@@ -109,8 +110,8 @@ def _run(
         settings = replace(settings, cache=False)
     if write_baseline:
         target = baseline or Path("twice-lint-baseline.json")
-        count = baselines.write(target, lint_paths(paths, settings).findings)
-        typer.echo(f"Accepted {count} findings in {target}. Report only new ones with: twice lint --baseline {target}")
+        accepted = counted(baselines.write(target, lint_paths(paths, settings).findings), "finding")
+        typer.echo(f"Accepted {accepted} in {target}. Report only new ones with: twice lint --baseline {target}")
         return 0
     result = lint_paths(paths, settings, baseline)
     if statistics and output == "text":
@@ -129,5 +130,5 @@ def _counted(result: object) -> str:
     counts = Counter((finding.code, finding.name, finding.severity) for finding in result.findings)
     rows = [f"{count:6}  {code}  {severity:8} {name}" for (code, name, severity), count in counts.most_common()]
     families = ", ".join(f"{family} {count}" for family, count in result.by_family.items())
-    end = f"{len(result.findings)} findings in {result.files} files ({result.seconds:.1f} s)"
+    end = f"{counted(len(result.findings), 'finding')} in {counted(result.files, 'file')} ({result.seconds:.1f} s)"
     return "\n".join([*rows, f"{end}: {families}" if families else end])

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
@@ -31,7 +32,7 @@ def show(
     if output is Format.json:
         print_json({"mark": asdict(mark)})
     elif mark.unclear is not None:
-        print(mark.unclear)
+        print(runnable(mark.unclear))
     elif mark.at is None:
         print(f"{task}: nothing published yet; the first run reads {mark.cursor} from {mark.initial}")
     else:
@@ -66,5 +67,6 @@ def reset(
     elif before == after:
         print(f"{task}: the mark is {after.at} already")
     else:
-        print(f"{task}: the mark was {before.at or 'unclear'} and is now {after.at}\nnext: twice run {task}")
+        print(f"{task}: the mark was {before.at or 'unclear'} and is now {after.at}")
+        print(runnable(f"next: twice run {task}"))
     return 0

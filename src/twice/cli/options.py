@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twice.cli.hints import Hints, current_hints, hinting, hints_for, runnable
 from twice.core.failpoints import Action, Point, SendPoint, armed, kill_at
 from twice.core.interruption import Terminated, exit_code_of
 from twice.errors import Interrupted, TwiceError, UsageError
@@ -75,16 +76,19 @@ def boundary(command: Callable[..., int | None]) -> Callable[..., None]:
     @wraps(command)
     def bounded(*, debug: bool, **given: Any) -> None:
         as_json = given.get("output") == "json"  # every command's own formats are strings, too
+        hints = Hints()
         if "project" in given:
             given["where"] = Where(given.pop("project"), given.pop("profile"))
-        try:
-            with ending_in_order(), armed(_failpoint()):
-                code = command(**given) or 0
-        except TwiceError as error:
-            code = error.exit_code
-            print_error(error, as_json=as_json, debug=debug)
-        except KeyboardInterrupt as interrupt:
-            code = _print_interrupted(interrupt, as_json=as_json, debug=debug)
+            hints = hints_for(given["where"].folder, given["where"].profile)
+        with hinting(hints):
+            try:
+                with ending_in_order(), armed(_failpoint()):
+                    code = command(**given) or 0
+            except TwiceError as error:
+                code = error.exit_code
+                print_error(error, as_json=as_json, debug=debug)
+            except KeyboardInterrupt as interrupt:
+                code = _print_interrupted(interrupt, as_json=as_json, debug=debug)
         raise typer.Exit(code)
 
     options = _with_shared_options(command)
@@ -116,7 +120,11 @@ def print_error(error: TwiceError, *, as_json: bool, debug: bool) -> None:
     if as_json:
         print_json({"error": error.details()})
     else:
-        print(f"error[{error.code}]: {error}", file=sys.stderr)
+        print(f"error[{error.code}]: {_paragraph(error)}", file=sys.stderr)
+
+
+def _paragraph(error: TwiceError) -> str:
+    return f"{str(error).removesuffix(error.fix)}{runnable(error.fix)}"
 
 
 @contextmanager
@@ -143,12 +151,13 @@ def _print_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bo
     if error is not None and (as_json or debug):
         print_error(error, as_json=as_json, debug=debug)
     else:
-        print(error or "interrupted", file=sys.stderr)
+        print(_paragraph(error) if error else "interrupted", file=sys.stderr)
     return interrupt.exit_code if isinstance(interrupt, Interrupted) else exit_code_of(interrupt)
 
 
 def print_json(body: dict[str, Any]) -> None:
-    print(json.dumps({"schema_version": SCHEMA_VERSION, **body}, indent=2, default=plain))
+    completed = current_hints().in_data(body)
+    print(json.dumps({"schema_version": SCHEMA_VERSION, **completed}, indent=2, default=plain))
 
 
 def plain(value: Any) -> str:

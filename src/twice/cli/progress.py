@@ -12,8 +12,10 @@ from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from twice.cli.hints import Hints, current_hints
 from twice.cli.options import SCHEMA_VERSION, plain
 from twice.core.backfill_result import BackfillRecord
+from twice.core.summary import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -42,6 +44,9 @@ class Lines:
 class JsonLines:
     """One JSON object per slice that ended, and one for each batch that had to be split."""
 
+    def __init__(self) -> None:
+        self._hints = current_hints()  # several threads call it, and hints are this thread's
+
     def __call__(self, event: Event) -> None:
         claim = event.claim
         common: dict[str, Any] = {
@@ -55,7 +60,7 @@ class JsonLines:
                 print_line({**common, **asdict(end)})
         else:
             assert event.error is not None
-            print_line({**common, "labels": list(claim.labels), "error": event.error.details()})
+            print_line({**common, "labels": list(claim.labels), "error": event.error.details()}, self._hints)
 
 
 class Live:
@@ -115,7 +120,7 @@ def describe(event: Event) -> str:
     if event.kind == "done":
         rows = sum(end.rows or 0 for end in event.ends)
         outcomes = ", ".join(dict.fromkeys(end.outcome for end in event.ends))
-        return f"{where}: {outcomes}, {rows:,} rows, {event.seconds:.1f} s"
+        return f"{where}: {outcomes}, {counted(rows, 'row')}, {event.seconds:.1f} s"
     assert event.error is not None
     if event.kind == "taken over":
         return f"{where}: another worker has taken it over ({event.error.what})"
@@ -130,8 +135,9 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
-def print_line(body: dict[str, Any]) -> None:
-    print(json.dumps({"schema_version": SCHEMA_VERSION, **body}, default=plain), flush=True)
+def print_line(body: dict[str, Any], hints: Hints | None = None) -> None:
+    completed = (hints or current_hints()).in_data(body)
+    print(json.dumps({"schema_version": SCHEMA_VERSION, **completed}, default=plain), flush=True)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, Where, boundary, print_error, print_json
 from twice.cli.records import print_table
 from twice.core.proof import Proof, document
@@ -119,13 +120,14 @@ def dates_of_all(project: Project, date: str | None) -> tuple[Mapping[str, str |
 
 
 def print_ends(ends: Ends, report: Path | None, output: Format) -> int:
-    """Write the report, print the end, give the exit code: 1 if something differs or failed, or nothing was shown."""
+    """Write the report, print the end, give the exit code: 1 if something differs, is refused or failed, or nothing was
+    shown."""
     if report is not None:
         from twice.proof.report import write_report
 
         write_report(ends.proofs, report)
     holding = sum(proof.holds for proof in ends.proofs)
-    changed = [proof for proof in ends.proofs if proof.changed]
+    broken = [proof for proof in ends.proofs if proof.changed or proof.refused]
     if output is Format.json:
         errors = [error.details() for error in ends.errors]
         print_json({"proofs": document(ends.proofs)["proofs"], "errors": errors, "left_out": dict(ends.left_out)})
@@ -133,11 +135,11 @@ def print_ends(ends: Ends, report: Path | None, output: Format) -> int:
         for name, why in ends.left_out.items():
             print(f"{name}: left out, because {why}")
         left = f", {len(ends.left_out)} left out" if ends.left_out else ""
-        if changed or ends.errors:
+        if broken or ends.errors:
             print("next: correct what is named above, then prove it again")
         else:
-            print(f"proved: {holding} of {len(ends.proofs)}{left}; next: twice status")
-    return 1 if changed or ends.errors or not holding else 0
+            print(f"proved: {holding} of {len(ends.proofs)}{left}; {runnable('next: twice status')}")
+    return 1 if broken or ends.errors or not holding else 0
 
 
 def print_proof(proof: Proof) -> None:
@@ -148,6 +150,8 @@ def print_proof(proof: Proof) -> None:
     print_table(("scenario", "table", "took", "what was done"), rows)
     for trial in proof.changed:
         print(describe_difference(trial))
+    for what in proof.refused:
+        print(f"twice run refuses this plan: {what}")
     for note in proof.notes:
         print(f"note: {note}")
     for one in proof.not_blocked:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
 from twice.core.mark import version_text
 from twice.core.record import TABLE
 from twice.core.slice import WHOLE
+from twice.core.summary import counted
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ def _calendar(task: str | None, output: Format, where: Where) -> int:
     if output is Format.json:
         print_json({"calendar": [asdict(page) for page in pages]})
     elif not pages:
-        print(f"nothing of {task} has run yet\nnext: twice backfill {task} --from DATE --to DATE --dry-run")
+        print(f"nothing of {task} has run yet")
+        print(runnable(f"next: twice backfill {task} --from DATE --to DATE --dry-run"))
     else:
         print_calendar(pages)
     return 1 if any(cell in ("failed", "quarantined") for page in pages for cell in page.cells) else 0
@@ -87,7 +90,8 @@ def history(
     if output is Format.json:
         print_json({"attempts": [_attempt_data(attempt) for attempt in attempts]})
     elif not attempts:
-        print(f"{task}: no attempt yet\nnext: twice run {task} --date {date or 'DATE'}")
+        print(f"{task}: no attempt yet")
+        print(runnable(f"next: twice run {task} --date {date or 'DATE'}"))
     else:
         for attempt in attempts:
             _print_attempt(attempt)
@@ -114,18 +118,18 @@ def _status_data(found: Status) -> dict[str, Any]:
 
 def _print_status(found: Status) -> None:
     if not found.runs:
-        print("nothing has run yet\nnext: twice run TASK --date DATE")
+        print(runnable("nothing has run yet\nnext: twice run TASK --date DATE"))
     else:
         _print_runs(found)
     for proof, current in found.proofs:
         print(_proved(proof, current))
     if found.tables_to_ask:
         print(f"not shown: records from before this ledger knew environments, of {', '.join(found.tables_to_ask)}")
-        print("next: twice ledger check (it asks the tables which are their own)")
+        print(runnable("next: twice ledger check (it asks the tables which are their own)"))
     if found.waiting:
         waiting = ", ".join(f"{count} {state.value}" for state, count in found.waiting.items())
         print(f"effects wait for a person: {waiting}")
-        print("next: twice effects list")
+        print(runnable("next: twice effects list"))
 
 
 def _print_runs(found: Status) -> None:
@@ -147,11 +151,10 @@ def _print_runs(found: Status) -> None:
     for name in dict.fromkeys(task for task, _ in found.stale):
         print(stale_line(name, {label: why for (task, label), why in found.stale.items() if task == name}))
     if found.silent:
-        print("next: twice recover (what went silent is at work no more; it asks the tables what landed)")
+        print(runnable("next: twice recover (what went silent is at work no more; it asks the tables what landed)"))
     if found.last_failed:
-        print(
-            f"next: twice history {found.last_failed.task} --date {found.last_failed.label}, then twice retry --failed"
-        )
+        last = found.last_failed
+        print(runnable(f"next: twice history {last.task} --date {last.label}, then twice retry --failed"))
 
 
 def _remarks(found: Status, where: tuple[str, str]) -> str:
@@ -160,15 +163,16 @@ def _remarks(found: Status, where: tuple[str, str]) -> str:
 
 def stale_line(task: str, whys: Mapping[str, str]) -> str:
     first, *others = whys
-    which = f"{task}[{first}]" if not others else f"{len(whys)} slices of {task}, the first {first},"
+    which = f"{task}[{first}]" if not others else f"{counted(len(whys), 'slice')} of {task}, the first {first},"
     return f"stale: {which} because {whys[first]}; next: {make_right(task, tuple(whys))}"
 
 
 def make_right(task: str, labels: Sequence[str]) -> str:
     """The command that computes these stale slices again, and what reads them."""
     if labels[0] == WHOLE.label:
-        return f"twice run {task}"
-    return f"twice backfill {task} --from {labels[0]} --to {labels[-1]} --only stale --with-downstream"
+        return runnable(f"twice run {task}")
+    days = f"--from {labels[0]} --to {labels[-1]}"
+    return runnable(f"twice backfill {task} {days} --only stale --with-downstream")
 
 
 def _print_attempt(attempt: AttemptRecord) -> None:
@@ -179,7 +183,7 @@ def _print_attempt(attempt: AttemptRecord) -> None:
     for slice_ in attempt.slices:
         if slice_.rows is not None:
             generation = "" if slice_.aim is None else f" for {version_text(slice_.aim)}"
-            print(f"  {slice_.label}: {slice_.rows:,} rows, fingerprint {slice_.fingerprint}{generation}")
+            print(f"  {slice_.label}: {counted(slice_.rows, 'row')}, fingerprint {slice_.fingerprint}{generation}")
     for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs if i.kind != TABLE):
         print(f"  read {leaf[0]} {leaf[1]}" + ("" if leaf[2] is None else f" at version {leaf[2]}"))
     if attempt.version is not None:
@@ -194,7 +198,7 @@ def _reasons(attempt: AttemptRecord) -> list[str]:
     lines = [f"why: {attempt.why}"] if attempt.why else []
     lines += [f"audit {a.name}: {'passed' if a.passed else a.severity}, {a.message}" for a in attempt.audits]
     lines += [f"rows: {attempt.changes}"] if attempt.changes else []
-    lines += [f"note: {note}" for note in attempt.notes]
+    lines += [f"note: {runnable(note)}" for note in attempt.notes]
     if attempt.error:
         lines.append(f"error[{attempt.error.get('code')}]: {attempt.error.get('what')}")
     return lines
@@ -204,7 +208,8 @@ def _proved(proof: ProofRecord, current: bool) -> str:
     code = "at this code version" if current else "at another code version"
     if proof.holds:
         return f"{proof.task}: proved {code} ({proof.label}, {moment(proof.at)})"
-    why = f"CHANGED after {', '.join(proof.changed)}" if proof.changed else "nothing could be shown"
+    why = "twice run refuses its plan" if proof.refused else "nothing could be shown"
+    why = f"CHANGED after {', '.join(proof.changed)}" if proof.changed else why
     return f"{proof.task}: NOT proved {code}: {why} ({proof.label}, {moment(proof.at)})"
 
 

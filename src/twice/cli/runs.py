@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twice.cli.effect_text import effect_text
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
 from twice.core.interruption import exit_code_of
 from twice.core.mark import version_text
-from twice.core.run import EffectEnd, Outcome, RunResult
+from twice.core.run import Outcome, RunResult
+from twice.core.summary import counted, counted_of
 from twice.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -144,7 +147,7 @@ def _run(
     else:
         for result in results:
             _print_result(result)
-        print(f"next: twice history {task}" + _dated(results[-1]))
+        print(runnable(f"next: twice history {task}{_dated(results[-1])}"))
     return 0
 
 
@@ -162,7 +165,7 @@ def tell_ends(run: Callable[[Report], tuple[TaskEnd, ...]], output: Format) -> i
     def report(end: TaskEnd) -> None:
         known.append(end)
         if output is Format.text:
-            _print_end(end)
+            _print_end(end, any(each.waits_for for each in known if each.task == end.waits_for))
 
     try:
         ends = run(report)
@@ -182,13 +185,14 @@ def tell_ends(run: Callable[[Report], tuple[TaskEnd, ...]], output: Format) -> i
     return 1 if failed else 0
 
 
-def _print_end(end: TaskEnd) -> None:
+def _print_end(end: TaskEnd, not_run: bool) -> None:
+    """`not_run`: what it waits for was itself not run."""
     for result in end.results:
         _print_result(result)
     if end.error:
         print_error(end.error, as_json=False, debug=False)
     if end.waits_for:
-        print(f"{end.task}: not run, because {end.waits_for} did not succeed")
+        print(f"{end.task}: not run, because {end.waits_for} {'was not run' if not_run else 'did not succeed'}")
     if end.left_out:
         print(f"{end.task}: left out, because {end.left_out}")
     sys.stdout.flush()
@@ -203,18 +207,18 @@ def _print_sum(ends: tuple[TaskEnd, ...], failed: int) -> None:
 
 def _summary(ends: tuple[TaskEnd, ...], failed: int) -> str:
     asked = len([end for end in ends if not end.left_out])
-    parts = [f"{asked - failed} of {asked} tasks are right"]
+    parts = [f"{counted_of(asked - failed, asked, 'task')} right"]
     parts += ["the others can be run again"] if failed else []
     parts += [f"{len(ends) - asked} left out"] if asked < len(ends) else []
     stale = sum(len(end.stale) for end in ends)
-    parts += [f"{stale} slices of other dates are stale"] if stale else []
+    parts += [f"{counted(stale, 'slice')} of other dates {'is' if stale == 1 else 'are'} stale"] if stale else []
     return ", ".join(parts)
 
 
 def _left_stale(end: TaskEnd) -> str:
     """The slices that are stale for reasons of their own, with what makes them right."""
     labels = [each.slice.label for each in end.stale]
-    count = f"[{labels[0]}] is stale" if len(labels) == 1 else f": {len(labels)} slices are stale, the first"
+    count = f"[{labels[0]}] is stale" if len(labels) == 1 else f": {counted(len(labels), 'slice')} are stale, the first"
     return f"  {end.task}{count}: {end.stale[0].why}; next: {make_right(end.task, labels)}"
 
 
@@ -256,7 +260,7 @@ def _without_earlier(data: dict[str, Any]) -> dict[str, Any]:
 def _print_result(result: RunResult) -> None:
     for slice_ in result.slices:
         parts = [f"mark {result.mark}"] if result.mark else [f"generation {slice_.generation}"]
-        parts += [f"{slice_.rows:,} rows"] if slice_.rows is not None else []
+        parts += [counted(slice_.rows, "row")] if slice_.rows is not None else []
         parts += [f"version {result.version}"] if result.version is not None else []
         print(f"{result.task}[{slice_.label}]: {_OUTCOME_TEXT[result.outcome]} ({', '.join(parts)})")
         if slice_.fingerprint:
@@ -268,23 +272,14 @@ def _print_result(result: RunResult) -> None:
         passed = sum(audit.passed for audit in result.audits)
         print(f"  audits: {passed} of {len(result.audits)} passed")
     for effect in result.effects:
-        print(f"  effect {effect.name}: {_effect_text(effect)}")
+        print(f"  effect {effect.name}: {effect_text(effect)}")
     for note in result.notes:
-        print(f"  note: {note}")
+        print(f"  note: {runnable(note)}")
     print(f"  took {sum(result.seconds.values()):.1f} s")
 
 
 def _dated(result: RunResult) -> str:
     return "" if result.mark or result.outcome is Outcome.NOTHING_NEW else f" --date {result.slices[-1].label}"
-
-
-def _effect_text(effect: EffectEnd) -> str:
-    why = f" ({effect.why})" if effect.why else ""
-    if effect.already:
-        return f"already there for this slice: {effect.state.value}{why}"
-    if effect.state.waits_for_a_person:
-        return f"{effect.state.value.replace('_', ' ').upper()}{why}; next: twice effects show {effect.id}"
-    return f"{effect.state.value}{why}"
 
 
 def _print_explanation(explain: Explanation) -> None:
@@ -297,6 +292,6 @@ def _print_explanation(explain: Explanation) -> None:
         at = "" if leaf.version is None else f" at version {leaf.version}"
         print(f"  reads {leaf.kind} {leaf.name}{at}" + ("" if leaf.identity else " (unversioned: always recomputed)"))
     if explain.quarantined:
-        print("  quarantined: a run would refuse it until twice retry")
+        print(runnable(f"  quarantined: a run would refuse it; next: twice retry {explain.task}"))
     for suspicion in explain.suspicions:
         print(f"  would be refused: {suspicion.name} reaches {', '.join(suspicion.columns)}")

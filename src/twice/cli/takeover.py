@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
+from twice.core.summary import counted
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the table and in the ledger.")]
 
@@ -29,7 +31,7 @@ def takeover(
     with where.open() as opened:
         others = upkeep.other_owners(opened, task)
         if others and not yes:
-            listed = ", ".join(f"{count:,} slices of {owner}" for owner, count in others.items())
+            listed = ", ".join(f"{counted(count, 'slice')} of {owner}" for owner, count in others.items())
             ask(
                 f"{task}: its table holds {listed}. Their rows stay, and count as never published by {task}: what it "
                 "publishes comes beside them unless its strategy replaces or merges them. Let the old task's runs end "
@@ -44,6 +46,6 @@ def takeover(
         print(f"{task}: there is nothing to take over")
     else:
         for owner, count in taken.items():
-            print(f"{task}: took its table over from {owner} ({count:,} slices)")
-        print(f"next: twice status {task}, then twice run or twice backfill for what it shall publish")
+            print(f"{task}: took its table over from {owner} ({counted(count, 'slice')})")
+        print(runnable(f"next: twice status {task}, then run or backfill what it shall publish"))
     return 0

@@ -9,7 +9,7 @@ from enum import Enum
 
 from twice.core.backfill import BackfillPlan, PlannedSlice, Request, SliceStatus
 from twice.core.closed import assert_never
-from twice.core.summary import Summarized, Table
+from twice.core.summary import Summarized, Table, counted
 from twice.core.token import Kind
 
 
@@ -61,7 +61,7 @@ class Comparison:
     def __str__(self) -> str:
         if self.identical:
             return "IDENTICAL"
-        rows = f"{self.rows - self.rows_before:+,} rows" if self.rows_before is not None else f"{self.rows:,} rows"
+        rows = f"{self.rows - self.rows_before:+,} rows" if self.rows_before is not None else counted(self.rows, "row")
         return ", ".join([f"CHANGED: {rows}", *(f"{name} {old} -> {new}" for name, (old, new) in self.sums.items())])
 
 
@@ -198,7 +198,9 @@ class BackfillResult(Summarized):
 
     def __str__(self) -> str:
         failed = f", {len(self.failed):,} failed" if self.failed else ""
-        return f"{self.name}: {self.state.value}, {len(self.done):,} of {len(self.slices):,} slices done{failed}"
+        return (
+            f"{self.name}: {self.state.value}, {len(self.done):,} of {counted(len(self.slices), 'slice')} done{failed}"
+        )
 
     def as_table(self) -> Table:
         head = ("slice", "planned because", "state", "outcome", "rows", "error")

@@ -27,6 +27,9 @@ class Project:
     def task(self, name: str) -> Task:
         if name in self.tasks:
             return self.tasks[name]
+        renamed = [task.name for task in self.tasks.values() if name in task.formerly]
+        if renamed:
+            raise UsageError(f"there is no task {name!r} any more", fix=f"It is {renamed[0]} now, as formerly= says.")
         near = get_close_matches(name, self.tasks, n=1)
         known = f"Did you mean {near[0]}?" if near else f"Known tasks: {', '.join(sorted(self.tasks)) or 'none'}."
         raise UsageError(f"there is no task {name!r} in this project", fix=known)

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from twice.core.summary import Summarized, Table
+from twice.core.summary import Summarized, Table, counted
 
 SCHEMA_VERSION = 1
 SHOWN = 3
@@ -98,7 +98,8 @@ class Beside:
 @dataclass(frozen=True, repr=False)
 class Proof(Summarized):
     """`label` is the slice's; `code_hash` the code that was proved; `notes` what a person should know; `beside` what
-    the code tried beside its result; `not_blocked` what this system could not have kept it from."""
+    the code tried beside its result; `not_blocked` what this system could not have kept it from; `refused` what in its
+    plan `twice run` refuses: such a task is not proved, whatever its table was."""
 
     task: str
     label: str
@@ -109,6 +110,7 @@ class Proof(Summarized):
     notes: tuple[str, ...] = ()
     beside: tuple[Beside, ...] = ()
     not_blocked: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
     @property
     def changed(self) -> tuple[Trial, ...]:
@@ -116,15 +118,17 @@ class Proof(Summarized):
 
     @property
     def holds(self) -> bool:
-        """Nothing differed, and at least one scenario was really played."""
-        return not self.changed and any(trial.result is TrialResult.SAME for trial in self.trials)
+        """Nothing differed, at least one scenario was really played, and `twice run` would run it."""
+        return not self.changed and not self.refused and any(trial.result is TrialResult.SAME for trial in self.trials)
 
     def __str__(self) -> str:
         if self.changed:
             end = f"CHANGED after {', '.join(trial.scenario for trial in self.changed)}"
+        elif self.refused:
+            end = "NOT proved, since twice run refuses its plan"
         else:
             end = "proved" if self.holds else "nothing could be shown"
-        return f"{self.task}[{self.label}]: {end}, {len(self.trials)} scenarios, {self.seconds:.1f} s"
+        return f"{self.task}[{self.label}]: {end}, {counted(len(self.trials), 'scenario')}, {self.seconds:.1f} s"
 
     def as_table(self) -> Table:
         head = ("scenario", "table", "seconds", "what was done")
@@ -133,7 +137,8 @@ class Proof(Summarized):
 
 @dataclass(frozen=True)
 class ProofRecord:
-    """What the ledger keeps of a proof. `changed`: the scenarios after which the table was another."""
+    """What the ledger keeps of a proof. `changed`: the scenarios after which the table was another; `refused`: what
+    `twice run` refuses."""
 
     task: str
     label: str
@@ -141,6 +146,7 @@ class ProofRecord:
     at: datetime
     holds: bool
     changed: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 def document(proofs: Sequence[Proof]) -> dict[str, Any]:

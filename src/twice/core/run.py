@@ -144,7 +144,7 @@ class RunResult(Summarized):
     def __str__(self) -> str:
         parts = [self.outcome.value]
         parts += [f"mark {self.mark}"] if self.mark else []
-        parts += [f"{self.rows:,} rows"] if self.rows is not None else []
+        parts += [counted(self.rows, "row")] if self.rows is not None else []
         parts += [f"version {self.version}"] if self.version is not None else []
         parts += [f"after {counted(len(self.earlier), 'earlier run')}"] if self.earlier else []
         return f"{run_label(self.task, [slice_.label for slice_ in self.slices])}: {', '.join(parts)}"

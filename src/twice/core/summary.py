@@ -61,6 +61,11 @@ def run_label(task: str, labels: Sequence[str]) -> str:
     return f"{task}[{labels[0]}]" if len(labels) == 1 else f"{task}[{labels[0]}..{labels[-1]}]"
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 slice`, `3 slices`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 slice`, `3 slices`; `plural` where an s does not make it."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def counted_of(part: int, whole: int, noun: str) -> str:
+    """`0 of 1 slice is`, `2 of 3 slices are`."""
+    return f"{part:,} of {counted(whole, noun)} {'is' if whole == 1 else 'are'}"

@@ -77,13 +77,16 @@ def html(proofs: Sequence[Proof]) -> str:
 
 
 def junit(proofs: Sequence[Proof]) -> str:
-    """One suite for each proof, one case for each scenario; what was not applicable is skipped."""
-    root = Xml.Element("testsuites", _totals([trial for proof in proofs for trial in proof.trials]))
+    """One suite for each proof, one case for each scenario; what was not applicable is skipped. A plan that
+    `twice run` refuses is a failure of its own."""
+    root = Xml.Element("testsuites", _totals(proofs))
     for proof in proofs:
         name = f"{proof.task}[{proof.label}]"
-        suite = Xml.SubElement(
-            root, "testsuite", {"name": name, "timestamp": proof.at.isoformat()} | _totals(proof.trials)
-        )
+        suite = Xml.SubElement(root, "testsuite", {"name": name, "timestamp": proof.at.isoformat()} | _totals([proof]))
+        if proof.refused:
+            case = Xml.SubElement(suite, "testcase", {"classname": name, "name": "guard", "time": "0.000"})
+            failure = Xml.SubElement(case, "failure", {"message": "twice run refuses this plan"})
+            failure.text = _printable("\n".join(proof.refused))
         for trial in proof.trials:
             case = Xml.SubElement(
                 suite, "testcase", {"classname": name, "name": trial.scenario, "time": f"{trial.seconds:.3f}"}
@@ -155,10 +158,12 @@ def _counts(proofs: Sequence[Proof]) -> Mapping[TrialResult, int]:
     return {result: trials.count(result) for result in TrialResult}
 
 
-def _totals(trials: Sequence[Trial]) -> dict[str, str]:
+def _totals(proofs: Sequence[Proof]) -> dict[str, str]:
+    trials = [trial for proof in proofs for trial in proof.trials]
+    refused = sum(bool(proof.refused) for proof in proofs)
     return {
-        "tests": str(len(trials)),
-        "failures": str(sum(trial.result is TrialResult.CHANGED for trial in trials)),
+        "tests": str(len(trials) + refused),
+        "failures": str(sum(trial.result is TrialResult.CHANGED for trial in trials) + refused),
         "skipped": str(sum(trial.result is TrialResult.NOT_APPLICABLE for trial in trials)),
         "errors": "0",
         "time": f"{sum(trial.seconds for trial in trials):.3f}",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from twice.cli import runs
 from twice.cli.options import Format
 from twice.cli.records import stale_line
 from twice.cli.runs import tell_ends
@@ -93,3 +96,34 @@ def test_status_says_what_is_stale_why_and_what_makes_it_right() -> None:
     assert stale_line("below", {"2026-06-07": WHY, "2026-06-08": "x"}).startswith(
         "stale: 2 slices of below, the first 2026"
     )
+
+
+def test_what_waits_for_a_task_that_was_itself_not_run_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    ends = (
+        TaskEnd("copy", error=RunError("broken", where="copy[2026-06-09]")),
+        TaskEnd("below", waits_for="copy"),
+        TaskEnd("total", waits_for="below"),
+    )
+    printed(ends)
+    assert capsys.readouterr().out.splitlines() == [
+        "below: not run, because copy did not succeed",
+        "total: not run, because below was not run",
+        "0 of 3 tasks are right, the others can be run again",
+    ]
+
+
+def test_one_is_counted_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    printed((TaskEnd("below", stale=stale("08")),))
+    assert capsys.readouterr().out.startswith("1 of 1 task is right, 1 slice of other dates is stale")
+
+
+_UNCOUNTED = re.compile(
+    r"\} (?:published |sent |old )?(?:attempts|backfills|commits|differences|effects|files|findings|proofs|rows|slices|"
+    r"tasks|tries)\b"
+)
+
+
+@pytest.mark.parametrize("path", sorted(Path(runs.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+def test_no_command_counts_by_itself(path: Path) -> None:
+    """`counted` knows that one is no plural."""
+    assert _UNCOUNTED.findall(path.read_text()) == []

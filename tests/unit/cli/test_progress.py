@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import json
 import re
+import threading
 from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
 from rich.console import Console
 
+from twice.cli.hints import Hints, hinting
 from twice.cli.progress import JsonLines, Lines, Live, duration
 from twice.core.backfill import PlannedSlice, Request
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, BatchState, SliceEnd
-from twice.errors import RunError
+from twice.errors import RunError, TwiceError
 from twice.runtime.backfill.worker import Event
 
 DAYS = ("2026-01-01", "2026-01-02")
@@ -78,3 +80,15 @@ def test_for_programs_each_slice_is_an_object_with_the_schemas_version(capsys: p
 @pytest.mark.parametrize(("seconds", "told"), [(0.4, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3661, "1:01:01")])
 def test_a_duration_is_told_as_a_clock_does(seconds: float, told: str) -> None:
     assert duration(seconds) == told
+
+
+def test_a_hint_of_another_thread_names_the_profile_that_the_command_was_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with hinting(Hints(" --profile prod")):
+        tell = JsonLines()
+    failed = Event("failed", CLAIM, 1.0, error=TwiceError("broken", fix="twice retry --failed"))
+    thread = threading.Thread(target=tell, args=(failed,))
+    thread.start()
+    thread.join()
+    assert json.loads(capsys.readouterr().out)["error"]["fix"] == "twice retry --profile prod --failed"

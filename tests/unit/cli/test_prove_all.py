@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace as changed
 from datetime import datetime, timezone
 
 import pytest
 
 from twice import Daily, Hourly, Whole, read, replace, task
 from twice.cli.options import Format
-from twice.cli.prove import Ends, dates_of_all, print_ends
+from twice.cli.prove import Ends, dates_of_all, print_ends, print_proof
 from twice.core.project import Project, assemble
 from twice.core.proof import Proof, Trial, TrialResult
 from twice.core.scope import Scope
@@ -51,6 +52,14 @@ def test_one_date_serves_every_scope_and_a_task_that_begins_later_is_left_out_wi
 def test_where_all_begin_later_there_is_nothing_to_prove() -> None:
     with pytest.raises(BeforeStart):
         dates_of_all(project("later"), "2026-06-09")
+
+
+def test_a_plan_that_twice_run_refuses_is_not_proved_and_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = changed(HELD, refused=("drop_duplicates reaches v: of rows with the same key it keeps any one.",))
+    assert print_ends(Ends((HELD, refused)), None, Format.text) == 1
+    assert capsys.readouterr().out == "next: correct what is named above, then prove it again\n"
+    print_proof(refused)
+    assert "twice run refuses this plan: drop_duplicates reaches v" in capsys.readouterr().out
 
 
 def test_what_is_left_out_is_named_and_no_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as fields
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,13 @@ def test_a_task_may_read_its_own_target() -> None:
 def test_tasks_are_ordered_by_their_declared_inputs() -> None:
     tasks = [make("shop.c", "c", b=read("shop.b")), make("shop.a", "a"), make("shop.b", "b", a=read("shop.a"))]
     assert [t.name for t in assemble("shop", tasks).in_order()] == ["a", "b", "c"]
+
+
+def test_a_task_asked_for_by_its_old_name_is_refused_with_its_new_one() -> None:
+    renamed = fields(make("shop.a", "payments_current"), formerly=("payments",))
+    project = assemble("shop", [renamed, make("shop.b", "ingest_payments")])
+    with pytest.raises(UsageError, match="no task 'payments' any more. It is payments_current now, as formerly= says"):
+        project.task("payments")
 
 
 def test_an_unknown_task_is_refused_with_the_nearest_name() -> None:

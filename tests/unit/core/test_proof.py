@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from twice.core.proof import Cause, Difference, Pair, Proof, Trial, TrialResult, document
@@ -24,6 +25,12 @@ def test_a_proof_holds_only_if_something_was_shown_and_nothing_differed() -> Non
     assert proof(same, changed).changed == (changed,)
 
 
+def test_what_twice_run_refuses_is_not_proved_though_its_table_was_the_same() -> None:
+    refused = replace(proof(Trial("twice", TrialResult.SAME, "")), refused=("drop_duplicates reaches v",))
+    assert not refused.holds
+    assert "NOT proved, since twice run refuses its plan" in str(refused)
+
+
 def test_the_document_is_versioned_and_holds_everything_as_plain_data() -> None:
     told = document([proof(Trial("crash", TrialResult.CHANGED, "died", DIFFERENCE, 0.5))])
     assert json.loads(json.dumps(told)) == {
@@ -38,6 +45,7 @@ def test_the_document_is_versioned_and_holds_everything_as_plain_data() -> None:
                 "notes": [],
                 "beside": [],
                 "not_blocked": [],
+                "refused": [],
                 "holds": False,
                 "trials": [
                     {

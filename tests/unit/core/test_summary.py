@@ -49,11 +49,11 @@ RESULTS: list[tuple[Summarized, str]] = [
     ),
     (
         Proof("revenue", "2026-06-09", "c", NOW, (Trial("twice", TrialResult.SAME, EVIL),), 1.25),
-        "revenue[2026-06-09]: proved, 1 scenarios, 1.2 s",
+        "revenue[2026-06-09]: proved, 1 scenario, 1.2 s",
     ),
     (
         Proof("revenue", "2026-06-09", "c", NOW, (Trial("crash", TrialResult.CHANGED, EVIL),), 1.0),
-        "revenue[2026-06-09]: CHANGED after crash, 1 scenarios, 1.0 s",
+        "revenue[2026-06-09]: CHANGED after crash, 1 scenario, 1.0 s",
     ),
     (
         BackfillResult("june", Request("revenue", "a", "b"), BackfillState.FINISHED, SLICES),

@@ -185,3 +185,11 @@ def test_what_was_not_blocked_is_in_the_text_the_page_and_the_document(
     (told,) = json.loads((tmp_path / "proof.json").read_text())["proofs"]
     assert told["not_blocked"] == ["unix-domain sockets"]
     assert told["beside"] == [{"kind": "file", "what": f"/home/{EVIL}", "where": "tasks.py:3"}]
+
+
+def test_a_plan_that_twice_run_refuses_is_a_failure_of_its_own_in_junit_and_on_the_page() -> None:
+    refused = replace(SOUND, refused=(f"drop_duplicates reaches {EVIL}",))
+    root = Xml.fromstring(junit([SOUND, refused]))
+    assert (root.get("tests"), root.get("failures")) == ("5", "1")
+    assert [case.get("name") for case in root.iter("testcase") if case.find("failure") is not None] == ["guard"]
+    assert f"refuses this plan: drop_duplicates reaches {EVIL}" in Page(html([refused])).text

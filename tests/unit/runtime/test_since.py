@@ -210,7 +210,7 @@ def test_a_lag_keeps_the_bound_behind_the_newest_row_so_that_late_commits_are_re
 def test_rows_without_a_cursor_are_told_since_they_are_never_read(bench: Bench, source: Source) -> None:
     source.add((9, None, 90))
     assert run(bench, copy_task(bench, merge("id", newest_by="seen"))).notes == (
-        "1 rows of rows have no seen: they are never read",
+        "never read, since without seen: 1 row of rows",
     )
 
 

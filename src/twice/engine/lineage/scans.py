@@ -99,6 +99,13 @@ def source_of(relation: JavaObject) -> str:
     return f"{location.rootPaths().mkString(', ')} {how_read(relation)}"
 
 
+def place_of(relation: JavaObject) -> str:
+    """Where a relation's files are, for people; its class's name if it has none."""
+    if not _is_of_files(relation):
+        return class_name(relation).rpartition(".")[2]
+    return str(relation.location().rootPaths().mkString(", "))
+
+
 def how_read(relation: JavaObject) -> str:
     """The format, the options and the schema by which a relation's files become rows, as a hash: an option may hold a
     secret. Left out is what only says where files are and how to read them, such as a key that is new every hour."""

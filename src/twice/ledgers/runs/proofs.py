@@ -88,7 +88,13 @@ def _newest(connection: Connection, own: OwnRows) -> Mapping[str, ProofRecord]:
     rows = connection.execute(select(proofs).where(proofs.c.id.in_(last)).order_by(proofs.c.task))
     return {
         (name := name_of(row.task)): ProofRecord(
-            name, row.label, row.code_hash, row.at, row.holds, tuple(json.loads(row.changed))
+            name,
+            row.label,
+            row.code_hash,
+            row.at,
+            row.holds,
+            tuple(json.loads(row.changed)),
+            tuple(json.loads(row.document).get("refused", ())),
         )
         for row in rows
     }

@@ -26,6 +26,7 @@ from twice.proof.jobs.recorder import Recorder
 from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
 from twice.proof.jobs.write import Write
 from twice.proof.play import NotApplicable, Observation, choose, trial
+from twice.proof.reads import Reached
 
 Job = Callable[[SparkSession, Path], object]
 MOST_CRASHES = 12
@@ -156,24 +157,29 @@ def crash(proof: JobProof, clean: CleanJob) -> Observation:
 
 def parallelism(proof: JobProof, clean: CleanJob) -> Observation:
     for parts, adaptive in ((1, "false"), (8, "true")):
-        found = _disturbed(proof, clean, spread(parts), settings(parts, adaptive))
+        found, reached = _disturbed(proof, clean, spread(parts), settings(parts, adaptive))
         if found is not None:
             return Observation(f"{parts} partitions", found)
-    return Observation("1 partition and 8, adaptive execution off and on")
+    # Settings are disturbed whatever the job reads; its inputs only where they are reached.
+    inputs = "" if reached.met else "; its inputs as they are"
+    return Observation(f"1 partition and 8, adaptive execution off and on{inputs}")
 
 
 def row_order(proof: JobProof, clean: CleanJob) -> Observation:
     for descending in (False, True):
-        found = _disturbed(proof, clean, ordered(descending), settings(1, "false"))
+        found, reached = _disturbed(proof, clean, ordered(descending), settings(1, "false"))
         if found is not None:
             return Observation("inputs in the order of a hash of their rows", found)
-    return Observation("inputs in the order of a hash of their rows, and in the opposite one")
+        reached.needed("job")
+    return Observation(f"inputs in the order of a hash of their rows, and in the opposite one{reached.but_for}")
 
 
 def late_rows(proof: JobProof, clean: CleanJob) -> Observation:
     """Run while some rows of its inputs are not there yet, then again when they are. Clean is all of them at once."""
     where = proof.copy()
-    proof.run(where, Recorder(where, hidden))
+    waiting = Recorder(where, hidden)
+    proof.run(where, waiting)
+    waiting.reached.needed("job")
     recorder = Recorder(where)
     proof.run(where, recorder)
     found = _difference(proof, clean, where, recorder.writes, ())
@@ -184,11 +190,11 @@ def late_rows(proof: JobProof, clean: CleanJob) -> Observation:
 
 def _disturbed(
     proof: JobProof, clean: CleanJob, inputs: Callable[[DataFrame], DataFrame], conf: dict[str, str]
-) -> Difference | None:
+) -> tuple[Difference | None, Reached]:
     where = proof.copy()
     recorder = Recorder(where, inputs)
     proof.run(where, recorder, conf)
-    return _difference(proof, clean, where, recorder.writes, recorder.calls)
+    return _difference(proof, clean, where, recorder.writes, recorder.calls), recorder.reached
 
 
 PLAYS = {

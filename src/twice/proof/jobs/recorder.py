@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, DataFrameWriterV2, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, DataFrameWriterV2, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from twice.core.failpoints import Crash
@@ -25,6 +25,7 @@ from twice.core.ports import Suspicion
 from twice.engine.guard.guard import likely
 from twice.proof.jobs.receiver import placeholder_receiver
 from twice.proof.jobs.write import Write
+from twice.proof.reads import READERS, Reached, passed
 
 _SAVES = ("save", "saveAsTable", "insertInto", "parquet", "json", "csv", "orc", "text", "jdbc")
 _SAVES_V2 = ("append", "overwrite", "overwritePartitions", "create", "createOrReplace", "replace")
@@ -50,6 +51,8 @@ class Recorder:
     writes: list[Write] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     views: dict[str, tuple[Suspicion, ...]] = field(default_factory=dict)
+    reads: int = 0
+    passed: set[str] = field(default_factory=set)
     busy: bool = False
 
     @contextmanager
@@ -70,6 +73,11 @@ class Recorder:
         if self.dies_before == len(self.writes):
             raise Crash(str(write))
 
+    @property
+    def reached(self) -> Reached:
+        """Which of the job's reads were disturbed, of those whose rows it wrote."""
+        return Reached(self.reads, tuple(sorted(self.passed)))
+
     def _writers(self) -> Iterator[tuple[type, str, Callable[..., Any]]]:
         for name in _SETTINGS:
             yield DataFrameWriter, name, _remembering(getattr(DataFrameWriter, name), name)
@@ -79,9 +87,8 @@ class Recorder:
             yield DataFrameWriterV2, name, self._saving_v2(getattr(DataFrameWriterV2, name), name)
 
     def _readers(self) -> Iterator[tuple[type, str, Callable[..., Any]]]:
-        for owner, name in ((DataFrameReader, "load"), (DataFrameReader, "table"), (DataFrameReader, "parquet")):
+        for owner, name in READERS:
             yield owner, name, self._reading(getattr(owner, name))
-        yield SparkSession, "table", self._reading(SparkSession.table)
 
     def _others(self) -> Iterator[tuple[type, str, Callable[..., Any]]]:
         yield SparkSession, "sql", self._asking(SparkSession.sql)
@@ -93,6 +100,7 @@ class Recorder:
         def save(writer: Any, *args: Any, **named: Any) -> Any:
             if not self.busy:  # PySpark's own methods call each other
                 self.met(_write_of(writer, method, args, named))
+                self.passed.update(passed(writer._df) if self.inputs else ())
             with self._quiet():
                 return original(writer, *args, **named)
 
@@ -105,6 +113,7 @@ class Recorder:
             self.met(
                 Write(verb, str(writer.__dict__.get("_twice", "")), selective=selective, likely=likely(writer._df))
             )
+            self.passed.update(passed(writer._df) if self.inputs else ())
             with self._quiet():
                 return original(writer, *args, **named)
 
@@ -114,7 +123,10 @@ class Recorder:
         def read(reader: Any, *args: Any, **named: Any) -> Any:
             with self._quiet():
                 frame = original(reader, *args, **named)
-            return frame if self.busy or self.inputs is None else self.inputs(frame)
+            if self.busy or self.inputs is None:
+                return frame
+            self.reads += 1
+            return self.inputs(frame)
 
         return read
 

@@ -30,6 +30,7 @@ def thrice(proof_session: ProofSession, clean: Clean) -> Observation:
 
 def partial(proof_session: ProofSession, clean: Clean) -> Observation:
     """A job of Spark's dies in the middle of its rows; files of the rows before are staged, or half-written."""
+    proof_session.reached.needed("task")
     dying = [True]
 
     def dies(frame: DataFrame) -> DataFrame:
@@ -80,6 +81,7 @@ def batch(proof_session: ProofSession, clean: Clean) -> Observation:  # noqa: AR
 def late_rows(proof_session: ProofSession, clean: Clean) -> Observation:
     """Published without some of its rows, then computed again with all of them."""
     _restatable(proof_session)
+    proof_session.reached.needed("task")
     waiting = [True]
 
     def hide(frame: DataFrame) -> DataFrame:
@@ -89,7 +91,9 @@ def late_rows(proof_session: ProofSession, clean: Clean) -> Observation:
         copy.run(proof_session.slices)
         waiting[0] = False
         copy.run(proof_session.slices, "restate")
-        return Observation("a third of the rows came late", proof_session.rows_differ(clean, copy))
+        return Observation(
+            f"a third of the rows came late{proof_session.reached.but_for}", proof_session.rows_differ(clean, copy)
+        )
 
 
 def _restatable(proof_session: ProofSession) -> None:

@@ -11,7 +11,6 @@ from twice.core.clock import SYSTEM_CLOCK
 from twice.core.proof import Beside, Proof, Scenario, Trial, TrialResult
 from twice.core.scope import slice_named
 from twice.core.task import Task
-from twice.engine.guard.suspects import BY, DOUBLES
 from twice.errors import TwiceError
 from twice.proof.enclosure.enclosure import only_findings, with_findings
 from twice.proof.play import NotApplicable, choose, trial
@@ -32,11 +31,13 @@ def prove_task(setup: ProofSetup, task: Task, date: str | None, scenarios: Seque
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
     try:
         with open_proof_session(setup, task, (slice_,)) as proof_session, proof_session.copy() as first:
-            trials, notes, beside = _played(proof_session, first, chosen)
+            trials, beside = _played(proof_session, first, chosen)
+            notes, refused = _notes(proof_session), _refused(proof_session)
     except NotApplicable as error:
-        trials, notes, beside = tuple(Trial(name, TrialResult.NOT_APPLICABLE, str(error)) for name in chosen), (), ()
+        trials = tuple(Trial(name, TrialResult.NOT_APPLICABLE, str(error)) for name in chosen)
+        notes, refused, beside = (), (), ()
     took, code = SYSTEM_CLOCK.monotonic() - began, setup.context.code_hash(task)
-    return Proof(task.name, slice_.label, code, at, trials, took, notes, beside, setup.enclosure.not_blocked)
+    return Proof(task.name, slice_.label, code, at, trials, took, notes, beside, setup.enclosure.not_blocked, refused)
 
 
 def chosen_scenarios(names: Sequence[str]) -> list[str]:
@@ -45,7 +46,7 @@ def chosen_scenarios(names: Sequence[str]) -> list[str]:
 
 def _played(
     proof_session: ProofSession, first: ScratchCopy, chosen: Sequence[str]
-) -> tuple[tuple[Trial, ...], tuple[str, ...], tuple[Beside, ...]]:
+) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
     enclosure = proof_session.setup.enclosure
     enclosure.found()  # what an earlier proof's scenarios repeated is not this task's
     try:
@@ -55,11 +56,11 @@ def _played(
         found = enclosure.behind(error)
         if not found:
             raise
-        return only_findings(chosen, found), (), found
+        return only_findings(chosen, found), found
     # Of the clean run and its plan: a scenario's own disturbance is not to be blamed on the code.
     found = enclosure.found()
     trials = [trial(name, partial(PLAYS[name][1], proof_session, clean)) for name in chosen]
-    return with_findings(trials, found), _notes(proof_session), found
+    return with_findings(trials, found), found
 
 
 def _wait_for_stragglers(session: Any) -> None:
@@ -75,7 +76,12 @@ def _wait_for_stragglers(session: Any) -> None:
 
 def _notes(proof_session: ProofSession) -> tuple[str, ...]:
     ignored = proof_session.ignored
-    refused = [one for one in proof_session.likely if one.name not in (*proof_session.task.policy.allow, DOUBLES, BY)]
-    notes = [f"not compared, since the policy allows it to differ: {', '.join(ignored)}"] if ignored else []
-    notes += [f"twice run would refuse this plan: {one.name} reaches {', '.join(one.columns)}" for one in refused]
-    return tuple(notes)
+    return (f"not compared, since the policy allows it to differ: {', '.join(ignored)}",) if ignored else ()
+
+
+def _refused(proof_session: ProofSession) -> tuple[str, ...]:
+    """What the guard stops: the proof went past it, and a run does not."""
+    return tuple(
+        f'{one.name} reaches {", ".join(one.columns)}: {one.why}. {one.fix} Or accept it: allow=("{one.name}",).'
+        for one in proof_session.refused
+    )

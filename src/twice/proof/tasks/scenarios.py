@@ -84,16 +84,21 @@ def parallelism(proof_session: ProofSession, clean: Clean) -> Observation:
         seen = _disturbed(proof_session, clean, reason, Disturbance(settings(parts, adaptive), spread(parts)))
         if seen.difference is not None:
             return seen
-    return Observation("1 partition and 8, adaptive execution off and on")
+    # Settings are disturbed whatever the task reads; its inputs only where they are reached.
+    reached = proof_session.reached
+    inputs = reached.but_for if reached.met else "; its inputs as they are"
+    return Observation(f"1 partition and 8, adaptive execution off and on{inputs}")
 
 
 def row_order(proof_session: ProofSession, clean: Clean) -> Observation:
+    proof_session.reached.needed("task")
     for descending in (False, True):
         reason = f"inputs in the order of a hash of their rows, {'descending' if descending else 'ascending'}"
         seen = _disturbed(proof_session, clean, reason, Disturbance(settings(1, "false"), ordered(descending)))
         if seen.difference is not None:
             return seen
-    return Observation("inputs in the order of a hash of their rows, and in the opposite one")
+    but_for = proof_session.reached.but_for
+    return Observation(f"inputs in the order of a hash of their rows, and in the opposite one{but_for}")
 
 
 def _disturbed(proof_session: ProofSession, clean: Clean, reason: str, disturbance: Disturbance) -> Observation:

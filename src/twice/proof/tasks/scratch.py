@@ -36,13 +36,11 @@ from twice.errors import EnvironmentProblem
 from twice.ledgers.ledger import Ledger
 from twice.proof.enclosure.enclosure import Enclosure
 from twice.proof.play import NotApplicable
+from twice.proof.reads import Frames, Reads
 from twice.proof.tasks.proof_targets import CopiedTable, PinnedTable
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.table.write_plan import make_write_plan
-
-Frames = Callable[[DataFrame], DataFrame]
-"""What a scenario does to each input, as it reaches the task's function."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +130,15 @@ class Template:
 
 @dataclass(frozen=True)
 class ScratchCopy:
-    """A folder, and the task in a run context that writes nowhere else. `sent`: what its effects would have sent."""
+    """A folder, and the task in a run context that writes nowhere else. `sent`: what its effects would have sent;
+    `reads`: what its function read."""
 
     folder: Path
     context: RunContext
     task: Task
     clock: AdjustableClock
     sent: list[OutgoingMessage]
+    reads: Reads
 
     def run(self, slices: tuple[Slice, ...], kind: Kind = "run") -> tuple[RunResult, ...]:
         return run_slices(self.context, self.task, slices, RunRequest(kind))
@@ -212,8 +212,8 @@ def enter_copy(
     disturbance: Disturbance = UNDISTURBED,
 ) -> ScratchCopy:
     """The scratch copy in that folder. `pins` grows by the inputs that are met first."""
-    clock, sent = AdjustableClock(), list[OutgoingMessage]()
-    played = _played(task, disturbance.inputs)
+    clock, sent, reads = AdjustableClock(), list[OutgoingMessage](), Reads(disturbance.inputs)
+    played = _played(task, reads)
     base = setup.context.engine
     if not isinstance(base, SparkEngine):
         raise EnvironmentProblem("a proof needs Spark: it compares tables")
@@ -238,7 +238,7 @@ def enter_copy(
         senders={kind: RecordingSender(sender, sent) for kind, sender in setup.context.senders.items()},
         sends=True,
     )
-    return ScratchCopy(folder, context, played, clock, sent)
+    return ScratchCopy(folder, context, played, clock, sent, reads)
 
 
 @dataclass(frozen=True)
@@ -254,21 +254,22 @@ class Disturbed(SparkEngine):
         return session
 
 
-def _played(task: Task, inputs: Frames | None) -> Task:
+def _played(task: Task, reads: Reads) -> Task:
     """The task as it is played: past the guard, so that what it would refuse is seen; tried once."""
-    disturb = inputs or (lambda frame: frame)
 
     @functools.wraps(task.function)
     def function(**given: Any) -> Any:
-        return task.function(**{name: _disturbed(value, disturb) for name, value in given.items()})
+        arguments = {name: _watched(value, reads) for name, value in given.items()}
+        with reads.watching():
+            return task.function(**arguments)
 
     policy = replace(task.policy, allow=tuple(REASONS), retry=Retry(attempts=1))
     return replace(task, function=function, policy=policy)
 
 
-def _disturbed(value: Any, disturb: Frames) -> Any:
+def _watched(value: Any, reads: Reads) -> Any:
     if isinstance(value, DataFrame):
-        return disturb(value)
+        return reads(value)
     if hasattr(value, "read") and hasattr(value, "slices"):  # the run itself: what it reads is an input too
-        return replace(value, read=lambda table: disturb(value.read(table)))
+        return replace(value, read=reads.through(value.read))
     return value

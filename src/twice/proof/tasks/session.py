@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,10 +17,12 @@ from twice.core.proof import Difference
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
 from twice.engine.frames.compare import compare, content
-from twice.engine.guard.guard import likely
+from twice.engine.guard.guard import likely, suspicions
 from twice.engine.lineage.beside_tables import literals
 from twice.proof.blame import blame
+from twice.proof.disturb import ordered
 from twice.proof.play import NotApplicable
+from twice.proof.reads import Reached, passed
 from twice.proof.tasks.effect_counts import count_effects, effects_differ
 from twice.proof.tasks.scratch import (
     UNDISTURBED,
@@ -45,8 +48,8 @@ class Clean:
 
 @dataclass
 class ProofSession:
-    """One proof at work. `likely`: what in the plan may differ; `drift`: a constant of the plan as two calls of the
-    task's Python gave it; `ignored`: columns the task's policy lets differ."""
+    """One proof at work. `likely`: what in the plan may differ; `refused`: what of it `twice run` refuses; `drift`: a
+    constant of the plan as two calls of the task's Python gave it; `ignored`: columns the task's policy lets differ."""
 
     setup: ProofSetup
     task: Task
@@ -56,9 +59,17 @@ class ProofSession:
     template: Template
     pins: dict[TableName, int] = field(default_factory=dict)
     likely: tuple[Suspicion, ...] = ()
+    refused: tuple[Suspicion, ...] = ()
     drift: tuple[str, str] | None = None
     ignored: tuple[str, ...] = ()
     made: int = 0
+
+    @cached_property
+    def reached(self) -> Reached:
+        """Which of the task's reads a disturbance reaches. The plan is built once more; no job runs."""
+        with self.copy(Disturbance(inputs=ordered(descending=False))) as copy, copy.context.session() as session:
+            frame = result_frame(copy.context, copy.task, self.slices, Pins(copy.context, session))
+            return Reached(copy.reads.met, passed(frame))
 
     @contextmanager
     def copy(self, disturbance: Disturbance = UNDISTURBED) -> Iterator[ScratchCopy]:
@@ -105,6 +116,7 @@ class ProofSession:
         with copy.context.session() as session:
             frames = [result_frame(copy.context, copy.task, self.slices, Pins(copy.context, session)) for _ in range(2)]
             first, second = (literals(frame) for frame in frames)
+            self.refused = tuple(one for one in suspicions(frames[0]) if one.name not in self.task.policy.allow)
             odd = [(one, two) for one, two in zip(first, second, strict=False) if one != two]
             return likely(frames[0]), odd[0] if odd else None
 

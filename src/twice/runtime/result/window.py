@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twice.core.ports import Frame
 from twice.core.since import CursorValue, Since, Window, mark_text, type_of
+from twice.core.summary import counted
 from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
@@ -24,7 +25,9 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
     low = scope.start if mark is None else mark
     name, frame = _source(task, scope, pins)
     newest, nulls = context.engine.newest(frame, scope.cursor)
-    notes: tuple[str, ...] = (f"{nulls:,} rows of {name} have no {scope.cursor}: they are never read",) if nulls else ()
+    notes: tuple[str, ...] = (
+        (f"never read, since without {scope.cursor}: {counted(nulls, 'row')} of {name}",) if nulls else ()
+    )
     if newest is None:
         return None, notes
     if type_of(newest) != scope.type:

@@ -43,12 +43,12 @@ def _of_runs(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Ite
         known = {run.label: run for run in context.ledger.runs(task.name)}
         tokens = held[task.name]
         for label in sorted(known.keys() | tokens.keys()):
-            difference = _compared(known.get(label), tokens.get(label))
+            difference = _compared(task.name, known.get(label), tokens.get(label))
             if difference:
                 yield Difference(run_label(task.name, (label,)), *difference)
 
 
-def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | None:
+def _compared(task: str, known: RunRecord | None, held: Held | None) -> tuple[str, str] | None:
     recorded = known.generation if known else 0
     landed = held.generation if held else 0
     if landed > recorded:
@@ -63,7 +63,7 @@ def _compared(known: RunRecord | None, held: Held | None) -> tuple[str, str] | N
         return (
             f"{version_text(landed)} is attempt {held.note.attempt[:8]}'s in the table, "
             f"{known.attempt[:8]}'s in the ledger: one of them belongs to another copy",
-            "compare with twice history; then restate it",
+            f"compare with twice history {task}; then restate it",
         )
     return None
 
