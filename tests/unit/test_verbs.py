@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twice
+from twice.core.mark import version_of
+from twice.core.record import Adopted
 from twice.errors import UsageError
+from twice.project import inspect
+from twice.wiring.open_project import open_project
 
 PIPELINE = """
 from twice import Daily, Whole, replace, task
@@ -36,6 +40,17 @@ def test_status_and_history_of_a_fresh_project_are_empty(root: Path) -> None:
     found = twice.status(project=root)
     assert (found.runs, found.total, found.failed, found.needs_attention) == ((), 0, 0, False)
     assert twice.history("revenue", date="2026-06-09", project=root, profile="prod") == ()
+
+
+def test_the_mark_of_a_task_that_is_not_declared_any_more_is_shown_as_a_mark(root: Path) -> None:
+    mark = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
+    with open_project(root) as opened:
+        opened.ledger.adopt("gone", [Adopted("all", version_of(mark)), Adopted("2026-06-09", 3)])
+        found = inspect.status(opened, None, None)
+    assert {run.label: found.marks.get((run.task, run.label)) for run in found.runs} == {
+        "all": "2026-06-09T12:00:00Z",
+        "2026-06-09": None,
+    }
 
 
 def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(root: Path) -> None:

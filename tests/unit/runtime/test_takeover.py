@@ -27,7 +27,7 @@ from twice.errors import (
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
-from twice.runtime.upkeep.mark import Reset, reset_mark
+from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
 
@@ -103,6 +103,17 @@ def test_a_renamed_incremental_task_is_refused_and_formerly_keeps_its_mark(bench
     with pytest.raises(TableTaken):
         reset_mark(bench.context, feeding("stream"), Reset(None, "ana", "why not"))
     assert run(bench, feeding("stream", ("feed",))) is Outcome.NOTHING_NEW
+
+
+def test_the_mark_of_a_table_that_is_anothers_is_refused_as_a_run_is(bench: Bench) -> None:
+    run(bench, feeding("feed"))
+    assert show_mark(bench.context, feeding("feed")).at == "3"
+    with pytest.raises(TableTaken) as ran:
+        run(bench, feeding("stream"))
+    with pytest.raises(TableTaken) as shown:
+        show_mark(bench.context, feeding("stream"))
+    assert (shown.value.where, shown.value.what, shown.value.fix) == ("stream", ran.value.what, ran.value.fix)
+    assert show_mark(bench.context, feeding("stream", ("feed",))).at == "3"
 
 
 def test_a_table_of_another_project_is_refused_with_the_project_it_belongs_to(bench: Bench) -> None:
