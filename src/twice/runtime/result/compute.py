@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.closed import assert_never
-from twice.core.lineage import what_changed, inputs_hash
+from twice.core.lineage import inputs_hash, what_changed
 from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Frame, Leaf, Portion, Shape, Suspicion
 from twice.core.record import TABLE
 from twice.core.scope import Whole

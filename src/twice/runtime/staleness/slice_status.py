@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.backfill import PlannedSlice
-from twice.core.lineage import EARLIER, what_changed, has_plan
+from twice.core.lineage import EARLIER, has_plan, what_changed
 from twice.core.ports import Leaf, Target, Touched
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
