@@ -165,7 +165,8 @@ class Ledger(
     @outliving
     def _register_declared(self) -> bool:
         """Register the keys of the declared tasks; take over the records of the keys they had before their environment
-        had a name. Whether it wrote: a ledger that has all of it is only read. Dying here leaves the rest to the next opening."""
+        had a name. Whether it wrote: a ledger that has all of it is only read. Dying here leaves the rest to the next
+        opening."""
         with self._reading() as connection:
             if not any(unregistered(connection, self.owner)):
                 return False

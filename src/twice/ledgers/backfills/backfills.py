@@ -130,7 +130,9 @@ class SqlBackfills(Records):
             request = connection.execute(select(backfills.c.request).where(backfills.c.name == key)).scalar_one()
             silent = Request.from_data(json.loads(request)).silent
             slices = slices_of(connection, key, number)
-            return BatchClaim(name, number, taken.tries, self._own.owner.task_of(taken.task), slices, taken.kind, silent)
+            return BatchClaim(
+                name, number, taken.tries, self._own.owner.task_of(taken.task), slices, taken.kind, silent
+            )
 
     @outliving
     def renew(self, claim: BatchClaim, lease: timedelta) -> bool:

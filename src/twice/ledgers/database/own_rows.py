@@ -108,8 +108,8 @@ class OwnRows:
 
 def unregistered(connection: Connection, owner: RecordOwner) -> tuple[set[str], dict[str, tuple[str, TaskTable]]]:
     """Which declared tasks this ledger does not have; and the keys that one had before its environment was named, each
-    with its name and the table it is of now. Also a key that is not registered: one that was claimed with while it was being given
-    up has attempts all the same."""
+    with its name and the table it is of now. Also a key that is not registered: one that was claimed with while it was
+    being given up has attempts all the same."""
     known = set(connection.execute(select(tasks.c.key).where(tasks.c.project == owner.project)).scalars())
     unknown = {name for name in owner.tables if owner.key(name) not in known}
     before = {
@@ -137,7 +137,9 @@ def kept(connection: Connection, owner: RecordOwner) -> RecordOwner:
 def _kept_as(connection: Connection, project: str, table: TaskTable) -> str:
     for name in table.names:
         key = key_at(project, table, name)
-        if any(connection.execute(select(exists().where(rows.c.task == key))).scalar_one() for rows in (attempts, runs)):
+        if any(
+            connection.execute(select(exists().where(rows.c.task == key))).scalar_one() for rows in (attempts, runs)
+        ):
             return name
     return table.names[0]
 

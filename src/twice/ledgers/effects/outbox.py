@@ -83,7 +83,9 @@ class SqlOutbox(Records):
 
     def silent(self, task: str | None) -> tuple[EffectRecord, ...]:
         sending = (effects.c.state == S.SENDING.value, self._of(task))
-        return self._found(lambda connection: rows.read(connection, *sending, effects.c.until <= self._time(connection)))
+        return self._found(
+            lambda connection: rows.read(connection, *sending, effects.c.until <= self._time(connection))
+        )
 
     def next_due(self, task: str | None) -> datetime | None:
         pending = (effects.c.state == S.PENDING.value, self._of(task))

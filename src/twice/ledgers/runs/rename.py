@@ -1,4 +1,4 @@
-"""A renamed task keeps its history (`formerly`), and so does an environment that is given a name."""
+"""Records that change their key: to the first name of a renamed task, or to an environment that was given a name."""
 
 from __future__ import annotations
 
