@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,10 @@ import pytest
 import twice
 from twice.cli.main import app
 from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.mark import version_of
+from twice.core.record import Adopted
 from twice.errors import UsageError
+from twice.project import inspect
 from twice.runtime.holder import this_process
 from twice.wiring.open_project import open_project
 
@@ -84,6 +87,17 @@ def test_a_backfill_whose_worker_was_killed_is_listed_with_what_goes_on_with_it(
     assert (told["state"], told["holders"]) == ("running", 0 if killed else 1)
     app(["backfill", "show", "june", "-C", str(root)], standalone_mode=False)
     assert ("backfill june: nobody at work" in capsys.readouterr().out) == killed
+
+
+def test_the_mark_of_a_task_that_is_not_declared_any_more_is_shown_as_a_mark(root: Path) -> None:
+    mark = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
+    with open_project(root) as opened:
+        opened.ledger.adopt("gone", [Adopted("all", version_of(mark)), Adopted("2026-06-09", 3)])
+        found = inspect.status(opened, None, None)
+    assert {run.label: found.marks.get((run.task, run.label)) for run in found.runs} == {
+        "all": "2026-06-09T12:00:00Z",
+        "2026-06-09": None,
+    }
 
 
 def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(root: Path) -> None:

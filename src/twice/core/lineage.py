@@ -21,19 +21,21 @@ def inputs_hash(leaves: Iterable[Leaf]) -> str | None:
     return hashlib.sha256(lines.encode()).hexdigest()[:32]
 
 
-def changed_beside(leaves: Sequence[Leaf], before: Sequence[Leaf]) -> str | None:
-    """What beside its tables is not as it was when the slice was published from `before`, or may not be; None if it
-    is all the same, or nobody knows."""
+def what_changed(leaves: Sequence[Leaf], before: Sequence[Leaf]) -> str | None:
+    """What beside its tables is not as it was when the slice was published from `before`, or may not be, or that its
+    tables are not; None if it is all the same, or nobody knows."""
     for leaf in leaves:
         if leaf.kind == ALLOWED:
             return f"{leaf.name}, which the task allows, may differ on every run"
         if leaf.kind in (FUNCTION, PLAN) and leaf.identity is None:
             return f"nothing shows that it is the same: its {leaf.kind} {leaf.name}"
+    if before and _tables(leaves) != _tables(before):
+        return INPUTS_CHANGED
     if not has_plan(before):
-        return EARLIER if before and has_plan(leaves) and _tables(leaves) == _tables(before) else None
+        return EARLIER if before and has_plan(leaves) else None
     for kind, what in ((FUNCTION, "a function that it calls computes with other values"), (PLAN, _OTHER_PLAN)):
         now, then = ({leaf.identity for leaf in each if leaf.kind == kind} for each in (leaves, before))
-        if now != then and _tables(leaves) == _tables(before):
+        if now != then:
             return what
     return None
 
@@ -43,6 +45,7 @@ def has_plan(leaves: Iterable[Leaf | InputRecord]) -> bool:
     return any(leaf.kind == PLAN for leaf in leaves)
 
 
+INPUTS_CHANGED = "its inputs changed"
 EARLIER = "an earlier version of twice published it, and did not record what its code takes from elsewhere"
 _OTHER_PLAN = "its code makes another plan than before, of values that it takes from elsewhere"
 

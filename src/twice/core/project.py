@@ -89,7 +89,7 @@ def _refuse_taken_names(tasks: Mapping[str, Task]) -> None:
     for task in tasks.values():
         for old in task.formerly:
             if old in tasks and old != task.name:
-                # Its records in the ledger would be moved to this one.
+                # Its records in the ledger would be taken for this one's.
                 raise DeclarationError(
                     f"{task.name} was {old} once, and {old} is a task of this project",
                     fix="Leave that name out of formerly=, or give the other task a new name.",

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 MARK = "#"
 """Between a task's name and the digest of its owner. No task's name has it; records from before owners were known lack
@@ -20,12 +21,15 @@ it."""
 @dataclass(frozen=True)
 class TaskTable:
     """The table that a task writes. `known_as`: what its environment is called outside this ledger, in the keys of
-    effects; `formerly`: what the same environment was called here before it was given a name."""
+    effects; `formerly`: what the same environment was called here before it was given a name. `names`: every name of a
+    task that was renamed, the first one first; `kept_as`: under which of them the ledger keeps its records."""
 
     environment: str
     table: str = ""
     known_as: str = ""
     formerly: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    kept_as: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,21 @@ class RecordOwner:
 
     def key(self, task: str) -> str:
         """The task in the ledger's rows."""
-        return key_at(self.project, self.table_of(task), task)
+        table = self.table_of(task)
+        return key_at(self.project, table, table.kept_as or task)
+
+    def names_of(self, task: str) -> tuple[str, ...]:
+        """Every name that records of the task may be kept under, the first one first."""
+        return self.table_of(task).names or (task,)
+
+    def task_of(self, key: str) -> str:
+        """The task of a row as it is declared now, whatever its name was when the row was written."""
+        name = name_of(key)
+        return self._now.get(name, name)
+
+    @cached_property
+    def _now(self) -> Mapping[str, str]:
+        return {name: task for task, table in self.tables.items() for name in table.names if name not in self.tables}
 
     @property
     def environments(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from twice.core.clock import Clock
 from twice.core.record import Pruned
@@ -21,7 +21,7 @@ from twice.ledgers.database.connect import connect, parse_url
 from twice.ledgers.database.export import export
 from twice.ledgers.database.migrate import migrate
 from twice.ledgers.database.outage import PATIENCE_SECONDS, Outage, outliving
-from twice.ledgers.database.own_rows import OwnRows, unregistered
+from twice.ledgers.database.own_rows import OwnRows, kept, tasks, unregistered
 from twice.ledgers.database.schema import HEAD
 from twice.ledgers.database.transactions import Transactions
 from twice.ledgers.effects.outbox import SqlOutbox
@@ -33,7 +33,7 @@ from twice.ledgers.runs.history import SqlAttemptHistory, tables_left_open
 from twice.ledgers.runs.inputs import SqlInputs
 from twice.ledgers.runs.proofs import SqlProofs
 from twice.ledgers.runs.quarantine import SqlQuarantine
-from twice.ledgers.runs.rename import register_declared, rename
+from twice.ledgers.runs.rename import gather, register_declared, rename
 from twice.ledgers.runs.run_records import SqlRunRecords
 from twice.ledgers.runs.unassigned import SqlUnassigned
 
@@ -64,7 +64,9 @@ class Ledger(
         try:
             migrate(engine)
             opened = cls(Transactions(engine, OwnRows(owner), clock, Outage(patience)))
-            opened._register_declared()
+            opened._find_kept()
+            if opened._register_declared():
+                opened._find_kept()
         except BaseException:
             engine.dispose()
             raise
@@ -108,9 +110,22 @@ class Ledger(
 
     @outliving
     def rename(self, old: str, new: str) -> None:
-        """A task's history follows it to its new name. A second call changes nothing."""
+        """Everything of one name becomes another's. A second call changes nothing."""
         with self._writing() as connection:
-            rename(connection, self._own, old, new)
+            rename(connection, self._own, old, new, self.owner.table_of(new))
+
+    @outliving
+    def gather(self, task: str) -> None:
+        if len(names := self.owner.names_of(task)) < 2:
+            return
+        with self._reading() as connection:
+            later = self._own.of_names(tasks.c.key, names[1:])
+            if connection.execute(select(tasks.c.key).where(later).limit(1)).one_or_none() is None:
+                return
+        with self._writing() as connection:
+            gather(connection, self._own, task)
+        kept_first = replace(self.owner.table_of(task), kept_as=names[0])
+        self._keep(replace(self.owner, tables={**self.owner.tables, task: kept_first}))
 
     def prune(self, before: datetime) -> Pruned:
         return Pruned(
@@ -137,11 +152,24 @@ class Ledger(
             yield from export(connection)
 
     @outliving
-    def _register_declared(self) -> None:
+    def _find_kept(self) -> None:
+        """Under which of its names a renamed task's records are. Nothing is moved: who only looks at a branch with
+        `formerly=` and goes back finds everything where it was."""
+        if any(table.names for table in self.owner.tables.values()):
+            with self._reading() as connection:
+                self._keep(kept(connection, self.owner))
+
+    def _keep(self, owner: RecordOwner) -> None:
+        self._transactions = replace(self._transactions, own=OwnRows(owner))
+
+    @outliving
+    def _register_declared(self) -> bool:
         """Register the keys of the declared tasks; take over the records of the keys they had before their environment
-        had a name. A ledger that has all of it is only read. Dying here leaves the rest to the next opening."""
+        had a name. Whether it wrote: a ledger that has all of it is only read. Dying here leaves the rest to the next
+        opening."""
         with self._reading() as connection:
             if not any(unregistered(connection, self.owner)):
-                return
+                return False
         with self._writing() as connection:
             register_declared(connection, self._own, *unregistered(connection, self.owner))
+        return True

@@ -8,10 +8,11 @@ from twice.core.calendar import Page
 from twice.core.calendar import calendar as calendar_of
 from twice.core.graph import Node
 from twice.core.graph import graph as graph_of
+from twice.core.mark import kind_of, mark_of
 from twice.core.proof import ProofRecord
 from twice.core.record import RunRecord
 from twice.core.scope import slice_named
-from twice.core.since import Since, mark_text
+from twice.core.since import CursorValue, Since, mark_text
 from twice.core.status import History, Status
 from twice.core.time_scope import TimeScope
 from twice.errors import DeclarationError, UsageError
@@ -70,19 +71,25 @@ def calendar(opened: OpenProject, task: str) -> tuple[Page, ...]:
 
 
 def marks(opened: OpenProject, runs: Sequence[RunRecord]) -> dict[tuple[str, str], str]:
-    """The mark of each run of an incremental task, by task and label: its generation is the number of a mark."""
+    """The mark of each run of an incremental task, by task and label: its generation is the number of a mark, which
+    says by itself what it counts, also where its task is not declared any more or is declared otherwise."""
     found = {}
     for run in runs:
-        declared = opened.project.tasks.get(run.task)
-        if declared is None or not isinstance(declared.scope, Since):
-            continue
-        try:
-            mark = kept_mark(opened.ledger, declared, declared.scope, run.generation)
-        except DeclarationError:
-            continue  # the error of its next run gives the reason
+        mark = mark_of(run.generation) if kind_of(run.generation) is not None else _counted(opened, run)
         if mark is not None:
             found[run.task, run.label] = mark_text(mark)
     return found
+
+
+def _counted(opened: OpenProject, run: RunRecord) -> CursorValue | None:
+    """The mark of a number that counts from the `initial` of its time; None where it is no mark, or nobody can say."""
+    declared = opened.project.tasks.get(run.task)
+    if declared is None or not isinstance(declared.scope, Since):
+        return None
+    try:
+        return kept_mark(opened.ledger, declared, declared.scope, run.generation)
+    except DeclarationError:
+        return None  # the error of its next run gives the reason
 
 
 def proofs(opened: OpenProject) -> dict[str, tuple[ProofRecord, bool]]:

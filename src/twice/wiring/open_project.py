@@ -58,12 +58,7 @@ class OpenProject:
 
     @cached_property
     def ledger(self) -> Ledger:
-        ledger = Ledger.open(self.settings.ledger_url, owner=home_of(self.settings, self.project))
-        for task in self.project.tasks.values():
-            for old in task.formerly:
-                if old != task.name:  # renamed, and renamed back
-                    ledger.rename(old, task.name)
-        return ledger
+        return Ledger.open(self.settings.ledger_url, owner=home_of(self.settings, self.project))
 
     @cached_property
     def spark(self) -> Any:

@@ -170,6 +170,7 @@ ORDERS = [
     "discarded",
     "fix",
     "forget",
+    "gather",
     "lift",
     "postpone",
     "prune",
@@ -281,6 +282,7 @@ def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
     assert not ledger.backfills.finish("june")
     assert ledger.backfills.again("june") == 0
     ledger.rename("revenue", "renamed")
+    ledger.gather("revenue")
     assert not recover(other.bench.context, None)
     assert not collect_garbage(other.bench.context, None)
     assert not check(other.bench.context, None)

@@ -258,6 +258,9 @@ class ModelLedger:
         intention = None if run.intention is None else Intention(*run.intention)
         return RunRecord(task, label, run.generation, run.attempt, intention, 1, "f", None, NOON, None, None)
 
+    def gather(self, task: str) -> None:
+        """The task was never renamed."""
+
     def runs_of(self, task: str, labels: Sequence[str]) -> dict[str, RunRecord]:
         """There is one slice, and one look at it."""
         run = self.run(task, *labels)

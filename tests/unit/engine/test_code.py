@@ -58,7 +58,13 @@ class Project:
         self.folder = folder
         self.round = 0
 
-    def hash(self, task_module: str = "jobs.py", function: str = "revenue", **files: str) -> str:
+    def hash(
+        self,
+        task_module: str = "jobs.py",
+        function: str = "revenue",
+        options: dict[str, Any] | None = None,
+        **files: str,
+    ) -> str:
         self.round += 1
         root = self.folder / f"round{self.round}"
         for name, text in files.items():
@@ -75,7 +81,7 @@ class Project:
             sys.modules[name] = module
             spec.loader.exec_module(module)
             found = getattr(module, function)
-            return code_hash(found if isinstance(found, Task) else a_task(found))
+            return code_hash(found if isinstance(found, Task) else a_task(found, **(options or {})))
         finally:
             sys.path.remove(str(root))
             for loaded in set(sys.modules) - before:
@@ -166,6 +172,60 @@ def test_a_second_task_in_the_file_does_not_make_the_first_stale(project: Projec
 def test_another_task_that_the_function_calls_counts(project: Project) -> None:
     both = textwrap.dedent(TWO_TASKS) + textwrap.dedent(PLAIN).replace("return convert(orders)", "return fees(orders)")
     assert project.hash(jobs=both) != project.hash(jobs=both.replace('"0.10"', '"0.20"'))
+
+
+SHADOWED = """
+    from twice import task
+
+    @task("shop.payments")
+    def payments(raw):
+        return raw
+
+    @task("shop.revenue")
+    def revenue(payments, orders):
+        {body}
+"""
+
+
+@pytest.mark.usefixtures("task_decorator")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return payments",
+        "return [row for row in payments]",
+        "return (lambda: payments)()",
+        "return lambda payments: payments.count()",
+        "return {payments: 1 for payments in orders}",
+        "def inner():\n            return payments\n        return inner()",
+        "class Kept:\n            def of(self):\n                return payments\n        return Kept",
+        "payments = orders\n        return payments",
+    ],
+)
+def test_a_parameter_with_the_name_of_another_task_is_not_that_task(project: Project, body: str) -> None:
+    text = textwrap.dedent(SHADOWED).replace("{body}", body.replace("\n    ", "\n"))
+    assert project.hash(jobs=text) == project.hash(jobs=text.replace("return raw", "return raw + 1"))
+
+
+@pytest.mark.usefixtures("task_decorator")
+@pytest.mark.parametrize(
+    "function",
+    [
+        "def revenue(orders, kept=payments):\n    return kept",
+        "def revenue(orders):\n    return (lambda payments=payments: payments)()",
+        "def revenue(orders):\n    return [payments for payments in payments(orders)]",
+        "def revenue(orders):\n    global payments\n    payments = payments(orders)\n    return payments",
+        "def revenue(orders):\n    class Kept:\n        payments = payments\n    return Kept.payments(orders)",
+        "def revenue(orders):\n    class Kept:\n        payments = 1\n"
+        "        def of(self):\n            return payments(orders)\n    return Kept().of()",
+        "def revenue(orders):\n    def inner(payments):\n        return payments\n    return inner(payments(orders))",
+        "def wrapped(function):\n    return function\n\ndef revenue(orders):\n"
+        "    @wrapped\n    def inner(payments=payments):\n        return payments(orders)\n    return inner()",
+    ],
+)
+def test_what_is_evaluated_in_the_modules_scope_counts(project: Project, function: str) -> None:
+    task = "from twice import task\n@task('shop.payments')\ndef payments(raw):\n    return raw\n\n"
+    text = f"{task}{function}\n"
+    assert project.hash(jobs=text) != project.hash(jobs=text.replace("return raw", "return raw + 1"))
 
 
 @pytest.mark.usefixtures("task_decorator")
@@ -326,6 +386,20 @@ def test_a_function_of_a_notebook_counts_by_its_cell_and_the_values_it_names() -
     assert same != code_hash(a_task(cell(3, text, {"RATE": 2})))
 
 
+def test_a_parameter_of_a_notebooks_function_is_not_the_value_of_that_name() -> None:
+    import linecache
+
+    text = "def revenue(orders, payments):\n    return payments\n"
+    file = "<ipython-input-9>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    hashes = set()
+    for value in (1, 2):
+        names: dict[str, Any] = {"payments": value}
+        exec(compile(text, file, "exec"), names)
+        hashes.add(code_hash(a_task(names["revenue"])))
+    assert len(hashes) == 1
+
+
 def nothing(orders: Any) -> Any:
     return orders
 
@@ -363,6 +437,44 @@ def test_an_option_that_shapes_the_result_counts(change: dict[str, Any]) -> None
 )
 def test_an_option_that_changes_no_row_does_not_count(change: dict[str, Any]) -> None:
     assert code_hash(a_task(nothing)) == code_hash(a_task(nothing, **change))
+
+
+RENAMED = {"name": "income", "formerly": ("revenue", "takings")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN,
+        "import functools\ndef kept(f):\n    return functools.wraps(f)(lambda orders: f(orders))\n\n@kept\n"
+        "def revenue(orders):\n    return orders\n",
+    ],
+    ids=["plain", "decorated"],
+)
+def test_a_function_that_was_renamed_with_its_task_is_the_same_code(project: Project, text: str) -> None:
+    renamed = text.replace("def revenue", "def income")
+    assert project.hash(jobs=text) == project.hash(jobs=renamed, function="income", options=RENAMED)
+    assert project.hash(jobs=text) != project.hash(jobs=renamed, function="income", options={"name": "income"})
+    changed = renamed.replace("(orders)\n", "(orders)  + 1\n").replace("return orders\n", "return orders + 1\n")
+    assert project.hash(jobs=text) != project.hash(jobs=changed, function="income", options=RENAMED)
+
+
+def test_a_name_that_something_else_of_the_module_has_now_is_not_taken_for_the_function(project: Project) -> None:
+    called = "def income(orders):\n    return revenue(orders)\n\ndef revenue(orders):\n    return orders\n"
+    itself = "def revenue(orders):\n    return revenue(orders)\n\ndef revenue(orders):\n    return orders\n"
+    assert project.hash(jobs=itself) != project.hash(jobs=called, function="income", options=RENAMED)
+
+
+def test_a_function_of_a_notebook_that_was_renamed_with_its_task_is_the_same_code() -> None:
+    import linecache
+
+    hashes = set()
+    for number, name in enumerate(("revenue", "income")):
+        text, file, names = f"def {name}(orders):\n    return orders\n", f"<ipython-input-3{number}>", {}
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        exec(compile(text, file, "exec"), names)
+        hashes.add(code_hash(a_task(names[name], **(RENAMED if name == "income" else {}))))
+    assert len(hashes) == 1
 
 
 def test_sql_counts_without_its_comments_and_line_breaks() -> None:

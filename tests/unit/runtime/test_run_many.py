@@ -17,6 +17,7 @@ from twice.core.task import Task
 from twice.errors import UsageError, UserCodeError
 from twice.runtime.run.explain import explain_run
 from twice.runtime.run.run_many import TaskEnd, run_all, run_in_order, run_slices, slices_of_day
+from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.stale import stale_slices
 
 from .conftest import Bench
@@ -172,6 +173,17 @@ def test_what_reads_a_slice_that_the_chain_made_again_is_made_again_down_the_gra
     rows = bench.target.read(tasks[2].target).rows
     assert sorted(row[2] for row in rows) == [1, 3, 20]
     assert stale(bench) == {}
+
+
+def test_of_other_code_and_an_input_that_was_published_again_status_tells_both(bench: Bench) -> None:
+    tasks = (job("copy", "shop.orders"), job("below", "shop.copy"))
+    late_orders(bench, 2)
+    made(bench, tasks, "2026-06-09")
+    late_orders(bench, 20)
+    run_task(bench.context, tasks[0], slices_of_day(tasks[0], "2026-06-09"))
+    (found,) = stale_slices(bench.context.project, bench.ledger, tasks[1], "v2")
+    again = "its input shop.copy was published again since: copy[2026-06-09]"
+    assert found.why.replace("delta:", "").replace("memory:", "") == f"the code or its options changed, and {again}"
 
 
 def test_what_a_broken_chain_did_not_follow_the_next_one_does(bench: Bench) -> None:

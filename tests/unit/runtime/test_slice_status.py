@@ -12,7 +12,7 @@ import pytest
 
 from twice import Daily, Monthly, Outcome, Policy, append_once, days, read, task
 from twice import replace as replace_rows
-from twice.core.lineage import changed_beside
+from twice.core.lineage import what_changed
 from twice.core.ports import FUNCTION, PLAN, Leaf, Span
 from twice.core.slice import Slice
 from twice.core.task import Task
@@ -333,6 +333,30 @@ def test_what_an_earlier_version_appended_stays_without_a_word_and_what_changed_
     )
 
 
+def test_of_other_code_and_other_inputs_both_are_told(bench: Bench) -> None:
+    bench.put_orders(*rows())
+    bench.context = replace(bench.context, engine=NewerEngine())
+    appending = bench.declare(replace(revenue_task(), write=append_once()))
+    bench.run(appending, "2026-06-03")
+    bench.code[0] = "v2"
+    assert bench.run(appending, "2026-06-03").notes == (
+        "what was appended stays, although the code or its options changed",
+    )
+    bench.put_orders(*rows(2))
+    assert bench.run(appending, "2026-06-03").notes == (
+        "what was appended stays, although the code or its options changed, and its inputs changed",
+    )
+
+
+def test_a_backfill_tells_both_too(bench: Bench, declared: Task) -> None:
+    planned(bench, declared)
+    bench.put_orders(*rows(2))
+    _, why = statuses(bench, declared)["03"]
+    bench.code[0] = "v2"
+    assert statuses(bench, declared)["03"] == ("stale", f"the code or its options changed, and {why}")
+    assert statuses(bench, declared)["04"] == ("stale", "the code or its options changed")
+
+
 EARLIER = "an earlier version of twice published it, and did not record what its code takes from elsewhere"
 
 
@@ -384,8 +408,6 @@ def test_a_slice_that_reads_only_files_is_compared_as_for_a_run(bench: Bench) ->
 def test_a_function_of_other_values_is_told_apart_from_other_constants() -> None:
     table, plan = Leaf("delta", "t", "1", 1), Leaf(PLAN, "", "p")
     one, two = Leaf(FUNCTION, "f", "1"), Leaf(FUNCTION, "f", "2")
-    assert changed_beside((table, plan, one), (table, plan, one)) is None
-    assert (
-        changed_beside((table, plan, two), (table, plan, one)) == "a function that it calls computes with other values"
-    )
-    assert changed_beside((Leaf("delta", "t", "2", 2), plan, two), (table, plan, one)) is None
+    assert what_changed((table, plan, one), (table, plan, one)) is None
+    assert what_changed((table, plan, two), (table, plan, one)) == "a function that it calls computes with other values"
+    assert what_changed((Leaf("delta", "t", "2", 2), plan, two), (table, plan, one)) == "its inputs changed"

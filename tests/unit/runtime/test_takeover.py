@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from twice import Daily, Since, append_once, insert_new, merge, read, task
 from twice import replace as replace_rows
 from twice.core.failpoints import Point, armed
 from twice.core.project import assemble
+from twice.core.record_owner import RecordOwner, TaskTable
 from twice.core.run import AttemptState, Outcome
 from twice.core.slice import Slice
 from twice.core.task import Strategy, TableName, Task
@@ -24,10 +26,12 @@ from twice.errors import (
     TableTaken,
     UsageError,
 )
+from twice.ledgers.ledger import Ledger
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
-from twice.runtime.upkeep.mark import Reset, reset_mark
+from twice.runtime.upkeep.check import Difference, check
+from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
 
@@ -105,6 +109,17 @@ def test_a_renamed_incremental_task_is_refused_and_formerly_keeps_its_mark(bench
     assert run(bench, feeding("stream", ("feed",))) is Outcome.NOTHING_NEW
 
 
+def test_the_mark_of_a_table_that_is_anothers_is_refused_as_a_run_is(bench: Bench) -> None:
+    run(bench, feeding("feed"))
+    assert show_mark(bench.context, feeding("feed")).at == "3"
+    with pytest.raises(TableTaken) as ran:
+        run(bench, feeding("stream"))
+    with pytest.raises(TableTaken) as shown:
+        show_mark(bench.context, feeding("stream"))
+    assert (shown.value.where, shown.value.what, shown.value.fix) == ("stream", ran.value.what, ran.value.fix)
+    assert show_mark(bench.context, feeding("stream", ("feed",))).at == "3"
+
+
 def test_a_table_of_another_project_is_refused_with_the_project_it_belongs_to(bench: Bench) -> None:
     run(bench, copying("copy", append_once()))
     with pytest.raises(TableTaken) as refused:
@@ -135,6 +150,49 @@ def test_formerly_on_a_task_that_published_under_its_own_name_is_refused(bench: 
     run(bench, copying("a", append_once()))
     with pytest.raises(TableTaken, match=r"It was published under the name it has: leave out formerly=\(\"b\",\)"):
         run(bench, copying("a", append_once(), ("b",)))
+
+
+@pytest.mark.parametrize(("name", "formerly"), [("a", ("b",)), ("c", ())])
+def test_check_says_of_a_table_that_is_anothers_what_a_run_says_and_nothing_of_its_slices(
+    bench: Bench, name: str, formerly: tuple[str, ...]
+) -> None:
+    run(bench, copying("a", append_once()))
+    assert check(bench.context, None) == ()
+    other = copying(name, append_once(), formerly)
+    bench.context = replace(bench.context, project=assemble("p", [other]))
+    found = check(bench.context, None)
+    with pytest.raises(TableTaken) as refused:
+        run(bench, other)
+    assert found == (Difference(name, refused.value.what, refused.value.fix),)
+
+
+def test_only_a_look_that_finds_its_own_table_gathers_a_renamed_tasks_records(bench: Bench, tmp_path: Path) -> None:
+    def opened(name: str, *names: str) -> None:
+        tables = {name: TaskTable("here", "memory:shop.copy", names=names)}
+        ledger = Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}", owner=RecordOwner("p", "here", tables))
+        bench.context = replace(bench.context, ledger=ledger)
+
+    def history(name: str) -> list[str]:
+        return [attempt.state.value for attempt in bench.ledger.attempts(name)]
+
+    opened("a")
+    run(bench, copying("a", append_once()))
+    bench.ledger.rename("a", "b")  # as an earlier version did when it opened the ledger
+    opened("c", "b", "c")
+    with pytest.raises(TableTaken):
+        run(bench, copying("c", append_once(), ("b",)))
+    opened("b")
+    assert history("b") == ["failed", "published"]
+    opened("b", "a", "b")
+    explain(bench.context, copying("b", append_once(), ("a",)), slices_of(copying("b", append_once()))[0])
+    opened("a")
+    assert history("a") == []
+    opened("b", "a", "b")
+    assert run(bench, copying("b", append_once(), ("a",))) is Outcome.ALREADY
+    assert history("b") == ["unchanged", "failed", "published"]
+    opened("a")
+    assert run(bench, copying("a", append_once())) is Outcome.ALREADY
+    assert history("a") == ["unchanged", "unchanged", "failed", "published"]
 
 
 def test_plan_and_backfill_refuse_what_a_run_would_refuse(bench: Bench) -> None:

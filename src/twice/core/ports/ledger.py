@@ -215,6 +215,10 @@ class RunLedger(
         """Tasks that wrote another table before and have open attempts there: each with that table, and this ledger as
         it was for it."""
 
+    def gather(self, task: str) -> None:
+        """The table was seen to be the task's: records that are kept under a later name of it become those of its first
+        name, by which its tokens go. A second call changes nothing. Dying here has moved everything or nothing."""
+
     def prune(self, before: datetime) -> Pruned:
         """Let go of what ended before then and decides nothing any more, in many small transactions. A second call
         finds nothing. Dying in between leaves the rest to the next call."""

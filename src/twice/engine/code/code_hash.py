@@ -21,7 +21,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -32,10 +32,23 @@ from twice.core.since import Since
 from twice.core.task import Task
 from twice.engine.code import modules
 from twice.engine.code.sql import normalised
-from twice.engine.code.syntax import meaning, names_in
+from twice.engine.code.syntax import meaning, module_names_in
 
 _RECIPE = "twice code 1"
 """Changing what is hashed makes every task stale once; then change this, so that it is seen to be so."""
+
+
+@dataclass(frozen=True)
+class _Within:
+    """The values around one that is written down: `ids` ends a ring of those that hold each other. `name_then`: the
+    name of a renamed task's function, now and when it was first published."""
+
+    ids: tuple[int, ...] = ()
+    name_then: Mapping[str, str] = field(default_factory=dict)
+
+    def and_inside(self, value: Any) -> _Within:
+        return replace(self, ids=(*self.ids, id(value)))
+
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
@@ -46,15 +59,20 @@ def code_hash(task: Task) -> str:
     if task.sql is not None:
         parts.append(f"sql {normalised(task.sql)}")
     if not _is_ours(task.function):
-        parts += _callable(task.function, ())
+        parts += _callable(task.function, _Within(name_then=_name_then(task)))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _name_then(task: Task) -> dict[str, str]:
+    """A function that has its task's name was renamed with it, and by that alone it is not other code."""
+    return {task.name: task.first_name} if task.formerly else {}
 
 
 def _options(task: Task) -> Iterator[str]:
     yield f"scope {_scope(task.scope)}"
     for name, source in sorted(task.inputs.items()):
         yield f"input {json.dumps([name, str(source.table).lower(), source.by, source.before.total_seconds()])}"
-    yield f"write {task.write.name} {_value(task.write, ())}"
+    yield f"write {task.write.name} {_value(task.write, _Within())}"
 
 
 def _scope(scope: Scope) -> str:
@@ -75,12 +93,12 @@ def _is_ours(function: Callable[..., Any]) -> bool:
     return (getattr(function, "__module__", None) or "").partition(".")[0] == "twice"
 
 
-def _callable(function: Any, within: tuple[int, ...]) -> Iterator[str]:
-    """The text of a function and of the values it holds. `within` ends a ring of functions that hold each other."""
-    if id(function) in within:
+def _callable(function: Any, within: _Within) -> Iterator[str]:
+    """The text of a function and of the values it holds. `within` ends a ring of them."""
+    if id(function) in within.ids:
         yield "itself"
         return
-    within = (*within, id(function))
+    within = within.and_inside(function)
     if isinstance(function, functools.partial):
         yield f"partial {_value((function.args, function.keywords), within)}"
         yield from _callable(function.func, within)
@@ -100,14 +118,14 @@ def _callable(function: Any, within: tuple[int, ...]) -> Iterator[str]:
             yield from _callable(called, within)
 
 
-def _wrapped(function: FunctionType, within: tuple[int, ...]) -> Iterator[str]:
+def _wrapped(function: FunctionType, within: _Within) -> Iterator[str]:
     """The function beneath a decorator that used functools.wraps."""
     inner = getattr(function, "__wrapped__", None)
     if inner is not None:
         yield from _callable(inner, within)
 
 
-def _held(function: FunctionType, within: tuple[int, ...]) -> Iterator[str]:
+def _held(function: FunctionType, within: _Within) -> Iterator[str]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield f"closes over {name} = {_value(cell.cell_contents, within)}"
@@ -117,20 +135,21 @@ def _held(function: FunctionType, within: tuple[int, ...]) -> Iterator[str]:
         yield f"defaults {_value((function.__defaults__, function.__kwdefaults__), within)}"
 
 
-def _source(function: FunctionType, within: tuple[int, ...]) -> str:
+def _source(function: FunctionType, within: _Within) -> str:
     path = Path(function.__code__.co_filename)
     if path.is_file():
         path = path.resolve()
-        if len(within) > 1 and not modules.is_project(path):
+        if len(within.ids) > 1 and not modules.is_project(path):
             return f"{function.__module__}.{function.__qualname__}"  # an installed function held as a value
         module = modules.load(path)
         if module is not None:
             name = function.__qualname__.partition(".")[0]
-            return modules.text_for(module, name, function.__code__.co_firstlineno)
+            then = within.name_then.get(name, name)
+            return modules.text_for(module, name, function.__code__.co_firstlineno, then)
     return _loose(function, within)
 
 
-def _loose(function: FunctionType, within: tuple[int, ...]) -> str:
+def _loose(function: FunctionType, within: _Within) -> str:
     """A function of a notebook or a prompt: there is no module to read, so the globals it names count as values."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -140,7 +159,8 @@ def _loose(function: FunctionType, within: tuple[int, ...]) -> str:
         bodies = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
         for body in bodies:
             body.decorator_list = []  # `@task(…)` under whatever name the notebook imported it
-        text, names = meaning(tree), set(names_in(tree))
+            body.name = within.name_then.get(body.name, body.name)
+        text, names = meaning(tree), set(module_names_in(tree))
     used = sorted(names & function.__globals__.keys())
     values = [f"{name} = {_value(function.__globals__[name], within)}" for name in used]
     return "\n".join([text, *values])
@@ -148,7 +168,7 @@ def _loose(function: FunctionType, within: tuple[int, ...]) -> str:
 
 def _bytecode(code: CodeType) -> str:
     """Differs between minor versions of Python, where there is nothing better."""
-    constants = [_bytecode(each) if isinstance(each, CodeType) else _value(each, ()) for each in code.co_consts]
+    constants = [_bytecode(each) if isinstance(each, CodeType) else _value(each, _Within()) for each in code.co_consts]
     return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
 
 
@@ -159,16 +179,16 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(each)
 
 
-def _value(value: Any, within: tuple[int, ...]) -> str:
+def _value(value: Any, within: _Within) -> str:
     """A text that is the same in another process: never an address, never the order of a set.
 
     An object that shows no fields counts by its class alone.
     """
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__} {value!a}"
-    if id(value) in within:
+    if id(value) in within.ids:
         return "itself"
-    inner = (*within, id(value))
+    inner = within.and_inside(value)
     if isinstance(value, Mapping):
         items = [f"{_value(key, inner)}: {_value(item, inner)}" for key, item in value.items()]
         return f"{type(value).__name__} {{{', '.join(items)}}}"
@@ -183,7 +203,7 @@ def _value(value: Any, within: tuple[int, ...]) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__} {_fields(value, inner)}"
 
 
-def _fields(value: Any, within: tuple[int, ...]) -> str:
+def _fields(value: Any, within: _Within) -> str:
     if isinstance(value, type):
         return f"class {value.__module__}.{value.__qualname__} {_methods(value, within)}"
     if is_dataclass(value):
@@ -191,10 +211,10 @@ def _fields(value: Any, within: tuple[int, ...]) -> str:
     if type(value).__module__.partition(".")[0] in _BY_TEXT:
         return ascii(str(value))
     shown = getattr(value, "__dict__", None)
-    return _value(shown, within) if isinstance(shown, dict) and len(within) < 8 else ""
+    return _value(shown, within) if isinstance(shown, dict) and len(within.ids) < 8 else ""
 
 
-def _methods(value: type, within: tuple[int, ...]) -> list[str]:
+def _methods(value: type, within: _Within) -> list[str]:
     """The code of a class of a notebook or prompt; a class of a module comes with the module."""
     if hasattr(sys.modules.get(value.__module__), "__file__"):
         return []
@@ -210,4 +230,4 @@ def _module(value: ModuleType) -> str:
     origin = getattr(value, "__file__", None)
     path = Path(origin).resolve() if origin else None
     module = modules.load(path) if path is not None and modules.is_project(path) else None
-    return f" {modules.text_for(module, '', 0)}" if module is not None else ""
+    return f" {modules.text_for(module, '', 0, '')}" if module is not None else ""

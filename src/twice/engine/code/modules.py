@@ -1,9 +1,10 @@
 """Which code of the project a task's result hangs on: statements of its own module, and modules it imports.
 
-In its own module a task depends on what its function names, directly or not, and on every statement that may do
-something beyond binding its names when the module is loaded. So a second task in the same file does not make the
-first one stale. A module it imports counts as a whole, less the tasks declared there that it does not name.
-Installed packages do not count: their versions are recorded with the run.
+In its own module a task depends on what its function names there, directly or not (a parameter or a local of the same
+name is not the module's), and on every statement that may do something beyond binding its names when the module is
+loaded. So a second task in the same file does not make the first one stale. A module it imports counts as a whole, less
+the tasks declared there that it does not name. Installed packages do not count: their versions are recorded with the
+run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import linecache
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from twice.engine.code.syntax import (
     is_main_block,
     is_quiet,
     meaning,
+    module_names_in,
     names_in,
     one_import_each,
     root_name,
@@ -81,9 +84,12 @@ def load(path: Path, home: Path | None = None) -> Module | None:
     return Module(path, home, tuple(_statements(tree, path, home))) if tree is not None else None
 
 
-def text_for(module: Module, name: str, line: int) -> str:
+def text_for(module: Module, name: str, line: int, name_then: str) -> str:
     """Everything that what `name` is bound to (or is on `line`) depends on, across the project's modules.
-    Equal in every process and on every machine: files are numbered in the order of their imports."""
+    Equal in every process and on every machine: files are numbered in the order of their imports. `name_then`: the
+    function is written down under this name, unless the module has something else of it."""
+    if not any(s.binds and name_then in s.binds for s in module.statements):
+        module = replace(module, statements=tuple(_named(s, name, name_then) for s in module.statements))
     roots = [s for s in module.statements if s.binds and name in s.binds]
     roots = roots or [s for s in module.statements if s.node.lineno <= line <= (s.node.end_lineno or 0)]
     own = _closure(module, roots or list(module.statements), frozenset({name}))
@@ -94,6 +100,15 @@ def text_for(module: Module, name: str, line: int) -> str:
         lines.append(f"module {number[found]}")
         lines += _lines(_whole(other, found.named), other, number) if other is not None else [_bytes(found.path)]
     return "\n".join(lines)
+
+
+def _named(statement: Statement, name: str, then: str) -> Statement:
+    node = statement.node
+    if not isinstance(node, ast.FunctionDef) or node.name != name:
+        return statement
+    named = copy(node)
+    named.name = then
+    return replace(statement, node=named)
 
 
 def is_project(path: Path, home: Path | None = None) -> bool:
@@ -162,7 +177,7 @@ def _statements(tree: ast.Module, path: Path, home: Path) -> Iterator[Statement]
             binds = None  # imported for what loading it does
         elif binds is not None and not declares and not is_quiet(node, installed):
             binds = None
-        yield Statement(node, binds, frozenset(names_in(node)) | (binds or frozenset()), declares)
+        yield Statement(node, binds, module_names_in(node) | (binds or frozenset()), declares)
 
 
 def _installed_names(tree: ast.Module, path: Path, home: Path) -> frozenset[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import symtable
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -47,12 +48,33 @@ def meaning(node: ast.AST) -> str:
 
 
 def names_in(node: ast.AST) -> Iterator[str]:
-    """Every name read or written anywhere inside. Locals are among them: too many is safe, too few is not."""
+    """Every name read or written anywhere inside, locals too."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
             yield inner.id
         elif isinstance(inner, ast.Global | ast.Nonlocal):
             yield from inner.names
+
+
+def module_names_in(node: ast.stmt | ast.Module) -> frozenset[str]:
+    """The names inside that Python looks up in the module, by its own rules of scope: a parameter or a local hides the
+    module's name, in functions and lambdas inside too; a default and a decorator are evaluated outside."""
+    names = frozenset(names_in(node))
+    try:
+        table = symtable.symtable(ast.unparse(node), "<statement>", "exec")
+    except (SyntaxError, ValueError):  # what Python would not compile either: too many names are safe, too few not
+        return names
+    return names & frozenset(_looked_up_in_module(table, top=True))
+
+
+def _looked_up_in_module(table: symtable.SymbolTable, *, top: bool) -> Iterator[str]:
+    # A name that a class binds is looked up in the module until it is bound: `payments = payments`.
+    in_class = table.get_type() == "class"
+    for name in table.get_symbols():
+        if top or name.is_global() or (in_class and name.is_local()):
+            yield name.get_name()
+    for inner in table.get_children():
+        yield from _looked_up_in_module(inner, top=False)
 
 
 def bound_names(node: ast.stmt) -> frozenset[str] | None:

@@ -24,7 +24,7 @@ from twice.core.backfill_result import (
     Hold,
     SliceEnd,
 )
-from twice.core.record_owner import backfill_key, name_of
+from twice.core.record_owner import backfill_key
 from twice.ledgers.backfills.plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import backfills, batches, insert_or, needs
@@ -72,7 +72,7 @@ class SqlBackfills(Records):
     @outliving
     def batches(self, name: str) -> tuple[BatchRecord, ...]:
         with self._reading() as connection:
-            return batches_of(connection, self._key(connection, name) or "")
+            return batches_of(connection, self._own, self._key(connection, name) or "")
 
     @outliving
     def move(self, name: str, before: Sequence[BackfillState], after: BackfillState) -> bool:
@@ -130,7 +130,9 @@ class SqlBackfills(Records):
             request = connection.execute(select(backfills.c.request).where(backfills.c.name == key)).scalar_one()
             silent = Request.from_data(json.loads(request)).silent
             slices = slices_of(connection, key, number)
-            return BatchClaim(name, number, taken.tries, name_of(taken.task), slices, taken.kind, silent)
+            return BatchClaim(
+                name, number, taken.tries, self._own.owner.task_of(taken.task), slices, taken.kind, silent
+            )
 
     @outliving
     def renew(self, claim: BatchClaim, lease: timedelta) -> bool:

@@ -157,7 +157,7 @@ def records_of(connection: Connection, mine: ColumnElement[bool], key: str | Non
     )
 
 
-def batches_of(connection: Connection, key: str) -> tuple[BatchRecord, ...]:
+def batches_of(connection: Connection, own: OwnRows, key: str) -> tuple[BatchRecord, ...]:
     slices: dict[int, list[PlannedSlice]] = defaultdict(list)
     ends: dict[int, list[SliceEnd]] = defaultdict(list)
     for row in connection.execute(select(planned).where(planned.c.backfill == key).order_by(planned.c.label)):
@@ -171,7 +171,7 @@ def batches_of(connection: Connection, key: str) -> tuple[BatchRecord, ...]:
     return tuple(
         BatchRecord(
             row.number,
-            name_of(row.task),
+            own.owner.task_of(row.task),
             BatchState(row.state),
             tuple(slices[row.number]),
             tuple(ends[row.number]),

@@ -6,8 +6,8 @@ table `tasks` has what each key is made of. A key without `#` is a record from b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
 from sqlalchemy import (
     BigInteger,
@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from twice.core.record_owner import RecordOwner, TaskTable, backfill_key, key_at
-from twice.ledgers.database.schema import NAME, attempts, insert_or, metadata
+from twice.ledgers.database.schema import NAME, attempts, insert_or, metadata, runs
 
 tasks = Table(
     "twice_tasks",
@@ -64,7 +64,11 @@ class OwnRows:
 
     def of_any_table(self, column: ColumnElement[str], task: str | None = None) -> ColumnElement[bool]:
         """The same with what the tasks wrote into other tables before: an effect of that is still to be sent."""
-        return self._owns(column) if task is None else self._owns(column, _OWN.c.name == task)
+        return self._owns(column) if task is None else self.of_names(column, self.owner.names_of(task))
+
+    def of_names(self, column: ColumnElement[str], names: Collection[str]) -> ColumnElement[bool]:
+        """Rows that are kept under one of these names, of any table."""
+        return self._owns(column, _OWN.c.name.in_(sorted(names)))
 
     def _owns(self, column: ColumnElement[str], *of: ColumnElement[bool]) -> ColumnElement[bool]:
         # Not `key IN (…)`: SQLite would walk through the whole history of each task to find the few open attempts.
@@ -77,14 +81,16 @@ class OwnRows:
         if not self.owner.tables:
             return ()
         now = _OWN.c.key.in_([self.key(name) for name in sorted(self.owner.tables)])
-        return (or_(now, _OWN.c.name.not_in(sorted(self.owner.tables))),)
+        names = {name for task in self.owner.tables for name in (task, *self.owner.names_of(task))}
+        return (or_(now, _OWN.c.name.not_in(sorted(names))),)
 
     def register(self, connection: Connection, names: Iterable[str]) -> None:
         """Write what the keys of these tasks are made of, first in the transaction that uses them. Those of declared
         tasks were written when the ledger was opened, and may be gone again: another process has given their
         environment a name."""
         for name in sorted(set(names)):
-            self.register_at(connection, name, self.owner.table_of(name))
+            table = self.owner.table_of(name)
+            self.register_at(connection, table.kept_as or name, table)
 
     def register_at(self, connection: Connection, name: str, table: TaskTable) -> None:
         row = _row(self.owner, name, table)
@@ -100,21 +106,42 @@ class OwnRows:
         return sorted({backfill_key(name, self.key(task)) for task in ("", *self.owner.tables)})
 
 
-def unregistered(connection: Connection, owner: RecordOwner) -> tuple[set[str], dict[str, str]]:
+def unregistered(connection: Connection, owner: RecordOwner) -> tuple[set[str], dict[str, tuple[str, TaskTable]]]:
     """Which declared tasks this ledger does not have; and the keys that one had before its environment was named, each
-    with the task that has it now. Also a key that is not registered: one that was claimed with while it was being given
-    up has attempts all the same."""
+    with its name and the table it is of now. Also a key that is not registered: one that was claimed with while it was
+    being given up has attempts all the same."""
     known = set(connection.execute(select(tasks.c.key).where(tasks.c.project == owner.project)).scalars())
     unknown = {name for name in owner.tables if owner.key(name) not in known}
     before = {
-        key_at(owner.project, TaskTable(old, table.table), name): name
-        for name, table in owner.tables.items()
+        key_at(owner.project, TaskTable(old, table.table), name): (name, table)
+        for task, table in owner.tables.items()
+        for name in owner.names_of(task)
         for old in table.formerly
     }
     if before:
         used = select(attempts.c.task).where(attempts.c.task.in_(sorted(before.keys() - known))).distinct()
         known |= set(connection.execute(used).scalars())
-    return unknown, {key: name for key, name in before.items() if key in known}
+    return unknown, {key: named for key, named in before.items() if key in known}
+
+
+def kept(connection: Connection, owner: RecordOwner) -> RecordOwner:
+    """The owner, knowing under which of its names each renamed task's records are kept: the first name that has some,
+    else its first. Reads only."""
+    tables = {
+        task: replace(table, kept_as=_kept_as(connection, owner.project, table)) if table.names else table
+        for task, table in owner.tables.items()
+    }
+    return replace(owner, tables=tables)
+
+
+def _kept_as(connection: Connection, project: str, table: TaskTable) -> str:
+    for name in table.names:
+        key = key_at(project, table, name)
+        if any(
+            connection.execute(select(exists().where(rows.c.task == key))).scalar_one() for rows in (attempts, runs)
+        ):
+            return name
+    return table.names[0]
 
 
 def _row(owner: RecordOwner, name: str, table: TaskTable) -> dict[str, str]:

@@ -5,10 +5,11 @@ Effects are prepared, released and cancelled with their attempt, in the ledger's
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from twice.core.effect import Message
 from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, Prepared
@@ -31,7 +32,8 @@ class SqlOutbox(Records):
     def begin(self, effect: EffectRecord, sender: str, lease: timedelta) -> EffectRecord | None:
         with self._writing() as connection:
             now = self._time(connection)
-            return rows.begin(connection, effect.id, sender, now, now + lease)
+            begun = rows.begin(connection, effect.id, sender, now, now + lease)
+            return None if begun is None else self._as_declared(begun)
 
     def holds(self, effect: EffectRecord) -> bool:
         mine = (effects.c.id == effect.id, effects.c.state == S.SENDING.value, effects.c.fence == effect.fence)
@@ -75,13 +77,15 @@ class SqlOutbox(Records):
 
     def due(self, task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         pending = (effects.c.state == S.PENDING.value, self._of(task))
-        return self._read(
+        return self._found(
             lambda connection: rows.read(connection, *pending, effects.c.due <= self._time(connection), limit=limit)
         )
 
     def silent(self, task: str | None) -> tuple[EffectRecord, ...]:
         sending = (effects.c.state == S.SENDING.value, self._of(task))
-        return self._read(lambda connection: rows.read(connection, *sending, effects.c.until <= self._time(connection)))
+        return self._found(
+            lambda connection: rows.read(connection, *sending, effects.c.until <= self._time(connection))
+        )
 
     def next_due(self, task: str | None) -> datetime | None:
         pending = (effects.c.state == S.PENDING.value, self._of(task))
@@ -91,7 +95,7 @@ class SqlOutbox(Records):
     def listed(self, states: Sequence[EffectState], task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         chosen = [effects.c.state.in_([state.value for state in states])] if states else []
         found = select(effects).where(*chosen, self._of(task)).order_by(effects.c.id.desc()).limit(limit)
-        return self._read(lambda connection: tuple(rows.record_of(row) for row in connection.execute(found)))
+        return self._found(lambda connection: tuple(rows.record_of(row) for row in connection.execute(found)))
 
     def counts(self, task: str | None = None) -> Mapping[EffectState, int]:
         found = select(effects.c.state, func.count()).where(self._of(task)).group_by(effects.c.state)
@@ -107,7 +111,13 @@ class SqlOutbox(Records):
         return self._outage.outlive(move)
 
     def _chosen(self, *where: ColumnElement[bool]) -> tuple[EffectRecord, ...]:
-        return self._read(lambda connection: rows.read(connection, self._of(None), *where))
+        return self._found(lambda connection: rows.read(connection, self._of(None), *where))
+
+    def _found(self, question: Callable[[Connection], tuple[EffectRecord, ...]]) -> tuple[EffectRecord, ...]:
+        return tuple(self._as_declared(effect) for effect in self._read(question))
+
+    def _as_declared(self, effect: EffectRecord) -> EffectRecord:
+        return replace(effect, task=self._own.owner.task_of(effect.task))
 
     def _of(self, task: str | None) -> ColumnElement[bool]:
         """Also effects of a table that the task does not write any more: it was published, and they are to be sent."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -57,7 +57,7 @@ class SqlClaims(Records):
                 found = claim(connection, request, now, now + lease)
                 if not isinstance(found, Claim):
                     connection.rollback()
-        return found
+        return replace(found, task=task) if isinstance(found, Claim) else found
 
     @outliving
     def renew(self, claim: Claim, lease: timedelta) -> bool:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from twice.core.audit import AuditResult
 from twice.core.record import AttemptRecord, InputRecord, SliceRecord
-from twice.core.record_owner import TaskTable, name_of
+from twice.core.record_owner import TaskTable
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.core.write import Changes
@@ -31,18 +31,18 @@ class SqlAttemptHistory(Records):
     @outliving
     def attempt(self, attempt: str, task: str | None = None) -> AttemptRecord | None:
         with self._reading() as connection:
-            return next(iter(read_attempts(connection, named(self._own, attempt, task))), None)
+            return next(iter(read_attempts(connection, self._own, named(self._own, attempt, task))), None)
 
     @outliving
     def attempts(self, task: str, label: str | None = None, limit: int = 50) -> tuple[AttemptRecord, ...]:
         """Newest first."""
         with self._reading() as connection:
-            return read_attempts(connection, newest(self._own, task, label, limit))[::-1]
+            return read_attempts(connection, self._own, newest(self._own, task, label, limit))[::-1]
 
     @outliving
     def open_attempts(self, task: str | None = None, labels: Sequence[str] | None = None) -> tuple[AttemptRecord, ...]:
         with self._reading() as connection:
-            found = read_attempts(connection, still_open(self._own, task))
+            found = read_attempts(connection, self._own, still_open(self._own, task))
         # Filtered here: few attempts are open, but a backfill may ask for more labels than a statement can carry.
         wanted = None if labels is None else set(labels)
         return tuple(a for a in found if wanted is None or any(s.label in wanted for s in a.slices))
@@ -50,7 +50,7 @@ class SqlAttemptHistory(Records):
     @outliving
     def undiscarded(self, task: str | None = None) -> tuple[AttemptRecord, ...]:
         with self._reading() as connection:
-            return read_attempts(connection, with_leftovers(self._own, task))
+            return read_attempts(connection, self._own, with_leftovers(self._own, task))
 
 
 def named(own: OwnRows, attempt: str, task: str | None = None) -> Chosen:
@@ -71,7 +71,12 @@ def tables_left_open(connection: Connection, own: OwnRows) -> tuple[tuple[str, T
     left = (IS_OPEN, own.of_any_table(attempts.c.task), ~own.of(attempts.c.task, None))
     keys = connection.execute(select(attempts.c.task).where(*left).distinct()).scalars().all()
     found = connection.execute(select(tasks).where(tasks.c.key.in_(keys)).order_by(tasks.c.key))
-    return tuple((row.name, TaskTable(row.environment, row.target)) for row in found)
+    return tuple((own.owner.task_of(row.key), _left(own, row)) for row in found)
+
+
+def _left(own: OwnRows, row: Any) -> TaskTable:
+    names = own.owner.names_of(own.owner.task_of(row.key))
+    return TaskTable(row.environment, row.target, names=names, kept_as=row.name)
 
 
 def newest(own: OwnRows, task: str, label: str | None, limit: int) -> Chosen:
@@ -83,7 +88,7 @@ def newest(own: OwnRows, task: str, label: str | None, limit: int) -> Chosen:
     return chosen.limit(limit)
 
 
-def read_attempts(connection: Connection, chosen: Chosen) -> tuple[AttemptRecord, ...]:
+def read_attempts(connection: Connection, own: OwnRows, chosen: Chosen) -> tuple[AttemptRecord, ...]:
     """The chosen attempts with everything known of them, oldest first."""
     rows = connection.execute(select(attempts).where(attempts.c.fence.in_(chosen)).order_by(attempts.c.fence)).all()
     if not rows:
@@ -104,7 +109,7 @@ def read_attempts(connection: Connection, chosen: Chosen) -> tuple[AttemptRecord
         # With one slice taken over the lease is lost, even if others are still in its name.
         whole = until if held == len(slices_of[row.fence]) else None
         found = (tuple(slices_of[row.fence]), tuple(inputs_of[row.fence]), tuple(audits_of[row.fence]))
-        records.append(_attempt_record(row, whole, *found))
+        records.append(_attempt_record(row, own.owner.task_of(row.task), whole, *found))
     return tuple(records)
 
 
@@ -125,6 +130,7 @@ def _slice_record(row: Any) -> SliceRecord:
 
 def _attempt_record(
     row: Any,
+    task: str,
     lease_until: datetime | None,
     slices_: tuple[SliceRecord, ...],
     inputs_: tuple[InputRecord, ...],
@@ -132,7 +138,7 @@ def _attempt_record(
 ) -> AttemptRecord:
     return AttemptRecord(
         id=row.id,
-        task=name_of(row.task),
+        task=task,
         kind=row.kind,
         state=_STATES[row.state],
         fence=row.fence,

@@ -22,7 +22,6 @@ from sqlalchemy import (
 )
 
 from twice.core.proof import Proof, ProofRecord, document
-from twice.core.record_owner import name_of
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import NAME, UtcTime, metadata
@@ -87,7 +86,7 @@ def _newest(connection: Connection, own: OwnRows) -> Mapping[str, ProofRecord]:
     last = select(func.max(proofs.c.id)).where(own.of(proofs.c.task, None)).group_by(proofs.c.task)
     rows = connection.execute(select(proofs).where(proofs.c.id.in_(last)).order_by(proofs.c.task))
     return {
-        (name := name_of(row.task)): ProofRecord(
+        (name := own.owner.task_of(row.task)): ProofRecord(
             name,
             row.label,
             row.code_hash,

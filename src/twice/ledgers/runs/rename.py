@@ -1,4 +1,4 @@
-"""A renamed task keeps its history (`formerly`), and so does an environment that is given a name."""
+"""Records that change their key: to the first name of a renamed task, or to an environment that was given a name."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from twice.ledgers.runs.publishes import move_forward
 Rows = Mapping[Table, ColumnElement[bool]]
 
 
-def rename(connection: Connection, own: OwnRows, old: str, new: str) -> None:
+def rename(connection: Connection, own: OwnRows, old: str, new: str, here: TaskTable) -> None:
     """Everything of `old` becomes `new`'s: what it wrote into the table of now, and into any other one. A second call
-    finds nothing to move. Dying here has moved everything or nothing."""
+    finds nothing to move. `here`: the table of now. Dying here has moved everything or nothing."""
     if not new or old == new:
         raise ValueError(f"a task is not renamed from {old!r} to {new!r}")
-    project, here = own.owner.project, own.owner.table_of(new)
-    known = connection.execute(select(tasks).where(own.of_any_table(tasks.c.key, old))).all()
+    project = own.owner.project
+    known = connection.execute(select(tasks).where(own.of_names(tasks.c.key, (old,)))).all()
     for environment, table in sorted(
         {(here.environment, here.table), *((row.environment, row.target) for row in known)}
     ):
@@ -47,15 +47,24 @@ def rename(connection: Connection, own: OwnRows, old: str, new: str) -> None:
 
 
 def register_declared(
-    connection: Connection, own: OwnRows, unknown: Collection[str], before: Mapping[str, str]
+    connection: Connection, own: OwnRows, unknown: Collection[str], before: Mapping[str, tuple[str, TaskTable]]
 ) -> None:
-    """See `Ledger._register_declared`. `before`: keys of the same tables from before their environment
-    had a name, and the tasks."""
-    for task in sorted({*unknown, *before.values()}):
-        own.register_at(connection, task, own.owner.table_of(task))
-    for key, task in sorted(before.items()):
-        move_key(connection, key, own.key(task))
-        _forget_key(connection, key, own.key(task))
+    """See `Ledger._register_declared`. `before`: keys of the same tables from before their environment had a name, each
+    with the name it is of and its table of now. The names stay: a task that was renamed finds its records by them."""
+    own.register(connection, unknown)
+    for key, (name, table) in sorted(before.items(), key=lambda each: each[0]):
+        own.register_at(connection, name, table)
+        new = key_at(own.owner.project, table, name)
+        move_key(connection, key, new)
+        _forget_key(connection, key, new)
+
+
+def gather(connection: Connection, own: OwnRows, task: str) -> None:
+    """The records that are kept under a later name of a renamed task become those of its first name, by which its
+    tokens go. Dying here has moved everything or nothing."""
+    first, *later = own.owner.names_of(task)
+    for name in later:
+        rename(connection, own, name, first, own.owner.table_of(task))
 
 
 def _forget_key(connection: Connection, old: str, new: str) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, or_, select
 
 from twice.core.record import Adopted, Overview, RunRecord
-from twice.core.record_owner import name_of
 from twice.core.run import AttemptState
 from twice.core.token import Intention
 from twice.ledgers.database.outage import outliving
@@ -68,13 +67,13 @@ def read_runs(
         chosen = chosen.where(runs.c.label == label)
     found = connection.execute(chosen.order_by(runs.c.task, runs.c.label))
     # In parts: 100,000 rows at once keep the garbage collector busier than the ledger.
-    return tuple(_run_record(row) for part in found.partitions(1000) for row in part)
+    return tuple(_run_record(own, row) for part in found.partitions(1000) for row in part)
 
 
 def read_runs_of(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]) -> Iterator[RunRecord]:
     for some in in_parts(labels):
         chosen = _runs(own, task).where(runs.c.label.in_(some))
-        yield from (_run_record(row) for row in connection.execute(chosen))
+        yield from (_run_record(own, row) for row in connection.execute(chosen))
 
 
 def read_overview(connection: Connection, own: OwnRows, task: str | None, limit: int) -> Overview:
@@ -86,10 +85,10 @@ def read_overview(connection: Connection, own: OwnRows, task: str | None, limit:
     total = connection.execute(counted).scalar_one()
     failed = connection.execute(select(func.count()).select_from(bad.subquery())).scalar_one()
     return Overview(
-        tuple(_run_record(row) for row in reversed(last)),
+        tuple(_run_record(own, row) for row in reversed(last)),
         total,
         failed,
-        None if last_failed is None else _run_record(last_failed),
+        None if last_failed is None else _run_record(own, last_failed),
     )
 
 
@@ -99,12 +98,12 @@ def _runs(own: OwnRows, task: str | None) -> Select[Any]:
     return chosen.where(own.among(runs.c.task, task))
 
 
-def _run_record(row: Any) -> RunRecord:
+def _run_record(own: OwnRows, row: Any) -> RunRecord:
     # Unpacked by position: a status over 100,000 runs spends its time here.
     (task, label, generation, attempt, code, inputs_, rows, fingerprint, version, published, *tried) = row
     _, quarantined, last, state, retry_at = tried
     return RunRecord(
-        name_of(task),
+        own.owner.task_of(task),
         label,
         generation,
         attempt,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.closed import assert_never
-from twice.core.lineage import changed_beside, inputs_hash
+from twice.core.lineage import inputs_hash, what_changed
 from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Frame, Leaf, Portion, Shape, Suspicion
 from twice.core.record import TABLE
 from twice.core.scope import Whole
@@ -104,7 +104,7 @@ def compute(context: RunContext, task: Task, plan: Plan, pins: Pins, window: Win
     code = context.code_hash(task)
     intentions = {label: Intention(code, inputs_hash(mine)) for label, mine in leaves.items()}
     tables = {str(table): pin for table, pin in pins.tables.items()}
-    because = {label: why for label, mine in leaves.items() if (why := changed_beside(mine, before))}
+    because = {label: why for label, mine in leaves.items() if (why := what_changed(mine, before))}
     return Computed(frame, shape, leaves, intentions, suspicions, pins.version(task.target), tables, because)
 
 

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from twice.core.closed import assert_never
+from twice.core.lineage import INPUTS_CHANGED
 from twice.core.task import Rerun, Task
 from twice.core.token import Intention, Kind
+
+CODE_CHANGED = "the code or its options changed"
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,14 @@ def rerun_of(task: Task) -> Rerun:
 
 
 def difference(state: SliceState) -> str | None:
-    """How a published slice differs from what a run would publish now; None if it is shown to be the same."""
+    """How a published slice differs from what a run would publish now, by code and by inputs; None if it is shown to
+    be the same."""
     if state.published is None:
         return "nobody remembers from what it was computed"
+    reasons = [CODE_CHANGED] if state.published.code != state.present.code else []
     if state.present.inputs is None:
-        return state.because or "an input has no version to compare"
-    if state.published.code != state.present.code:
-        return "the code or its options changed"
-    if state.published.inputs != state.present.inputs:
-        return state.because or "its inputs changed"
-    return None
+        reasons.append(state.because or "an input has no version to compare")
+    elif state.published.inputs != state.present.inputs and (not reasons or state.because == INPUTS_CHANGED):
+        # Other code mostly makes another plan: that is not a second reason.
+        reasons.append(state.because or INPUTS_CHANGED)
+    return ", and ".join(reasons) or None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.backfill import PlannedSlice
-from twice.core.lineage import EARLIER, changed_beside, has_plan
+from twice.core.lineage import EARLIER, has_plan, what_changed
 from twice.core.ports import Leaf, Target, Touched
 from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
@@ -70,8 +70,9 @@ def _status(task: Task, token: SliceToken, run: RunRecord | None, code: str, cha
         return PlannedSlice(label, "missing", decision.why, generation)
     if not decision.compute:
         return PlannedSlice(label, "published", decision.why, generation)
-    same_code = published is not None and published.code == code
-    why = changed if changed is not None and same_code else decision.why
+    if published is None or changed is None:
+        return PlannedSlice(label, "stale", decision.why, generation)
+    why = changed if published.code == code else f"{decision.why}, and {changed}"
     return PlannedSlice(label, "stale", why, generation)
 
 
@@ -107,7 +108,7 @@ def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence
             return f"its input {table} changed since version {version}"
     unversioned = [record for record in held if record.kind != TABLE and record.identity is None]
     leaves = [Leaf(record.kind, record.name, None) for record in unversioned]
-    return (changed_beside(leaves, ()) or "an input has no version to compare") if unversioned else None
+    return (what_changed(leaves, ()) or "an input has no version to compare") if unversioned else None
 
 
 def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:

@@ -18,7 +18,7 @@ from twice.core.scope import Whole, slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
-from twice.runtime.staleness.decide import rerun_of
+from twice.runtime.staleness.decide import CODE_CHANGED, rerun_of
 from twice.runtime.table.settle import silent_attempts
 
 
@@ -48,13 +48,13 @@ def stale_slices(
     found: dict[str, str] = {}
     for label, run in published.items():
         if code is not None and run.intention is not None and run.intention.code != code:
-            found[label] = "the code or its options changed"
+            found[label] = CODE_CHANGED
     for up in project.upstream(task):
         wanted = None if due is None else due.get(up.name, set())
         if wanted is None or wanted:
             for label, why in _since(project, ledger, task, up, wanted):
-                if label in published:
-                    found.setdefault(label, why)
+                if label in published and found.get(label) in (None, CODE_CHANGED):
+                    found[label] = f"{found[label]}, and {why}" if label in found else why
     return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
 
 

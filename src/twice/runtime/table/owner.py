@@ -13,18 +13,25 @@ from twice.errors import UNCHANGED, TableTaken
 def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
     """Raise TableTaken if others have published slices of the task's table that it did not take over, or have taken
     the table over from it."""
+    refusal = refusal_of(project, task, owners)
+    if refusal is not None:
+        raise refusal
+
+
+def refusal_of(project: str, task: Task, owners: Ownership) -> TableTaken | None:
+    """What a run would be refused with; None where the table is the task's."""
     owner = owner_of(project, task)
     other_owners, taker = owners.other_owners(owner), owners.taken_by(owner)
     if taker is not None:
-        raise TableTaken(
+        return TableTaken(
             f"{task.target} was taken over by {describe_owner(project, taker)}",
             now=UNCHANGED,
             fix=f"If {task.name} shall have the table again, with the rows that are in it: {_takeover(task)}",
         )
     if not other_owners:
-        return
+        return None
     other = max(other_owners, key=lambda owner: (other_owners[owner], owner))
-    raise TableTaken(
+    return TableTaken(
         f"{task.target} {_listed(project, other_owners)}",
         now=UNCHANGED,
         fix=f"{_renamed(project, task, other)} If this is a different task that should own the table from now on "

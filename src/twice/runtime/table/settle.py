@@ -47,6 +47,7 @@ def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str 
     recorded = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
+    context.ledger.gather(task.name)
     tokens = tokens_in(plan, published.generations)
     recorded = assign_at_look(context, task, target, tokens, recorded)
     notes = settle_passed(context, task, target, tokens, mine)

@@ -6,7 +6,7 @@ which of its old records are their own (assign.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,13 @@ from twice.core.record import AttemptRecord, RunRecord
 from twice.core.scope import slices_named
 from twice.core.since import Since
 from twice.core.summary import run_label
+from twice.core.task import Task
 from twice.core.time_scope import TimeScope
+from twice.core.token import token_name
+from twice.errors import TableTaken
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
+from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import never_looked, passed_at, went_silent
 from twice.runtime.upkeep.rebuild import tokens_of
 
@@ -35,11 +39,25 @@ class Difference:
 
 def check(context: RunContext, session: Any) -> tuple[Difference, ...]:
     tokens = {task.name: tokens_of(context, task, session) for task in context.project.in_order()}
-    return (*_of_runs(context, tokens), *_of_attempts(context, tokens))
+    taken = {task.name: refusal for task in context.project.in_order() if (refusal := _taken(context, task, session))}
+    of_tables = (Difference(name, refusal.what, refusal.fix) for name, refusal in taken.items())
+    return (*of_tables, *_of_runs(context, tokens, taken), *_of_attempts(context, tokens))
 
 
-def _of_runs(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
+def _taken(context: RunContext, task: Task, session: Any) -> TableTaken | None:
+    """The refusal that every run of the task meets. What the ledger knows of its slices is then not compared: the
+    table's are another's."""
+    any_of_mine = token_name(context.project.id, task.first_name, "")
+    published = context.target_of(task.target, session).published(task.target, (any_of_mine,))
+    return refusal_of(context.project.id, task, published.owners)
+
+
+def _of_runs(
+    context: RunContext, held: Mapping[str, Mapping[str, Held]], taken: Container[str]
+) -> Iterator[Difference]:
     for task in context.project.in_order():
+        if task.name in taken:
+            continue
         known = {run.label: run for run in context.ledger.runs(task.name)}
         tokens = held[task.name]
         for label in sorted(known.keys() | tokens.keys()):

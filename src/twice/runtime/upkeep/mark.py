@@ -21,6 +21,7 @@ from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Wording
 from twice.runtime.run.lease import beating, claim_slices
 from twice.runtime.table.kept_mark import kept_mark
+from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
 from twice.runtime.table.write_plan import make_write_plan
 
@@ -60,11 +61,14 @@ class Reset:
 
 
 def show_mark(context: RunContext, task: Task) -> Mark:
-    """As the target has it. Changes nothing."""
+    """As the target has it. Changes nothing. Raises TableTaken where a run would: another's mark is not this task's."""
     scope = incremental(task)
     target = context.target_of(task.target, context.engine.fresh())
     name = make_write_plan(context.project.id, task, (scope.only,)).token_names[0]
     published = target.published(task.target, (name,))
+    refusal = refusal_of(context.project.id, task, published.owners)
+    if refusal is not None:
+        raise refusal.at(task.name)
     return _mark(context, task, scope, published.generations[name], published.version)
 
 
