@@ -80,8 +80,8 @@ def test_a_backfill_whose_worker_was_killed_is_listed_with_what_goes_on_with_it(
         holder = ended_process() if killed else this_process()
         assert opened.ledger.backfills.claim("june", holder, timedelta(minutes=5)) is not None
     assert app(["backfill", "list", "-C", str(root)], standalone_mode=False) == 0
-    idle = "june  0/1 slices, nobody at work; next: twice backfill resume june"
-    assert capsys.readouterr().out.strip() == (idle if killed else "june  running  0/1 slices")
+    idle = f"june  0/1 slice, nobody at work; next: twice backfill resume --project {root} june"
+    assert capsys.readouterr().out.strip() == (idle if killed else "june  running  0/1 slice")
     app(["backfill", "list", "-C", str(root), "--output", "json"], standalone_mode=False)
     (told,) = json.loads(capsys.readouterr().out)["backfills"]
     assert (told["state"], told["holders"]) == ("running", 0 if killed else 1)

@@ -62,7 +62,7 @@ class Project:
         self,
         task_module: str = "jobs.py",
         function: str = "revenue",
-        options: dict[str, Any] | None = None,
+        options: Any = None,
         **files: str,
     ) -> str:
         self.round += 1
@@ -470,7 +470,8 @@ def test_a_function_of_a_notebook_that_was_renamed_with_its_task_is_the_same_cod
 
     hashes = set()
     for number, name in enumerate(("revenue", "income")):
-        text, file, names = f"def {name}(orders):\n    return orders\n", f"<ipython-input-3{number}>", {}
+        text, file = f"def {name}(orders):\n    return orders\n", f"<ipython-input-3{number}>"
+        names: dict[str, Any] = {}
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         exec(compile(text, file, "exec"), names)
         hashes.add(code_hash(a_task(names[name], **(RENAMED if name == "income" else {}))))
