@@ -157,3 +157,8 @@ def test_prove_with_a_job_is_deprecated_and_names_prove_job(monkeypatch: pytest.
     with pytest.warns(DeprecationWarning, match=r"twice\.prove_job\(job, tables=…\)"):
         twice.prove(job, tables=["shop.revenue"], scenarios=["twice"])
     assert asked == [(job, ["shop.revenue"], Path("warehouse"), ["twice"])]
+
+
+def test_what_is_no_task_is_refused_with_what_to_give(root: Path) -> None:
+    with pytest.raises(UsageError, match=r"a function is not a task. Give a task's name, or what @task"):
+        twice.run(lambda: 1, date="2026-06-09", project=root)  # type: ignore[arg-type]

@@ -230,7 +230,13 @@ def _open(project: str | Path, profile: str | None) -> AbstractContextManager[op
 
 
 def _name(task: Task | str) -> str:
-    return task if isinstance(task, str) else task.name
+    if isinstance(task, str):
+        return task
+    if not isinstance(task, Task):
+        raise UsageError(
+            f"a {type(task).__name__} is not a task", fix="Give a task's name, or what @task or sql_task(…) returned."
+        )
+    return task.name
 
 
 def _label(date: str | datetime.date | None) -> str | None:

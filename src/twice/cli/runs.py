@@ -105,7 +105,7 @@ def retry(
     from twice.project import run as runs
 
     with where.open() as opened:
-        return tell_ends(lambda report: runs.retry(opened, task, date, _patience(wait), report), output)
+        return print_ends(lambda report: runs.retry(opened, task, date, _patience(wait), report), output)
 
 
 @boundary
@@ -155,10 +155,10 @@ def _run_all(date: str | None, wait: timedelta | None, output: Format, where: Wh
     from twice.project import run as runs
 
     with where.open() as opened:
-        return tell_ends(lambda report: runs.run_all(opened, date, wait, report), output)
+        return print_ends(lambda report: runs.run_all(opened, date, wait, report), output)
 
 
-def tell_ends(run: Callable[[Report], tuple[TaskEnd, ...]], output: Format) -> int:
+def print_ends(run: Callable[[Report], tuple[TaskEnd, ...]], output: Format) -> int:
     """As text each task's end as it comes, then the sum; as JSON one document, also where an interrupt ends it."""
     known: list[TaskEnd] = []
 

@@ -107,7 +107,8 @@ class TimeScope:
         return tuple(slice_ for slice_ in found if slice_.start >= self.first.start) or (self._begun(found[-1]),)
 
     def between(self, start: datetime, end: datetime) -> Iterator[Slice]:
-        """The slices of `[start, end)`, which must begin and end on slice boundaries, oldest first."""
+        """The slices of `[start, end)`, which must begin and end on slice boundaries, oldest first. Raises BeforeStart
+        for one that begins before the task does."""
         if start >= end:
             raise UsageError(
                 f"the interval {start.isoformat()} to {end.isoformat()} is empty",
@@ -120,7 +121,7 @@ class TimeScope:
                 f"the interval {start.isoformat()} to {end.isoformat()} does not begin and end on a {self._noun}",
                 fix=f"The nearest boundaries are {first.start.isoformat()} and {last.start.isoformat()}.",
             )
-        return self._walk(first, end)
+        return self._walk(self._begun(first), end)
 
     def through(self, first: Slice, last: Slice) -> Iterator[Slice]:
         """Every slice from `first` to `last`, both included."""

@@ -24,8 +24,8 @@ from twice.runtime.effects.send import delivery_of
 from twice.runtime.holder import scratch_name, this_process
 from twice.runtime.table.assign import assign_all
 from twice.wiring.discover import discover
-from twice.wiring.homes import home_of
 from twice.wiring.prover import Prover
+from twice.wiring.record_owner import record_owner_of
 from twice.wiring.targets import Targets
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class OpenProject:
 
     @cached_property
     def ledger(self) -> Ledger:
-        return Ledger.open(self.settings.ledger_url, owner=home_of(self.settings, self.project))
+        return Ledger.open(self.settings.ledger_url, owner=record_owner_of(self.settings, self.project))
 
     @cached_property
     def spark(self) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from twice.cli import runs
 from twice.cli.options import Format
 from twice.cli.records import stale_line
-from twice.cli.runs import tell_ends
+from twice.cli.runs import print_ends
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
 from twice.errors import Interrupted, RunError
@@ -34,7 +34,7 @@ def printed(ends: tuple[TaskEnd, ...]) -> int:
             report(end)
         return ends
 
-    return tell_ends(run, Format.text)
+    return print_ends(run, Format.text)
 
 
 def interrupted(report: Report) -> tuple[TaskEnd, ...]:
@@ -44,14 +44,14 @@ def interrupted(report: Report) -> tuple[TaskEnd, ...]:
 
 def test_what_ended_before_an_interrupt_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Interrupted):
-        tell_ends(interrupted, Format.text)
+        print_ends(interrupted, Format.text)
     assert capsys.readouterr().out == "new: left out, because it begins later\n"
 
 
 def test_as_json_an_interrupt_leaves_one_document_with_what_ended_before_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert tell_ends(interrupted, Format.json) == 143
+    assert print_ends(interrupted, Format.json) == 143
     told = json.loads(capsys.readouterr().out)
     assert [task["left_out"] for task in told["tasks"]] == ["it begins later"]
     assert told["error"]["where"] == "below[2026-06-09]"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, slice_named
 from twice.core.slice import WHOLE
 from twice.core.time_scope import TimeScope
-from twice.errors import DeclarationError, UsageError
+from twice.errors import BeforeStart, DeclarationError, UsageError
 
 UTC = timezone.utc
 ZONES = sorted(zone for zone in available_timezones() if "/" in zone and not zone.startswith(("Etc/", "SystemV/")))
@@ -148,6 +148,12 @@ def test_a_malformed_or_impossible_date_is_refused_with_the_right_form(text: str
 def test_a_date_before_the_start_is_refused_naming_the_start() -> None:
     with pytest.raises(UsageError, match="2025-12-31 is before the task's start, 2026-01-01"):
         Daily("order_date", start="2026-01-01").slice_of("2025-12-31")
+
+
+def test_an_interval_before_the_start_is_refused_naming_the_start() -> None:
+    scope, start = Daily("order_date", start="2026-01-01"), datetime(2025, 12, 31, tzinfo=UTC)
+    with pytest.raises(BeforeStart, match="2025-12-31 is before the task's start, 2026-01-01"):
+        scope.between(start, start + timedelta(days=2))
 
 
 def test_no_date_is_refused_because_the_clock_is_never_asked() -> None:

@@ -7,7 +7,7 @@ column, and the write strategy.
 Left out on purpose, because no row of a published slice would be another: audits (a stricter audit must not force
 a recompute; it holds from the next publish on), the policy (when to rerun, what to allow), the scope's `start` and
 `lookback` (which slices there are, not what is in one), names, comments, docstrings. What the code takes from elsewhere
-while it runs is not here but in the plan it makes, and is compared there (outside.py). When in doubt it counts: a
+while it runs is not here but in the plan it makes, and is compared there (outside_calls.py). When in doubt it counts: a
 needless recompute is IDENTICAL.
 """
 

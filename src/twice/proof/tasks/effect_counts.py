@@ -30,5 +30,5 @@ def count_effects(copy: ScratchCopy) -> Counter[str]:
 
 def effects_differ(clean: Counter[str], copy: ScratchCopy) -> Difference | None:
     """None if the same was sent as often."""
-    fix = "Give the receiver a key (webhook(key=…)), so that it acts once."
+    fix = "Give the receiver a key (webhook(…, idempotency_key=True)), so that it acts once."
     return compare_effects(clean, count_effects(copy), "effect", fix)

@@ -1,7 +1,7 @@
-"""plan: what a run would do, and why. It reads; it writes nothing, not even to the ledger.
+"""plan: what a run would do, and why. It only reads.
 
-Opening a project may have changed the ledger before: one from an earlier version is migrated, and the tables are asked
-which of its old records are their own (assign.py).
+Opening a project may have changed the ledger before that: one from an earlier version is migrated, and the tables are
+asked which of its old records are their own (assign.py).
 """
 
 from __future__ import annotations

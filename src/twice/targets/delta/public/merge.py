@@ -1,6 +1,6 @@
 """Upsert rows by Delta's public calls: a hidden copy of one row of each key, then MERGE with a token.
 
-Rows are written and committed by these calls. The tokens are read and compared by Delta's own classes (internal.py).
+Rows are written and committed by these calls. The tokens are read and compared by Delta's own classes (delta/log).
 The whole rule stands in MERGE's own conditions, so that it holds on the version MERGE reads. Where nothing changes
 there is no MERGE, which would rewrite files all the same: the token is committed alone, by those classes too.
 """

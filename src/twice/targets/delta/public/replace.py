@@ -1,6 +1,6 @@
 """Replace the rows of one slice by Delta's public calls: a hidden copy, then `replaceWhere` with a token.
 
-Rows are written and committed by these calls. The tokens are read and compared by Delta's own classes (internal.py).
+Rows are written and committed by these calls. The tokens are read and compared by Delta's own classes (delta/log).
 Slower (the rows are written twice) and one slice per commit, but it works on every table Delta can write.
 """
 

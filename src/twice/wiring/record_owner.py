@@ -9,7 +9,7 @@ from twice.core.task import Task
 from twice.wiring.targets import Targets
 
 
-def home_of(settings: Settings, project: Project) -> RecordOwner:
+def record_owner_of(settings: Settings, project: Project) -> RecordOwner:
     """With a name of the user's, one environment for all tables; without one, each table belongs to the location
     of its table system (`Settings.warehouse_name`)."""
     targets = Targets(settings)
