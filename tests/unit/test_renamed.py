@@ -152,3 +152,27 @@ def test_an_environment_that_is_given_a_name_keeps_a_renamed_tasks_records(check
         assert known(opened, "daily_revenue") == ([("daily_revenue", DAY, 1)], [("daily_revenue", "a")])
     with checkout("revenue_daily", toml=named) as opened:
         assert known(opened, "revenue_daily") == ([("revenue_daily", DAY, 1)], [("revenue_daily", "a")])
+
+
+def test_records_of_another_table_under_a_later_name_stay_with_the_task_that_had_it(
+    checkout: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A branch drops `orders` and calls `orders_v2` so, in the table it has; then somebody goes back."""
+
+    def both() -> Any:
+        opened = checkout("orders_v2")
+        other = PIPELINE.format(name="orders", formerly=()).replace("shop.revenue", "shop.orders")
+        (tmp_path / "pipelines" / "other.py").write_text(other)
+        return opened
+
+    with both() as opened:
+        publish(opened, "orders", "a")
+        publish(opened, "orders_v2", "b")
+    (tmp_path / "pipelines" / "other.py").unlink()
+    with checkout("orders", "orders_v2") as opened:
+        publish(opened, "orders", "c")
+        opened.ledger.gather("orders")
+        assert [each.id for each in inspect.history(opened, "orders", None, 20)] == ["c", "b"]
+    with both() as opened:
+        assert [each.id for each in inspect.history(opened, "orders", None, 20)] == ["a"]
+        assert [each.id for each in inspect.history(opened, "orders_v2", None, 20)] == ["c", "b"]

@@ -18,7 +18,7 @@ _OF_A_PROJECT = (
     r"|(?:mark|ledger|config|effects) [a-z]+"
     r"|backfill \w[\w.-]*\b"  # a task, or one of its other words: options cannot stand before it
 )
-_COMMAND = re.compile(rf"\btwice (?:{_OF_A_PROJECT})\b(?! --pro)")
+_COMMAND = re.compile(rf"\btwice (?:{_OF_A_PROJECT})(?![-\w])(?! --pro)")
 _FIELDS = frozenset({"fix", "notes", "unclear"})
 """The fields of JSON that hold hints. Others hold data, which is given as it is."""
 

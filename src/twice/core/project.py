@@ -86,8 +86,14 @@ def _refuse_taken_names(tasks: Mapping[str, Task]) -> None:
                 f"{other.name} and {task.name} both were {task.first_name} first",
                 fix="formerly= belongs to the task that took the history over; give the other a new name.",
             )
+    had: dict[str, Task] = {}
     for task in tasks.values():
         for old in task.formerly:
+            if had.setdefault(old, task) is not task:
+                raise DeclarationError(
+                    f"{had[old].name} and {task.name} both were {old} once",
+                    fix="formerly= belongs to the task that took the history over; leave that name out of the other.",
+                )
             if old in tasks and old != task.name:
                 # Its records in the ledger would be taken for this one's.
                 raise DeclarationError(

@@ -31,7 +31,22 @@ def is_gone(holder: str) -> bool:
     pid, _, started = process.partition(":")
     if "/" not in host or host != _host() or not started or not pid.isdecimal():
         return False
-    return _started(int(pid)) != started
+    return _started(int(pid)) != started and not _is_hidden(int(pid))
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is such a process and this user may not look at it (/proc mounted with hidepid)."""
+    try:
+        Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        try:
+            os.kill(pid, 0)  # no signal: only the question
+        except ProcessLookupError:
+            return False
+        except OSError:
+            return True
+        return True
+    return False
 
 
 def scratch_name() -> str:

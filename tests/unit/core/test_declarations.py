@@ -237,6 +237,15 @@ def test_a_query_about_one_day_cannot_be_batched(tmp_path: Path) -> None:
         )
 
 
+def test_two_tasks_that_had_one_name_once_are_refused() -> None:
+    """The ledger could not say whose a record of that name is."""
+    scope = Daily("day", start="2026-01-01")
+    one = task("shop.a", scope=scope, write=replace(), name="x", formerly=("a", "b"))(lambda: None)
+    other = task("shop.b", scope=scope, write=replace(), name="y", formerly=("c", "b"))(lambda: None)
+    with pytest.raises(DeclarationError, match="x and y both were b once"):
+        assemble("p", [one, other])
+
+
 def test_a_new_task_may_not_take_the_first_name_of_a_renamed_one() -> None:
     """Tokens go by the first name: both would take the other's slices for their own."""
     scope = Daily("day", start="2026-01-01")

@@ -533,3 +533,34 @@ def test_timedelta_and_tables_are_written_stably() -> None:
     assert code_hash(wide) == code_hash(
         a_task(nothing, inputs={"orders": Read(TableName("Shop.Orders"), "d", timedelta(hours=24))})
     )
+
+
+@pytest.mark.parametrize(
+    "reach",
+    [
+        "    import importlib\n    return importlib.import_module('jobs').RATE\n",
+        "    from builtins import eval\n    return eval('RATE')\n",
+    ],
+)
+def test_what_a_function_imports_to_reach_anything_counts_as_anything(project: Project, reach: str) -> None:
+    text = "RATE = {}\ndef revenue(orders):\n" + reach
+    assert project.hash(jobs=text.format(1)) != project.hash(jobs=text.format(2))
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        "X = (RATE := {})\n",
+        "XS = [RATE := r for r in ({},)]\n",
+        "def other(a=(RATE := {})):\n    pass\n",
+        "class C:\n    global RATE\n    RATE = {}\n",
+    ],
+)
+def test_a_name_that_a_statement_binds_inside_counts(project: Project, binding: str) -> None:
+    text = binding + "def revenue(orders):\n    return orders * RATE\n"
+    assert project.hash(jobs=text.format(1)) != project.hash(jobs=text.format(2))
+
+
+def test_a_long_chain_of_calls_is_no_error(project: Project) -> None:
+    text = "def revenue(orders):\n    return orders" + ".where('a')" * 200 + "\n"
+    assert project.hash(jobs=text)

@@ -28,3 +28,19 @@ def test_of_another_machine_boot_or_container_nothing_is_known() -> None:
     name, place = host.split("/")
     for elsewhere in (f"other/{place}", f"{name}/00000000", name):
         assert not is_gone(f"{elsewhere}:{pid}:{started}"), elsewhere
+
+
+@pytest.mark.parametrize("refusal", [PermissionError, FileNotFoundError])
+def test_a_process_that_this_user_may_not_look_at_is_not_gone(
+    monkeypatch: pytest.MonkeyPatch, refusal: type[OSError]
+) -> None:
+    """As where /proc is mounted with hidepid: 1 refuses, 2 shows nothing."""
+    holder = this_process()
+
+    def refused(path: Path, *args: object, **kwargs: object) -> str:
+        raise refusal(str(path))
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert not is_gone(holder)
+    host, _, started = holder.split(":")
+    assert not is_gone(f"{host}:1:{started}")

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from twice.engine.code.syntax import (
+    ANYTHING,
     Import,
     bound_names,
     does_nothing,
@@ -36,9 +37,6 @@ from twice.engine.code.syntax import (
     one_import_each,
     root_name,
 )
-
-_ANYTHING = frozenset({"eval", "exec", "globals", "locals", "vars", "__import__", "importlib"})
-"""Code that names one of these may reach any name of its module."""
 
 _DECLARING = frozenset({"task", "sql_task"})
 ENGINES = frozenset({"twice", "pyspark", "py4j", "delta"})
@@ -155,7 +153,7 @@ def _closure(module: Module, roots: list[Statement], wanted: frozenset[str]) -> 
     chosen = {id(s) for s in roots} | {id(s) for s in module.statements if s.binds is None}
     while True:
         names = wanted.union(*(s.names for s in module.statements if id(s) in chosen))
-        if names & _ANYTHING:
+        if names & ANYTHING:
             return list(module.statements)
         more = {id(s) for s in module.statements if s.binds is not None and s.binds & names} - chosen
         if not more:

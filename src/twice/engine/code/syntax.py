@@ -56,15 +56,23 @@ def names_in(node: ast.AST) -> Iterator[str]:
             yield from inner.names
 
 
+ANYTHING = frozenset({"eval", "exec", "globals", "locals", "vars", "__import__", "importlib"})
+"""Code that names one of these, imported inside a function or not, may reach any name of its module."""
+
+
 def module_names_in(node: ast.stmt | ast.Module) -> frozenset[str]:
     """The names inside that Python looks up in the module, by its own rules of scope: a parameter or a local hides the
     module's name, in functions and lambdas inside too; a default and a decorator are evaluated outside."""
     names = frozenset(names_in(node))
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+        # Since Python 3.12 a comprehension's own names are among those of what is around it: all names are safe, and
+        # the same in every version.
+        return names
     try:
         table = symtable.symtable(ast.unparse(node), "<statement>", "exec")
-    except (SyntaxError, ValueError):  # what Python would not compile either: too many names are safe, too few not
+    except (SyntaxError, ValueError, RecursionError):  # too many names are safe, too few not
         return names
-    return names & frozenset(_looked_up_in_module(table, top=True))
+    return names & (ANYTHING | frozenset(_looked_up_in_module(table, top=True)))
 
 
 def _looked_up_in_module(table: symtable.SymbolTable, *, top: bool) -> Iterator[str]:
@@ -79,6 +87,8 @@ def _looked_up_in_module(table: symtable.SymbolTable, *, top: bool) -> Iterator[
 
 def bound_names(node: ast.stmt) -> frozenset[str] | None:
     """The names a statement binds; None if it may do more than that, or bind names it does not show."""
+    if _binds_inside(node):
+        return None
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return frozenset({node.name})
     if isinstance(node, ast.Import):
@@ -90,6 +100,21 @@ def bound_names(node: ast.stmt) -> frozenset[str] | None:
     if targets and all(_is_plain(target) for target in targets):
         return frozenset(name for target in targets for name in names_in(target))
     return None
+
+
+def _binds_inside(statement: ast.stmt) -> bool:
+    """Whether loading it binds a name by `:=`, or a class body one of the module by `global`."""
+    left: list[ast.AST] = [statement]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.NamedExpr):
+            return True
+        if isinstance(node, ast.ClassDef) and any(isinstance(each, ast.Global) for each in node.body):
+            return True
+        body = node.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else ()
+        if not isinstance(node, ast.Lambda):
+            left.extend(each for each in ast.iter_child_nodes(node) if each not in body)
+    return False
 
 
 def is_quiet(node: ast.stmt, installed: Collection[str]) -> bool:

@@ -63,8 +63,19 @@ class OwnRows:
         return column.in_(select(_OWN.c.key).where(*self._mine(), *self._declared()))
 
     def of_any_table(self, column: ColumnElement[str], task: str | None = None) -> ColumnElement[bool]:
-        """The same with what the tasks wrote into other tables before: an effect of that is still to be sent."""
-        return self._owns(column) if task is None else self.of_names(column, self.owner.names_of(task))
+        """The same with what the tasks wrote into other tables before: an effect of that is still to be sent. A later
+        name of a renamed task counts in its own table alone: elsewhere another task may have had it."""
+        if task is None:
+            later = {name for each in self.owner.tables for name in self.owner.names_of(each)[1:]}
+            here = {key for each in self.owner.tables for key in self._later_keys(each)}
+            return self._owns(column, or_(_OWN.c.name.not_in(sorted(later)), _OWN.c.key.in_(sorted(here))))
+        first = self.of_names(column, self.owner.names_of(task)[:1])
+        return or_(first, column.in_(self._later_keys(task)))
+
+    def _later_keys(self, task: str) -> list[str]:
+        """The keys of a renamed task's own table under its later names."""
+        table = self.owner.table_of(task)
+        return [key_at(self.owner.project, table, name) for name in self.owner.names_of(task)[1:]]
 
     def of_names(self, column: ColumnElement[str], names: Collection[str]) -> ColumnElement[bool]:
         """Rows that are kept under one of these names, of any table."""

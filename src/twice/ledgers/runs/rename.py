@@ -60,11 +60,16 @@ def register_declared(
 
 
 def gather(connection: Connection, own: OwnRows, task: str) -> None:
-    """The records that are kept under a later name of a renamed task become those of its first name, by which its
-    tokens go. Dying here has moved everything or nothing."""
+    """The records of its table that are kept under a later name of a renamed task become those of its first name, by
+    which its tokens go. Only of its table: what had that name elsewhere may be another task that a branch dropped.
+    Dying here has moved everything or nothing."""
+    project, table = own.owner.project, own.owner.table_of(task)
     first, *later = own.owner.names_of(task)
-    for name in later:
-        rename(connection, own, name, first, own.owner.table_of(task))
+    new = key_at(project, table, first)
+    own.register_at(connection, first, table)
+    for old in (key_at(project, table, name) for name in later):
+        move_key(connection, old, new)
+        _forget_key(connection, old, new)
 
 
 def _forget_key(connection: Connection, old: str, new: str) -> None:
