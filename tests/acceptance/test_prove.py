@@ -61,7 +61,7 @@ def test_a_task_or_all_is_asked_for(shop: Shop) -> None:
     answer = shop.call("prove")
     assert (answer.code, answer.err) == (
         2,
-        "error[usage]: prove takes a task, or --all. twice prove revenue_daily --date 2026-06-09\n",
+        f"error[usage]: prove takes a task, or --all. twice prove --project {shop.root} revenue_daily --date 2026-06-09\n",
     )
 
 
