@@ -59,10 +59,8 @@ def test_what_differs_is_shown_with_rows_cause_and_fix_and_exits_1(stocked: Shop
 
 def test_a_task_or_all_is_asked_for(shop: Shop) -> None:
     answer = shop.call("prove")
-    assert (answer.code, answer.err) == (
-        2,
-        f"error[usage]: prove takes a task, or --all. twice prove --project {shop.root} revenue_daily --date 2026-06-09\n",
-    )
+    command = f"twice prove --project {shop.root} revenue_daily --date 2026-06-09"
+    assert (answer.code, answer.err) == (2, f"error[usage]: prove takes a task, or --all. {command}\n")
 
 
 @pytest.mark.kill
