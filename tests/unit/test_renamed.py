@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -154,25 +155,56 @@ def test_an_environment_that_is_given_a_name_keeps_a_renamed_tasks_records(check
         assert known(opened, "revenue_daily") == ([("revenue_daily", DAY, 1)], [("revenue_daily", "a")])
 
 
+@pytest.fixture
+def both(checkout: Callable[..., Any], tmp_path: Path) -> Callable[[], Any]:
+    """`orders` and `orders_v2`, each with a table of its own; a `checkout` after it has the second table alone."""
+    other = tmp_path / "pipelines" / "other.py"
+
+    def declare() -> Any:
+        opened = checkout("orders_v2")
+        other.write_text(PIPELINE.format(name="orders", formerly=()).replace("shop.revenue", "shop.orders"))
+        return closing_first(opened, other)
+
+    return declare
+
+
+@contextmanager
+def closing_first(opened: Any, other: Path) -> Iterator[OpenProject]:
+    with opened as project:
+        yield project
+    other.unlink()
+
+
+def attempts_of(opened: OpenProject, task: str) -> list[str]:
+    return [each.id for each in inspect.history(opened, task, None, 20)]
+
+
 def test_records_of_another_table_under_a_later_name_stay_with_the_task_that_had_it(
-    checkout: Callable[..., Any], tmp_path: Path
+    checkout: Callable[..., Any], both: Callable[[], Any]
 ) -> None:
     """A branch drops `orders` and calls `orders_v2` so, in the table it has; then somebody goes back."""
-
-    def both() -> Any:
-        opened = checkout("orders_v2")
-        other = PIPELINE.format(name="orders", formerly=()).replace("shop.revenue", "shop.orders")
-        (tmp_path / "pipelines" / "other.py").write_text(other)
-        return opened
-
     with both() as opened:
         publish(opened, "orders", "a")
         publish(opened, "orders_v2", "b")
-    (tmp_path / "pipelines" / "other.py").unlink()
     with checkout("orders", "orders_v2") as opened:
         publish(opened, "orders", "c")
         opened.ledger.gather("orders")
-        assert [each.id for each in inspect.history(opened, "orders", None, 20)] == ["c", "b"]
+        assert attempts_of(opened, "orders") == ["c", "b"]
     with both() as opened:
-        assert [each.id for each in inspect.history(opened, "orders", None, 20)] == ["a"]
-        assert [each.id for each in inspect.history(opened, "orders_v2", None, 20)] == ["c", "b"]
+        assert attempts_of(opened, "orders") == ["a"]
+        assert attempts_of(opened, "orders_v2") == ["c", "b"]
+
+
+def test_what_ran_before_formerly_was_written_is_gathered_from_its_own_table_alone(
+    checkout: Callable[..., Any], both: Callable[[], Any]
+) -> None:
+    with both() as opened:
+        publish(opened, "orders", "a")
+    with checkout("orders") as opened:
+        publish(opened, "orders", "b")
+    with checkout("orders", "orders_v2") as opened:
+        opened.ledger.gather("orders")
+        assert attempts_of(opened, "orders") == ["b"]
+    with both() as opened:
+        assert attempts_of(opened, "orders") == ["a"]
+        assert attempts_of(opened, "orders_v2") == ["b"]

@@ -116,15 +116,15 @@ class Ledger(
 
     @outliving
     def gather(self, task: str) -> None:
-        if len(names := self.owner.names_of(task)) < 2:
+        later = self._own.later_keys(task)
+        if not later:
             return
         with self._reading() as connection:
-            later = self._own.of_names(tasks.c.key, names[1:])
-            if connection.execute(select(tasks.c.key).where(later).limit(1)).one_or_none() is None:
+            if connection.execute(select(tasks.c.key).where(tasks.c.key.in_(later)).limit(1)).one_or_none() is None:
                 return
         with self._writing() as connection:
             gather(connection, self._own, task)
-        kept_first = replace(self.owner.table_of(task), kept_as=names[0])
+        kept_first = replace(self.owner.table_of(task), kept_as=self.owner.names_of(task)[0])
         self._keep(replace(self.owner, tables={**self.owner.tables, task: kept_first}))
 
     def prune(self, before: datetime) -> Pruned:

@@ -31,22 +31,7 @@ def is_gone(holder: str) -> bool:
     pid, _, started = process.partition(":")
     if "/" not in host or host != _host() or not started or not pid.isdecimal():
         return False
-    return _started(int(pid)) != started and not _is_hidden(int(pid))
-
-
-def _is_hidden(pid: int) -> bool:
-    """Whether there is such a process and this user may not look at it (/proc mounted with hidepid)."""
-    try:
-        Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        try:
-            os.kill(pid, 0)  # no signal: only the question
-        except ProcessLookupError:
-            return False
-        except OSError:
-            return True
-        return True
-    return False
+    return _has_ended(int(pid), started)
 
 
 def scratch_name() -> str:
@@ -81,11 +66,37 @@ def _machine() -> str | None:
     return hashlib.sha256(identity.encode()).hexdigest()[:8]
 
 
-def _started(pid: int) -> str | None:
-    """In clock ticks since the machine was started; None if there is no such process, or no Linux."""
+def _has_ended(pid: int, started: str) -> bool:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        return _start_of(_stat(pid)) != started
+    except OSError:  # there is none, or this user may not look at it (/proc mounted with hidepid)
+        return not _is_there(pid)
+
+
+def _is_there(pid: int) -> bool:
+    """Certain only where the answer is no."""
+    try:
+        os.kill(pid, 0)  # no signal: only the question
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _started(pid: int) -> str | None:
+    """None if there is no such process, or no Linux."""
+    try:
+        return _start_of(_stat(pid))
     except OSError:
         return None
+
+
+def _stat(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text()
+
+
+def _start_of(stat: str) -> str | None:
+    """In clock ticks since the machine was started; None of a process that has ended and is only still listed."""
     state, *fields = stat.rpartition(")")[2].split()
     return None if state in "ZX" else fields[18]

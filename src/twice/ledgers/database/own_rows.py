@@ -67,12 +67,12 @@ class OwnRows:
         name of a renamed task counts in its own table alone: elsewhere another task may have had it."""
         if task is None:
             later = {name for each in self.owner.tables for name in self.owner.names_of(each)[1:]}
-            here = {key for each in self.owner.tables for key in self._later_keys(each)}
+            here = {key for each in self.owner.tables for key in self.later_keys(each)}
             return self._owns(column, or_(_OWN.c.name.not_in(sorted(later)), _OWN.c.key.in_(sorted(here))))
         first = self.of_names(column, self.owner.names_of(task)[:1])
-        return or_(first, column.in_(self._later_keys(task)))
+        return or_(first, column.in_(self.later_keys(task)))
 
-    def _later_keys(self, task: str) -> list[str]:
+    def later_keys(self, task: str) -> list[str]:
         """The keys of a renamed task's own table under its later names."""
         table = self.owner.table_of(task)
         return [key_at(self.owner.project, table, name) for name in self.owner.names_of(task)[1:]]

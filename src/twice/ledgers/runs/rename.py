@@ -34,16 +34,12 @@ def rename(connection: Connection, own: OwnRows, old: str, new: str, here: TaskT
     finds nothing to move. `here`: the table of now. Dying here has moved everything or nothing."""
     if not new or old == new:
         raise ValueError(f"a task is not renamed from {old!r} to {new!r}")
-    project = own.owner.project
     known = connection.execute(select(tasks).where(own.of_names(tasks.c.key, (old,)))).all()
     for environment, table in sorted(
         {(here.environment, here.table), *((row.environment, row.target) for row in known)}
     ):
         written = TaskTable(environment, table)
-        own.register_at(connection, new, written)
-        move_key(connection, key_at(project, written, old), key_at(project, written, new))
-    for row in known:
-        _forget_key(connection, row.key, key_at(project, TaskTable(row.environment, row.target), new))
+        _move_records(connection, own, key_at(own.owner.project, written, old), new, written)
 
 
 def register_declared(
@@ -53,23 +49,23 @@ def register_declared(
     with the name it is of and its table of now. The names stay: a task that was renamed finds its records by them."""
     own.register(connection, unknown)
     for key, (name, table) in sorted(before.items(), key=lambda each: each[0]):
-        own.register_at(connection, name, table)
-        new = key_at(own.owner.project, table, name)
-        move_key(connection, key, new)
-        _forget_key(connection, key, new)
+        _move_records(connection, own, key, name, table)
 
 
 def gather(connection: Connection, own: OwnRows, task: str) -> None:
     """The records of its table that are kept under a later name of a renamed task become those of its first name, by
     which its tokens go. Only of its table: what had that name elsewhere may be another task that a branch dropped.
     Dying here has moved everything or nothing."""
-    project, table = own.owner.project, own.owner.table_of(task)
-    first, *later = own.owner.names_of(task)
-    new = key_at(project, table, first)
-    own.register_at(connection, first, table)
-    for old in (key_at(project, table, name) for name in later):
-        move_key(connection, old, new)
-        _forget_key(connection, old, new)
+    for key in own.later_keys(task):
+        _move_records(connection, own, key, own.owner.names_of(task)[0], own.owner.table_of(task))
+
+
+def _move_records(connection: Connection, own: OwnRows, old: str, name: str, table: TaskTable) -> None:
+    """From a key to that of a task and its table."""
+    own.register_at(connection, name, table)
+    new = key_at(own.owner.project, table, name)
+    move_key(connection, old, new)
+    _forget_key(connection, old, new)
 
 
 def _forget_key(connection: Connection, old: str, new: str) -> None:
