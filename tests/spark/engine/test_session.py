@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
@@ -42,3 +44,15 @@ def test_python_functions_run_on_the_python_of_this_process(session: SparkSessio
 
     seen = session.range(1).select(sf.udf(lambda _: __import__("sys").executable)("id").alias("python")).collect()[0]
     assert seen.python == sys.executable
+
+
+def test_a_class_of_a_package_we_name_is_one_question_to_the_jvm(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jvm: Any = spark._jvm
+    asked, ask = [], jvm._gateway_client.send_command
+    monkeypatch.setattr(jvm._gateway_client, "send_command", lambda command: asked.append(command) or ask(command))
+    name = jvm.org.apache.hadoop.fs.Path._fqn
+    monkeypatch.undo()
+    assert name == "org.apache.hadoop.fs.Path"
+    assert len(asked) == 1

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from twice.engine.session import archive as archives
 from twice.engine.session import interrupts, jars
 from twice.engine.session.java import Java, find_java
+from twice.engine.session.packages import remember_packages
 from twice.engine.session.supported import (
     DELTA_CATALOG,
     DELTA_EXTENSION,
@@ -36,7 +37,9 @@ _LOG_LIMIT = 20_000_000
 TESTED_SPARK, TESTED_DELTA = "4.1", "4.4.0"
 _ARCHIVE = "spark.twice.archive"
 _RUN = "spark.twice.run"
-_SHORT_JOBS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_SHORT_JOBS = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
+"""With one compiler Java reserves a fifth of its usual code cache. Spark compiles classes for every query: within some
+minutes it was full, and a quarter of the JVM's time went into making room in it."""
 _GIB = 1 << 30
 _PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark 4 writes every error it raises to stderr as well, as a page of JSON. We report the exception once."""
@@ -98,6 +101,7 @@ def existing() -> SparkSession | None:
     session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if session is not None:
         check_pieces(session)
+        remember_packages(session._jvm)
     return session
 
 
@@ -120,6 +124,7 @@ def embedded(settings: SessionSettings) -> SparkSession:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     atexit.register(close, spark)
     refuse_remote_files(spark)
+    remember_packages(spark._jvm)
     return spark
 
 
