@@ -15,7 +15,7 @@ from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.since import SINCE
 from twice.core.task import TableName
 from twice.core.token import Note, token_name
-from twice.core.write import AppendRows, Layout, Plan
+from twice.core.write import AppendRows, Cut, Layout, Plan
 from twice.errors import DeclarationError, SchemaDrift, StageMismatch
 
 EVENTS = TableName("shop.events")
@@ -91,6 +91,18 @@ class AppendSuite:
         assert isinstance(lost, Lost)
         assert lost.published.generations == {APP: 5}
         assert table(log, target) == [ONE]
+
+    def test_a_table_remembers_how_the_slices_of_its_task_are_cut(self, log: House) -> None:
+        target = log.target()
+        by_halves = replace(ANYWHERE, cut=Cut("p/events", "window/30"))
+        prepare(target, by_halves)
+        prepare(log.target(), by_halves)
+        with pytest.raises(
+            DeclarationError, match="has one slice per window of 30 minutes, and this scope one per day in"
+        ):
+            prepare(log.target(), replace(ANYWHERE, cut=Cut("p/events", "day@Europe/Berlin")))
+        prepare(log.target(), replace(ANYWHERE, cut=Cut("p/taker", "day@Europe/Berlin")))  # which took it over
+        assert mark(target) == 0
 
     def test_an_empty_append_moves_its_token(self, log: House) -> None:
         target = log.target()
