@@ -156,7 +156,7 @@ def silent_attempts(ledger: RunLedger, task: str | None) -> frozenset[str]:
 
 def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note: Note) -> None:
     """The target says, by the note of its commit, that the attempt landed; its own process died before it could record
-    that. Who commits has recorded before that it is about to, with its effects: a ledger that has no such record was put
+    that. Who commits has recorded before that it is about to, with its effects: a ledger without such a record was put
     back to an earlier state, and what was sent since is unknown."""
     generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
     if attempt.state in _BEFORE_COMMIT:
