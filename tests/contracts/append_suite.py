@@ -82,6 +82,19 @@ class AppendSuite:
         assert mark_of(mark(log.target())) == datetime(2026, 6, 9, tzinfo=timezone.utc)
         assert table(log, target) == [ONE, TWO]
 
+    def test_a_mark_says_which_column_it_counts_also_where_it_does_not_move(self, log: House) -> None:
+        target = log.target()
+        prepare(target)
+        staged = target.stage(EVENTS, log.frame(target, COLUMNS, [ONE]), PLAN, "a")
+        target.commit(staged, {APP: 0}, Note("a", "run", {APP: 5}, cursor="made"))
+        reset = target.stage(EVENTS, None, PLAN, "b")
+        for attempt, cursor in (("a", "made"), ("b", "seen")):
+            note = log.target().provenance(EVENTS, APP, 5)
+            assert note is not None and (note.attempt, note.cursor) == (attempt, cursor)
+            if attempt == "a":
+                assert isinstance(target.commit(reset, {APP: 5}, Note("b", "reset", {APP: 5}, cursor="seen")), Landed)
+        assert (mark(log.target()), table(log, target)) == (5, [ONE])
+
     def test_the_token_says_whether_they_are_there(self, log: House) -> None:
         target = log.target()
         prepare(target)
