@@ -41,6 +41,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 UNCHANGED = "The table is unchanged."
+OTHER_SCOPE = (
+    "Use the scope it was published with. If the two have no row in common, give the task another name (without "
+    'formerly=), and let that have the table: twice takeover NAME --reason "…".'
+)
 HOLDS = "The table holds the new rows."
 MAY_HOLD = "The table may already hold these rows."
 MOVED = "The mark is moved."

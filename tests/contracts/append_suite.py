@@ -15,7 +15,7 @@ from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.since import SINCE
 from twice.core.task import TableName
 from twice.core.token import Note, token_name
-from twice.core.write import AppendRows, Layout, Plan
+from twice.core.write import AppendRows, Cut, Layout, Plan
 from twice.errors import DeclarationError, SchemaDrift, StageMismatch
 
 EVENTS = TableName("shop.events")
@@ -82,6 +82,19 @@ class AppendSuite:
         assert mark_of(mark(log.target())) == datetime(2026, 6, 9, tzinfo=timezone.utc)
         assert table(log, target) == [ONE, TWO]
 
+    def test_a_mark_says_which_column_it_counts_also_where_it_does_not_move(self, log: House) -> None:
+        target = log.target()
+        prepare(target)
+        staged = target.stage(EVENTS, log.frame(target, COLUMNS, [ONE]), PLAN, "a")
+        target.commit(staged, {APP: 0}, Note("a", "run", {APP: 5}, cursor="made"))
+        reset = target.stage(EVENTS, None, PLAN, "b")
+        for attempt, cursor in (("a", "made"), ("b", "seen")):
+            note = log.target().provenance(EVENTS, APP, 5)
+            assert note is not None and (note.attempt, note.cursor) == (attempt, cursor)
+            if attempt == "a":
+                assert isinstance(target.commit(reset, {APP: 5}, Note("b", "reset", {APP: 5}, cursor="seen")), Landed)
+        assert (mark(log.target()), table(log, target)) == (5, [ONE])
+
     def test_the_token_says_whether_they_are_there(self, log: House) -> None:
         target = log.target()
         prepare(target)
@@ -91,6 +104,18 @@ class AppendSuite:
         assert isinstance(lost, Lost)
         assert lost.published.generations == {APP: 5}
         assert table(log, target) == [ONE]
+
+    def test_a_table_remembers_how_the_slices_of_its_task_are_cut(self, log: House) -> None:
+        target = log.target()
+        by_halves = replace(ANYWHERE, cut=Cut("p/events", "window/30"))
+        prepare(target, by_halves)
+        prepare(log.target(), by_halves)
+        with pytest.raises(
+            DeclarationError, match="has one slice per window of 30 minutes, and this scope one per day in"
+        ):
+            prepare(log.target(), replace(ANYWHERE, cut=Cut("p/events", "day@Europe/Berlin")))
+        prepare(log.target(), replace(ANYWHERE, cut=Cut("p/taker", "day@Europe/Berlin")))  # which took it over
+        assert mark(target) == 0
 
     def test_an_empty_append_moves_its_token(self, log: House) -> None:
         target = log.target()

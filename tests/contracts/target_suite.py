@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.owner import Owner, Ownership, takeover_token
+from twice.core.owner import Owner, Ownership, form_of, takeover_token
 from twice.core.ports import Column, Frame, Held, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.since import Since
@@ -616,6 +616,18 @@ class TargetSuite:
         note = house.target().provenance(REVENUE, token, 3)
         assert note is not None and (note.kind, note.why) == ("takeover", "so")
         assert len(table(house, target)) == 2
+
+    def test_a_look_tells_how_the_labels_of_a_tasks_slices_are_written(self, house: House) -> None:
+        target = house.target()
+        prepare(target)
+        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
+        token = "twice/p/revenue/2026-06"
+        monthly = Plan(AppendRows((WHOLE,)), (WHOLE,), (token,))
+        staged = target.stage(REVENUE, None, monthly, "c")
+        assert isinstance(target.commit(staged, {token: 0}, Note("c", "run", {token: 1})), Landed)
+        labels = house.target().published(REVENUE, plan_of(DAY).token_names).owners.labels[Owner("p", "revenue")]
+        assert {form_of(label) for label in labels} == {"0000-00-00", "0000-00"} and len(labels) == 2
 
     def test_a_missing_table_has_no_provenance(self, house: House) -> None:
         assert house.target().provenance(REVENUE, "twice/p/revenue/2026-06-09", 1) is None

@@ -389,3 +389,12 @@ class TestSecrets:
     def test_equal_secrets_are_equal(self) -> None:
         assert Secret("a") == Secret("a", "elsewhere")
         assert len({Secret("a"), Secret("a"), Secret("b")}) == 2
+
+
+def test_a_ledger_in_libpqs_form_is_refused_and_is_no_file_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "twice.toml").write_text('project = "p"\nledger = "host=db dbname=ledger password=s3kr1t"\n')
+    settings = load(tmp_path)
+    with pytest.raises(DeclarationError, match="ledger is written as libpq writes connections") as refused:
+        _ = settings.ledger_url
+    assert "s3kr1t" not in str(refused.value)
+    assert "s3kr1t" not in str(explain(settings))

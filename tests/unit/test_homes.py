@@ -95,6 +95,18 @@ def test_a_server_behind_a_socket_has_a_place_too(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("environment", [None, "prod"])
+def test_a_connection_in_libpqs_form_leaves_no_secret_in_the_ledger(tmp_path: Path, environment: str | None) -> None:
+    dsn = "host=db.example.com dbname=shop user=twice password=s3kr1t"
+    named = f'environment = "{environment}"\n' if environment else ""
+    owner = home(tmp_path, "postgres:shop.orders", toml=f'{named}[connections.postgres]\nurl = "{dsn}"')
+    table = owner.table_of("t0")
+    assert table.environment == (environment or "postgresql://db.example.com/shop")
+    assert table.formerly[-1] == f"postgresql:///{dsn}"
+    assert owner.retired == {f"postgresql:///{dsn}": table.environment}
+    assert "s3kr1t" not in str(owner.effect_owner("t0")) + str(owner.environments) + owner.key("t0")
+
+
 def test_one_table_has_one_key_however_its_name_is_written(tmp_path: Path) -> None:
     assert home(tmp_path, "shop.revenue").key("t0") == home(tmp_path, "delta:shop.revenue").key("t0")
 

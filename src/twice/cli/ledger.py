@@ -94,13 +94,13 @@ def rebuild(output: Output = Format.text, where: Where = HERE) -> int:
 @boundary
 def export(to: File = None, where: Where = HERE) -> int:
     """Write everything in the ledger as JSON lines. Passwords in URLs are hidden."""
-    from twice.core.reference import hide_passwords
+    from twice.core.reference import hide_passwords_in
     from twice.project import ledger
 
     count = 0
     with where.open() as opened, _writing_to(to) as out:
         for count, row in enumerate(ledger.export(opened)):  # noqa: B007 - the first row is the header
-            out.write(hide_passwords(json.dumps(row, default=plain, ensure_ascii=False)) + "\n")
+            out.write(json.dumps(hide_passwords_in(row), default=plain, ensure_ascii=False) + "\n")
     if to is not None:
         print(f"{counted(count, 'row')} written to {to}")
     return 0

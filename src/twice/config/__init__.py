@@ -295,9 +295,17 @@ def _effects(written: WrittenEffects, path: Callable[[str, str], Path]) -> Effec
     )
 
 
+_LIBPQ = re.compile(r"(host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=")
+
+
 def _url(text: str, root: Path) -> str:
     """A path, or an SQLite URL with a relative one, means a file of the project; other URLs stay as they are."""
     text = text.strip()
+    if _LIBPQ.match(text):
+        raise DeclarationError(
+            "ledger is written as libpq writes connections; as a path it would be a file of that name",
+            fix="Write postgresql://user:${env:PASSWORD}@host:5432/database.",
+        )
     if "://" not in text or text.lower().startswith("file:"):
         path = os.path.normpath(root / Path(local_path(text, "ledger")).expanduser())
         return "sqlite:///" + quote(path, safe="/ :@!$&'()*+,;=~")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from twice.core.task import Task
@@ -25,10 +26,12 @@ class Owner:
 @dataclass(frozen=True)
 class Ownership:
     """`slices`: how many slices of a table each task has published. `takeovers`: who was given the table although it
-    held another's slices, (new, old); of two that did so to each other, the higher number is the later."""
+    held another's slices, (new, old); of two that did so to each other, the higher number is the later. `labels`: of
+    the slices of each task one label for each form that they have: a day's differs from a month's."""
 
     slices: Mapping[Owner, int] = field(default_factory=dict)
     takeovers: Mapping[tuple[Owner, Owner], int] = field(default_factory=dict)
+    labels: Mapping[Owner, frozenset[str]] = field(default_factory=dict, compare=False)
 
     def other_owners(self, owner: Owner) -> dict[Owner, int]:
         """Everybody else that `owner` did not take the table over from, and how many slices of it each has published:
@@ -57,7 +60,27 @@ def owner_of(project: str, task: Task) -> Owner:
 
 def ownership(tokens: Mapping[str, int]) -> Ownership:
     """Of all tokens of a table, with their generations. Those of other systems do not count."""
-    return Ownership(Counter(filter(None, map(_published_by, tokens))), takeovers(tokens))
+    forms: dict[tuple[Owner, str], str] = {}
+    counted: Counter[Owner] = Counter()
+    for token_name in tokens:
+        owner = _published_by(token_name)
+        if owner is not None:
+            counted[owner] += 1
+            label = token_name.split("/", 3)[3]
+            forms.setdefault((owner, form_of(label)), label)
+    return Ownership(counted, takeovers(tokens), by_owner(forms.items()))
+
+
+def form_of(label: str) -> str:
+    """How it is written, whichever day it names: scopes that cut otherwise write otherwise."""
+    return re.sub(r"[0-9]", "0", label)
+
+
+def by_owner(forms: Iterable[tuple[tuple[Owner, str], str]]) -> dict[Owner, frozenset[str]]:
+    found: dict[Owner, frozenset[str]] = {}
+    for (owner, _), label in forms:
+        found[owner] = found.get(owner, frozenset()) | {label}
+    return found
 
 
 def takeovers(tokens: Mapping[str, int]) -> dict[tuple[Owner, Owner], int]:

@@ -21,13 +21,13 @@ it."""
 @dataclass(frozen=True)
 class TaskTable:
     """The table that a task writes. `known_as`: what its environment is called outside this ledger, in the keys of
-    effects; `formerly`: what the same environment was called here before it was given a name. `names`: every name of a
+    effects; `formerly`: what the same environment was called here before it got its name. `names`: every name of a
     task that was renamed, the first one first; `kept_as`: under which of them the ledger keeps its records."""
 
     environment: str
     table: str = ""
     known_as: str = ""
-    formerly: tuple[str, ...] = ()
+    formerly: tuple[str, ...] = field(default=(), repr=False)
     names: tuple[str, ...] = ()
     kept_as: str = ""
 
@@ -35,11 +35,13 @@ class TaskTable:
 @dataclass(frozen=True)
 class RecordOwner:
     """The project and environment that a ledger is opened for. `tables` by declared task; a task that is not declared
-    (any more) belongs to `environment`."""
+    (any more) belongs to `environment`. `retired`: names of environments that must not stay in a ledger, since a secret
+    is in them, and what each is called now."""
 
     project: str = ""
     environment: str = ""
     tables: Mapping[str, TaskTable] = field(default_factory=dict)
+    retired: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def table_of(self, task: str) -> TaskTable:
         return self.tables.get(task) or TaskTable(self.environment)

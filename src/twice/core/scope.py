@@ -160,6 +160,30 @@ def slice_column_of(scope: Scope) -> SliceColumn | None:
     return scope.held_in if isinstance(scope, TimeScope) else None
 
 
+def label_of(scope: Scope) -> str:
+    """A label of one of its slices, to compare its form with others."""
+    match scope:
+        case Whole() | Since():
+            return scope.only.label
+        case TimeScope():
+            return scope.first.label
+        case _:
+            assert_never(scope)
+
+
+def cut_of(scope: Scope) -> str:
+    """How it cuts: two scopes of one cut have the same slices under the same labels."""
+    match scope:
+        case Whole() | Since():
+            return scope.only.label
+        case TimeScope():
+            held = scope.held_in
+            grain = f"window/{held.minutes}" if held.grain == "window" else held.grain
+            return f"{grain}@{held.zone}" if held.zone else grain
+        case _:
+            assert_never(scope)
+
+
 def slice_named(scope: Scope, text: str | None) -> Slice:
     """The slice a caller asks for. A time scope needs a date; the clock is never asked."""
     match scope:

@@ -49,7 +49,8 @@ class Intention:
 class Note:
     """Written into the commit beside the tokens, for people and for settling: it dies with the log.
     `changes` is what a keyed write did, `changed` which slices a restatement replaced with other rows, where that was
-    compared; the target that carries it out fills them in. `why`: a person's word.
+    compared; the target that carries it out fills them in. `why`: a person's word. `cursor`: the column that a mark
+    counts.
     `version` is the table's that the commit made: nobody writes it, the target that reads the note fills it in."""
 
     attempt: str
@@ -60,6 +61,7 @@ class Note:
     why: str | None = None
     version: int | None = field(default=None, compare=False)
     changed: frozenset[str] | None = None
+    cursor: str | None = None
 
     def to_json(self) -> str:
         slices = {
@@ -75,6 +77,8 @@ class Note:
             body["changed"] = sorted(self.changed)
         if self.why is not None:
             body["why"] = self.why
+        if self.cursor is not None:
+            body["cursor"] = self.cursor
         return json.dumps({"twice": body}, sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -92,6 +96,6 @@ class Note:
             changes = Changes(**body["changes"]) if "changes" in body else None
             changed = frozenset(map(str, body["changed"])) if "changed" in body else None
             note = cls(str(body["attempt"]), body["kind"], generations, intentions, changes, body.get("why"))
-            return replace(note, changed=changed)
+            return replace(note, changed=changed, cursor=body.get("cursor"))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             return None

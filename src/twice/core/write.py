@@ -66,15 +66,27 @@ def may_delete(verb: WriteVerb) -> bool:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """How a task cuts its slices (`day`, `day@Europe/Berlin`, `window/15`), and whose slices they are."""
+
+    owner: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.owner} {self.how}"
+
+
+@dataclass(frozen=True)
 class Layout:
     """What a write needs of its table. `slice_column` holds the slice's value; a new table is partitioned by it.
     `key` names a row; with `null_keys`, NULL may stand in it. `any_partitions`: an existing table may be partitioned
-    otherwise."""
+    otherwise. `cut`: how slices are cut that no column of the table tells apart; a new table remembers it."""
 
     slice_column: SliceColumn | None = None
     key: tuple[str, ...] = ()
     any_partitions: bool = False
     null_keys: bool = False
+    cut: Cut | None = None
 
 
 @dataclass(frozen=True)

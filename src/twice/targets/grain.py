@@ -10,7 +10,11 @@ from datetime import date, datetime, timedelta, timezone
 
 from twice.core.slice import SliceValue
 from twice.core.time_scope import SliceColumn
-from twice.errors import DeclarationError
+from twice.core.write import Cut
+from twice.errors import OTHER_SCOPE, DeclarationError
+
+CUT = "twice.slices"
+"""Under this name a table remembers how its slices are cut, where none of its columns tells them apart."""
 
 MARK = "twice.partitions"
 """Under this name a table remembers the grain it was created with: values alone do not tell (the first of a
@@ -57,6 +61,20 @@ def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:
         now="The table is unchanged.",
         fix="Use the scope the table was created with, or give the task a new target.",
     )
+
+
+def check_cut(table: str, recorded: str | None, cut: Cut | None) -> None:
+    """Refuse to append slices that are cut otherwise than those the same task has appended: their rows would come
+    twice. Of a table that another task made, and was taken over from, nothing is known."""
+    if cut is None or recorded is None:
+        return
+    owner, _, how = recorded.rpartition(" ")
+    if owner == cut.owner and how != cut.how:
+        raise DeclarationError(
+            f"{table} has one slice per {_unit(how)}, and this scope one per {_unit(cut.how)}: rows would come again",
+            now="The table is unchanged.",
+            fix=OTHER_SCOPE,
+        )
 
 
 def check_values(table: str, recorded: str | None, values: Iterable[SliceValue | None], column: SliceColumn) -> None:

@@ -6,7 +6,7 @@ A registration names no driver at import time: `open` and `check_name` import wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from twice.config import Settings
@@ -43,10 +43,12 @@ class Opening:
 @dataclass(frozen=True)
 class Location:
     """Where the tables of a system are, as the ledger names it: `here` within this project (a folder that moves with
-    it keeps its history), `known_as` for everybody. Both are stored: the same settings must always give the same."""
+    it keeps its history), `known_as` for everybody. Both are stored: the same settings must always give the same.
+    `formerly`: names that an earlier twice stored and that must not stay there."""
 
     here: str
     known_as: str
+    formerly: tuple[str, ...] = field(default=(), repr=False)
 
 
 def _any_name(table: TableName) -> None:

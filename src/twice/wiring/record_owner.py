@@ -14,7 +14,11 @@ def record_owner_of(settings: Settings, project: Project) -> RecordOwner:
     of its table system (`Settings.warehouse_name`)."""
     targets = Targets(settings)
     tables = {name: _table(settings, project, targets, task) for name, task in project.tasks.items()}
-    return RecordOwner(settings.project, settings.environment or settings.warehouse_name, tables)
+    systems = {task.target.format or project.format for task in project.tasks.values()}
+    retired = {
+        old: settings.environment or found.here for found in map(targets.location, systems) for old in found.formerly
+    }
+    return RecordOwner(settings.project, settings.environment or settings.warehouse_name, tables, retired)
 
 
 def _table(settings: Settings, project: Project, targets: Targets, task: Task) -> TaskTable:
@@ -23,6 +27,6 @@ def _table(settings: Settings, project: Project, targets: Targets, task: Task) -
     names = tuple(dict.fromkeys((*task.formerly, task.name))) if task.formerly else ()
     found = targets.location(system)
     if settings.environment is None:
-        return TaskTable(found.here, table, found.known_as, names=names)
-    before = tuple(dict.fromkeys((found.here, found.known_as)))
+        return TaskTable(found.here, table, found.known_as, found.formerly, names)
+    before = tuple(dict.fromkeys((found.here, found.known_as, *found.formerly)))
     return TaskTable(settings.environment, table, formerly=before, names=names)

@@ -30,6 +30,9 @@ from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.task import TableName
 from twice.errors import OutcomeUnknown, RunError
+from twice.targets.delta.log.log import Log
+from twice.targets.delta.log.transaction import Transaction
+from twice.wiring.probe import publish_a_day
 
 OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
 
@@ -288,3 +291,24 @@ def test_a_restored_table_keeps_its_tokens_and_takes_the_next_generation(house: 
 def _sql(house: DeltaHouse, statement: str) -> None:
     target: Any = house.target()
     target._session.sql(statement.format(f"delta.`{house.locate(REVENUE)}`")).collect()
+
+
+@pytest.mark.parametrize("internal", [True, False])
+def test_the_doctor_plays_a_swap_that_must_lose(spark: Any, tmp_path: Path, internal: bool) -> None:
+    found = publish_a_day(spark, tmp_path, internal)
+    assert found.ok, found
+
+
+def test_the_doctor_says_so_if_delta_lets_both_swaps_through(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the call that registers a token on the transaction gave a copy, which only Delta's own refusal shows."""
+    registered = Transaction.generations
+
+    def on_another_transaction(_: Transaction, token_names: Any) -> Any:
+        return registered(Log(spark, str(tmp_path / "probe")).begin(), token_names)
+
+    monkeypatch.setattr(Transaction, "generations", on_another_transaction)
+    found = publish_a_day(spark, tmp_path)
+    assert (found.ok, found.detail) == (False, "a swap that must lose was not refused")
+    assert found.fix == "Set internal = false in twice.toml."

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from twice.engine.session import jars
+from twice.engine.session import jars, session
 from twice.engine.session.session import TESTED_DELTA, TESTED_SPARK, is_tested
+from twice.errors import EnvironmentProblem
+from twice.wiring.open_project import open_project
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,26 @@ def test_other_versions_are_not_tested(spark: str, delta: str) -> None:
 def test_the_jars_that_twice_brings_are_those_it_was_tested_with() -> None:
     locked = json.loads(jars._LOCK.read_text(encoding="utf-8"))
     assert locked["packages"] == [f"io.delta:delta-spark_{TESTED_SPARK}_2.13:{TESTED_DELTA}"]
+
+
+def test_another_delta_is_one_sentence_at_the_start_and_none_with_internal_false(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Session:
+        version = "4.2.0"
+
+    monkeypatch.setattr(session, "base", lambda _: Session())
+    monkeypatch.setattr(session, "delta_version", lambda _: "4.5.0")
+    toml, pipelines = tmp_path / "twice.toml", tmp_path / "pipelines"
+    toml.write_text('project = "p"\n')
+    pipelines.mkdir()
+    with open_project(tmp_path) as opened, pytest.raises(EnvironmentProblem) as refused:
+        _ = opened.spark
+    assert str(refused.value) == (
+        "this is Delta 4.5.0 on Spark 4.2.0, and twice was tested with Delta "
+        f"{TESTED_DELTA} on Spark {TESTED_SPARK}.x. "
+        "Set internal = false in twice.toml to write rows by Delta's public calls, or use those versions."
+    )
+    toml.write_text('project = "p"\ninternal = false\n')
+    with open_project(tmp_path) as opened:
+        assert isinstance(opened.spark, Session)

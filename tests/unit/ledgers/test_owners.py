@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -61,3 +62,19 @@ def test_names_come_back_from_keys_whatever_they_are_made_of() -> None:
     assert name_of(key) == "t"
     assert name_of(backfill_key("issue #7 again", key)) == "issue #7 again"
     assert name_of("from_before") == "from_before"
+
+
+def test_a_name_with_a_secret_in_it_does_not_stay_in_the_ledger_and_its_records_follow(tmp_path: Path) -> None:
+    """Also those of tasks that are not declared any more, and of a process that does not know the new name yet."""
+    url, former, place = f"sqlite:///{tmp_path}/ledger.db", "postgresql:///host=db password=s3kr1t", "postgresql://db/"
+    with closing(Ledger.open(url, owner=home(former))) as before:
+        for name in ("t", "gone"):
+            before.claim(name, ["a"], attempt=f"{name}-1", kind="run", holder="h", lease=MINUTE)
+        owner = replace(home(place, formerly=(former,)), retired={former: place})
+        with closing(Ledger.open(url, owner=owner)) as after:
+            assert [attempt.id for attempt in after.open_attempts()] == ["t-1", "gone-1"]
+            assert "s3kr1t" not in str(list(after.export()))
+        before.claim("t", ["b"], attempt="t-2", kind="run", holder="h", lease=MINUTE)
+    with closing(Ledger.open(url, owner=owner)) as again:
+        assert [attempt.id for attempt in again.open_attempts("t")] == ["t-1", "t-2"]
+        assert "s3kr1t" not in str(list(again.export())) + repr(owner)

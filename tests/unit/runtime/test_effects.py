@@ -328,13 +328,17 @@ def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_pub
     assert (states(bench), len(receiver.told)) == ([S.SENT], 1)
 
 
+@pytest.mark.parametrize("how", ["run", "recover", "rebuild"])
+@pytest.mark.parametrize(
+    "point", [Point.AFTER_CLAIM, Point.AFTER_LOOK, Point.IN_STAGE, Point.AFTER_STAGE, Point.AFTER_AUDIT]
+)
 def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again_what_that_attempt_said(
-    bench: Bench, receiver: Receiver
+    bench: Bench, receiver: Receiver, point: Point, how: str
 ) -> None:
     declared, root = telling(bench, tell(receiver)), bench.context.root
 
     def back_up(passed: Point | SendPoint) -> None:
-        if passed is Point.AFTER_CLAIM:
+        if passed is point:
             with closing(connect(root / "ledger.db")) as live, closing(connect(root / "backup.db")) as backup:
                 live.backup(backup)
 
@@ -343,6 +347,9 @@ def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again
     lost, kept = bench.ledger, Ledger.open(f"sqlite:///{root}/backup.db", bench.clock)
     bench.context = replace(bench.context, ledger=kept)
     later(bench)
+    if how != "run":
+        recover(bench.context, None) if how == "recover" else rebuild(bench.context, None)
+    assert bench.run(declared).outcome is Outcome.ALREADY, "of which inputs it was made is told by its commit"
     bench.put_orders((1, DAY, 10), (2, DAY, 6))
     assert bench.run(declared).outcome is Outcome.PUBLISHED
     assert (states(bench), len(receiver.told)) == ([S.UNKNOWN], 1)

@@ -108,7 +108,7 @@ def test_a_connection_that_belongs_to_no_target_is_refused_with_the_kinds_that_d
 
 
 def test_a_connection_without_a_scheme_is_a_server_of_postgresql(settings: Settings) -> None:
-    assert Targets(settings).location("dsn").here == "postgresql:///host=localhost dbname=shop"
+    assert Targets(settings).location("dsn").here == "postgresql://localhost/shop"
 
 
 def test_delta_and_memory_need_no_connection_and_take_other_frames(settings: Settings) -> None:

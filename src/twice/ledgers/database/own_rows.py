@@ -120,7 +120,7 @@ class OwnRows:
 def unregistered(connection: Connection, owner: RecordOwner) -> tuple[set[str], dict[str, tuple[str, TaskTable]]]:
     """Which declared tasks this ledger does not have; and the keys that one had before its environment was named, each
     with its name and the table it is of now. Also a key that is not registered: one that was claimed with while it was
-    being given up has attempts all the same."""
+    being given up has attempts all the same. Of an environment whose name must not stay, every task."""
     known = set(connection.execute(select(tasks.c.key).where(tasks.c.project == owner.project)).scalars())
     unknown = {name for name in owner.tables if owner.key(name) not in known}
     before = {
@@ -132,7 +132,16 @@ def unregistered(connection: Connection, owner: RecordOwner) -> tuple[set[str], 
     if before:
         used = select(attempts.c.task).where(attempts.c.task.in_(sorted(before.keys() - known))).distinct()
         known |= set(connection.execute(used).scalars())
-    return unknown, {key: named for key, named in before.items() if key in known}
+    moving = {key: named for key, named in before.items() if key in known}
+    return unknown, _retired(connection, owner) | moving
+
+
+def _retired(connection: Connection, owner: RecordOwner) -> dict[str, tuple[str, TaskTable]]:
+    if not owner.retired:
+        return {}
+    there = (tasks.c.project == owner.project, tasks.c.environment.in_(sorted(owner.retired)))
+    rows = connection.execute(select(tasks).where(*there))
+    return {row.key: (row.name, TaskTable(owner.retired[row.environment], row.target)) for row in rows}
 
 
 def kept(connection: Connection, owner: RecordOwner) -> RecordOwner:

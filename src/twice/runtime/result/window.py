@@ -9,7 +9,7 @@ from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins
-from twice.runtime.table.kept_mark import frozen_bound, kept_mark
+from twice.runtime.table.kept_mark import frozen_bound, kept_mark, refuse_other_cursor
 
 
 def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tuple[Window | None, tuple[str, ...]]:
@@ -22,6 +22,7 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
     scope = task.scope
     assert isinstance(scope, Since), task.name
     mark = kept_mark(context.ledger, task, scope, version)
+    refuse_other_cursor(context, task, scope, version, context.target_of(task.target, pins.session))
     low = scope.start if mark is None else mark
     name, frame = _source(task, scope, pins)
     newest, nulls = context.engine.newest(frame, scope.cursor)

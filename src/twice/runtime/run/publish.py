@@ -10,7 +10,7 @@ from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
 from twice.core.root_cause import key_line
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
-from twice.core.since import mark_text
+from twice.core.since import Since, mark_text
 from twice.core.token import Kind, Note
 from twice.core.write import Changes
 from twice.errors import Superseded
@@ -44,6 +44,7 @@ def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed 
         attempt.kind,
         {attempt.token_names[label]: aim for label, aim in ready.found.aims.items()},
         {attempt.token_names[label]: intention for label, intention in ready.computed.intentions.items()},
+        cursor=attempt.task.scope.cursor if isinstance(attempt.task.scope, Since) else None,
     )
     end = commit(attempt.landing, attempt.target, ready.staged, expected, note)
     attempt.notes.extend(attempt.landing.facts.notes)

@@ -30,7 +30,7 @@ from twice.runtime.staleness.decide import Decision, SliceState, decide, differe
 from twice.runtime.staleness.made_since import Baseline, made_since
 from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind
 from twice.runtime.table.settle import TableState, look
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.table.write_plan import layout_of, make_write_plan
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,8 @@ def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, wi
     """
     task = attempt.task
     attempt.landing.staging = True
-    into = attempt.target.prepare(task.target, computed.shape, task.write.layout(task.scope), task.policy.evolve)
+    needs = layout_of(attempt.context.project.id, task)
+    into = attempt.target.prepare(task.target, computed.shape, needs, task.policy.evolve)
     observed = attempt.context.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
     plan = winning_ties(attempt.context, task, attempt.plan, attempt.kind, states(found, computed))
     staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, read_at=computed.read_at, into=into)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from twice.core.interruption import behind
 from twice.core.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
-from twice.core.ports import GenerationHistory
+from twice.core.ports import GenerationHistory, Target
 from twice.core.since import CursorValue, Since, mark_text, type_of
 from twice.core.task import Task
+from twice.core.token import token_name
 from twice.core.write import Plan
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
@@ -48,6 +49,34 @@ def refuse_other_kind(context: RunContext, task: Task, plan: Plan) -> None:
     for kind in held:
         if kind not in (None, scope.type):
             raise _other_kind(task, scope, str(kind))
+
+
+def other_cursor(context: RunContext, task: Task, scope: Since, version: int, target: Target) -> str | None:
+    """The column that the table's mark counts, if it is another than the task's; None also where nobody remembers.
+    The commit is asked only where the ledger does not know that the same code made the mark."""
+    run = context.ledger.run(task.name, scope.only.label)
+    known = run.intention if run is not None and run.generation == version else None
+    if not version or (known is not None and known.code == context.code_hash(task)):
+        return None
+    name = token_name(context.project.id, task.first_name, scope.only.label)
+    note = target.provenance(task.target, name, version)
+    if note is None or note.cursor is None or note.cursor.lower() == scope.cursor.lower():
+        return None
+    return note.cursor
+
+
+def refuse_other_cursor(context: RunContext, task: Task, scope: Since, version: int, target: Target) -> None:
+    """How far one column was read says nothing of another: rows would come twice, or never."""
+    cursor = other_cursor(context, task, scope, version, target)
+    if cursor is not None:
+        at = "…" if kind_of(version) is None else mark_text(mark_of(version))
+        raise DeclarationError(
+            f"the table's mark says how far {cursor} was read, and the task now goes on by {scope.cursor}",
+            where=task.name,
+            now=UNCHANGED,
+            fix=f"Go on by {cursor}. If {scope.cursor} is its new name: twice mark reset {task.name} --to {at} "
+            f"--reason …. Else reset it to where {scope.cursor} was read up to.",
+        )
 
 
 def frozen_bound(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:

@@ -5,14 +5,15 @@ A task that was renamed finds none of its slices under its new name. Without thi
 
 from __future__ import annotations
 
-from twice.core.owner import Owner, Ownership, owner_of
+from twice.core.owner import Owner, Ownership, form_of, owner_of
+from twice.core.scope import label_of
 from twice.core.task import Task
-from twice.errors import UNCHANGED, TableTaken
+from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
 
 
 def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
     """Raise TableTaken if others have published slices of the task's table that it did not take over, or have taken
-    the table over from it."""
+    the table over from it; or if the task itself has appended slices that are cut otherwise."""
     refusal = refusal_of(project, task, owners)
     if refusal is not None:
         raise refusal
@@ -29,13 +30,26 @@ def refusal_of(project: str, task: Task, owners: Ownership) -> TableTaken | None
             fix=f"If {task.name} shall have the table again, with the rows that are in it: {_takeover(task)}",
         )
     if not other_owners:
-        return None
+        return _cut_otherwise(task, owners.labels.get(owner, frozenset()))
     other = max(other_owners, key=lambda owner: (other_owners[owner], owner))
     return TableTaken(
         f"{task.target} {_listed(project, other_owners)}",
         now=UNCHANGED,
         fix=f"{_renamed(project, task, other)} If this is a different task that should own the table from now on "
         f"(existing rows stay): {_takeover(task)}",
+    )
+
+
+def _cut_otherwise(task: Task, labels: frozenset[str]) -> TableTaken | None:
+    """Rows without a key are told apart by their slice alone: by another scope, those that are there have other labels,
+    and would be appended once more."""
+    other = sorted(label for label in labels if form_of(label) != form_of(label_of(task.scope)))
+    if task.write.kind != "append" or not other:
+        return None
+    return TableTaken(
+        f"{task.target} holds slices of another scope, such as {other[0]}: {task.write.name}() would add rows again",
+        now=UNCHANGED,
+        fix=OTHER_SCOPE,
     )
 
 

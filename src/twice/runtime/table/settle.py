@@ -13,14 +13,16 @@ from twice.core.record import Adopted, AttemptRecord, Facts, RunRecord, SliceRec
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
-from twice.core.token import Intention, SliceToken
-from twice.core.write import Changes, Plan
+from twice.core.token import Intention, Note, SliceToken, token_name
+from twice.core.write import Plan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
 from twice.runtime.table.foreign_changes import Others, changed_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import tokens_in
+
+_BEFORE_COMMIT = (AttemptState.CLAIMED, AttemptState.STAGED, AttemptState.AUDITED)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def settle_passed(
         label, generation = passed
         note = target.provenance(task.target, names[label], generation)
         if note is not None and note.attempt == attempt.id:
-            record_landed(context, attempt, note.version, note.changes)
+            record_landed(context, task, attempt, note)
             if task.write.kind == "upsert":
                 # What it had staged and did not need: it died before it could tidy up. VACUUM has what stays.
                 with suppress(Exception):
@@ -152,12 +154,22 @@ def silent_attempts(ledger: RunLedger, task: str | None) -> frozenset[str]:
     return frozenset(attempt.id for attempt in ledger.open_attempts(task) if went_silent(ledger, attempt))
 
 
-def record_landed(
-    context: RunContext, attempt: AttemptRecord, version: int | None, changes: Changes | None = None
-) -> None:
-    """The target says the attempt landed; its own process died before it could record that."""
+def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note: Note) -> None:
+    """The target says, by the note of its commit, that the attempt landed; its own process died before it could record
+    that. Who commits has recorded before that it is about to, with its effects: a ledger without such a record was put
+    back to an earlier state, and what was sent since is unknown."""
     generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
-    context.ledger.publish(attempt.id, Facts(version=version, changes=changes), generations=generations)
+    if attempt.state in _BEFORE_COMMIT:
+        forget_effects(context, task, generations)
+    learnt = tuple(
+        SliceRecord(
+            slice_.label, intention=note.intentions.get(token_name(context.project.id, task.first_name, slice_.label))
+        )
+        for slice_ in attempt.slices
+        if slice_.intention is None
+    )
+    facts = Facts(slices=learnt, version=note.version, changes=note.changes)
+    context.ledger.publish(attempt.id, facts, generations=generations)
 
 
 def _went_back(context: RunContext, task: Task, target: Target, token: SliceToken, recorded: int) -> str:
@@ -191,9 +203,9 @@ def _catch_up(
     attempt, version = (note.attempt, note.version) if note else (None, None)
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = context.ledger.attempt(attempt, task.name) if attempt else None
-    if ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
+    if note and ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
         # Written off, its rows deleted as far as anybody knew, and there it is: its effects are sent.
-        record_landed(context, ours, version, note.changes if note else None)
+        record_landed(context, task, ours, note)
         return intention
     # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
     published = ours.slices if ours is not None and ours.state is AttemptState.PUBLISHED else ()

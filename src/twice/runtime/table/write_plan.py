@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from twice.core.scope import cut_of
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import SliceToken, token_name
-from twice.core.write import Plan
+from twice.core.write import Cut, Layout, Plan
 
 
 def make_write_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Plan:
@@ -17,6 +18,15 @@ def make_write_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Plan
         # The scope cuts the inputs alone: its slices own no rows of the table.
         slices = tuple(replace(slice_, bounds=None) for slice_ in slices)
     return Plan(task.write.compile(slices), slices, token_names)
+
+
+def layout_of(project: str, task: Task) -> Layout:
+    """What the task's writes need of its table. Rows without a key are told apart by their slice alone: how they were
+    cut must be remembered, or a redeclared scope would append them again under other labels."""
+    layout = task.write.layout(task.scope)
+    if task.write.kind != "append":
+        return layout
+    return replace(layout, cut=Cut(f"{project}/{task.first_name}", cut_of(task.scope)))
 
 
 def tokens_in(plan: Plan, generations: Mapping[str, int]) -> tuple[SliceToken, ...]:

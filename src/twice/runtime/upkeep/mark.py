@@ -20,7 +20,7 @@ from twice.runtime.run.attempt import giving_back, reported
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Wording
 from twice.runtime.run.lease import beating, claim_slices
-from twice.runtime.table.kept_mark import kept_mark
+from twice.runtime.table.kept_mark import kept_mark, other_cursor
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
 from twice.runtime.table.write_plan import make_write_plan
@@ -92,7 +92,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         found = look(context, task, plan, target, claim.attempt)
         before = _mark(context, task, scope, found.generations[scope.only.label], found.version)
         _check_movable(task, before)
-        if before.version == aim:
+        if before.version == aim and other_cursor(context, task, scope, aim, target) is None:
             context.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is there already"))
             return before, before
         heartbeat.check(f"{task.name}[{scope.only.label}]")
@@ -104,7 +104,8 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
         hit(Point.PUBLISHING)
         (name,) = plan.token_names
-        end = commit(landing, target, staged, {name: before.version}, Note(claim.attempt, "reset", {name: aim}))
+        note = Note(claim.attempt, "reset", {name: aim}, cursor=scope.cursor)
+        end = commit(landing, target, staged, {name: before.version}, note)
         if isinstance(end, Lost):
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)

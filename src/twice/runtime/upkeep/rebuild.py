@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.ports import Held
@@ -51,7 +51,7 @@ def _recorded(context: RunContext, task: Task, held: Held) -> bool:
     ours = None if held.note is None else context.ledger.attempt(held.note.attempt)
     if held.note is None or ours is None or ours.task != task.name or never_looked(ours):
         return False
-    record_landed(context, ours, held.version, held.note.changes)
+    record_landed(context, task, ours, replace(held.note, version=held.version))
     return True
 
 

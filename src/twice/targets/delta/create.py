@@ -19,7 +19,16 @@ from twice.core.write import Layout
 from twice.errors import DeclarationError
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import FORGETS_TOKENS, Intent, Table, wider
-from twice.targets.grain import MARK, check_grain, check_partitioning, check_values, grain_mark, slice_value
+from twice.targets.grain import (
+    CUT,
+    MARK,
+    check_cut,
+    check_grain,
+    check_partitioning,
+    check_values,
+    grain_mark,
+    slice_value,
+)
 from twice.targets.schema import check_named, intended
 
 
@@ -27,7 +36,7 @@ def intend(session: SparkSession, log: Log, held: Table | None, shape: Shape, la
     """The table as the commit that publishes this result will leave it (`held`: as it is, None if it is missing)."""
     columns = intended(shape, None if held is None else held.shape, evolve)
     if held is None:
-        metadata = _new(session, columns, layout.slice_column)
+        metadata = _new(session, columns, layout)
         # Delta adds what the session's defaults say: only then it is known which path may write it.
         return Intent(log.begin().become(metadata), None, metadata)
     new = columns[len(held.shape.columns) :]
@@ -43,6 +52,7 @@ def check(session: SparkSession, name: str, path: str, into: Intent, layout: Lay
     if not layout.any_partitions:
         check_partitioning(name, table.partition_columns, wanted)
     check_named(name, table.shape, layout)
+    check_cut(name, table.properties.get(CUT), layout.cut)
     if FORGETS_TOKENS in table.properties:
         raise DeclarationError(
             f"{name} forgets its tokens after {table.properties[FORGETS_TOKENS]}: an old slice would look unpublished",
@@ -60,8 +70,10 @@ def check(session: SparkSession, name: str, path: str, into: Intent, layout: Lay
         check_values(name, table.grain, values, wanted)
 
 
-def _new(session: SparkSession, columns: Sequence[Column], slice_column: SliceColumn | None) -> str:
+def _new(session: SparkSession, columns: Sequence[Column], layout: Layout) -> str:
     """Delta's metadata of a new table, partitioned by the slice column, which remembers its grain."""
+    slice_column = layout.slice_column
+    cut = {} if layout.cut is None else {CUT: str(layout.cut)}
     by = [] if slice_column is None else [_spelled(columns, slice_column)]
     marks = {} if slice_column is None else {by[0]: {MARK: grain_mark(slice_column)}}
     body: dict[str, Any] = {
@@ -69,7 +81,7 @@ def _new(session: SparkSession, columns: Sequence[Column], slice_column: SliceCo
         "format": {"provider": "parquet", "options": {}},
         "schemaString": _schema(session, columns, marks).json(),
         "partitionColumns": by,
-        "configuration": {"delta.columnMapping.mode": "none"},
+        "configuration": {"delta.columnMapping.mode": "none", **cut},
         "createdTime": int(time.time() * 1000),
     }
     return json.dumps({"metaData": body})

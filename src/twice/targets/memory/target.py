@@ -21,7 +21,7 @@ from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import InputMissing, StageMismatch
-from twice.targets.grain import grain_mark
+from twice.targets.grain import check_cut, grain_mark
 from twice.targets.keyed import survivors
 from twice.targets.memory.checks import check_partitions, check_staged, check_unchanged, count_rows, partition_column
 from twice.targets.memory.rows import Rows
@@ -58,10 +58,12 @@ class MemoryTarget:
             columns = intended(shape, None if held is None else held.shape, evolve)
             if held is None:
                 mark = None if slice_column is None else grain_mark(slice_column)
+                mark = str(layout.cut) if layout.cut is not None else mark
                 into = Intent(Shape(columns, partition_column(shape, slice_column)), mark, None)
             else:
                 if not layout.any_partitions:
                     check_partitions(table, held, slice_column)
+                check_cut(table.name, held.mark, layout.cut)
                 into = Intent(Shape(columns, held.shape.partitioned_by), held.mark, held.shape)
             check_named(table.name, into.shape, layout)
             return Prepared(into.shape, held is not None, into)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlsplit
-
 from twice.config import Settings
 from twice.core.task import TableName
 from twice.errors import DeclarationError
+from twice.targets.postgres.place import former_place, place_of
 from twice.targets.registration import Location, Opening, Registration, TableSystem
 
 
@@ -28,13 +27,11 @@ def _check_name(table: TableName) -> None:
 
 
 def _location(settings: Settings, name: str) -> Location:
-    """A server by its host, port and database: no user, no password."""
-    url = urlsplit(settings.connections[name].url.reveal())
-    asked = parse_qs(url.query)
-    hosts = ",".join(asked.get("host", [])) or url.netloc.rpartition("@")[2]
-    port = next(iter(asked.get("port", [])), "")
-    server = f"postgresql://{hosts}{f':{port}' if port else ''}/{url.path.lstrip('/')}"
-    return Location(server, server)
+    """A server by its host, port and database: no user, no password. One whose URL cannot be read is named by its
+    connection; whoever opens its tables gets the error."""
+    url = settings.connections[name].url.reveal()
+    place, former = place_of(url) or name, former_place(url)
+    return Location(place, place, () if former in (None, place) else (former,))
 
 
 POSTGRES = Registration(

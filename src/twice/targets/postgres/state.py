@@ -189,8 +189,12 @@ def forget(connection: Connection, table: int, before: datetime) -> int:
 def owners(connection: Connection, table: int) -> Ownership:
     """Whose tokens there are, counted by the server: a table may have many thousands."""
     counted = connection.execute(
-        "SELECT split_part(app_id, '/', 2), split_part(app_id, '/', 3), count(*) FROM twice.tokens"
-        " WHERE table_id = %s AND generation <> 0 AND starts_with(app_id, %s) GROUP BY 1, 2",
+        "SELECT project, task, sum(slices), array_agg(label) FROM ("
+        "  SELECT split_part(app_id, '/', 2) AS project, split_part(app_id, '/', 3) AS task, count(*) AS slices,"
+        "  min(split_part(app_id, '/', 4)) AS label FROM twice.tokens"
+        "  WHERE table_id = %s AND generation <> 0 AND starts_with(app_id, %s)"
+        "  GROUP BY 1, 2, translate(split_part(app_id, '/', 4), '123456789', '000000000')"
+        ") AS forms GROUP BY 1, 2",
         [table, TOKENS],
     ).fetchall()
     taken = connection.execute(
@@ -198,7 +202,11 @@ def owners(connection: Connection, table: int) -> Ownership:
         " WHERE table_id = %s AND generation <> 0 AND starts_with(app_id, %s)",
         [table, TAKEOVERS],
     ).fetchall()
-    return Ownership({Owner(project, task): int(count) for project, task, count in counted}, takeovers(dict(taken)))
+    return Ownership(
+        {Owner(project, task): int(count) for project, task, count, _ in counted},
+        takeovers(dict(taken)),
+        {Owner(project, task): frozenset(labels) for project, task, _, labels in counted},
+    )
 
 
 def installed(connection: Connection) -> bool:

@@ -13,7 +13,7 @@ from twice.core.ports import Column, Shape
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
 from twice.errors import DeclarationError, EnvironmentProblem, StageMismatch
-from twice.targets.grain import check_grain, check_partitioning, check_values, grain_mark
+from twice.targets.grain import check_cut, check_grain, check_partitioning, check_values, grain_mark
 from twice.targets.postgres import state
 from twice.targets.postgres.server.names import Relation, column, listed, ours
 from twice.targets.postgres.server.server import Connection
@@ -118,7 +118,7 @@ def intend(connection: Connection, relation: Relation, shape: Shape, layout: Lay
     if before is not None and before.entry is None:
         _check_values(connection, before, layout.slice_column)
     if table.entry is None:
-        table = replace(table, entry=_entry(table, layout.slice_column))
+        table = replace(table, entry=_entry(table, layout))
     _check(table, layout)
     return Intent(table, before, layout)
 
@@ -133,7 +133,7 @@ def establish(connection: Connection, into: Intent, token_names: Sequence[str]) 
         now = find(connection, into.table.relation)
     if now is None:
         raise changed()
-    entry = now.entry or _enter(connection, now, into.layout.slice_column)
+    entry = now.entry or _enter(connection, now, into.layout)
     if (entry.slice_column, entry.grain) != (into.entry.slice_column, into.entry.grain):
         raise changed()
     state.expect_tokens(connection, entry.id, token_names)
@@ -249,15 +249,16 @@ def _make_schema(connection: Connection, name: str) -> None:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
 
 
-def _entry(table: Table, slice_column: SliceColumn | None) -> state.Entry:
+def _entry(table: Table, layout: Layout) -> state.Entry:
     """What twice will keep of a table that it does not know yet."""
+    slice_column = layout.slice_column
     if slice_column is None:
-        return state.Entry(0, 0, None, None)
+        return state.Entry(0, 0, None, None if layout.cut is None else str(layout.cut))
     return state.Entry(0, 0, _spelled(table.names, slice_column.name, slice_column), grain_mark(slice_column))
 
 
-def _enter(connection: Connection, table: Table, slice_column: SliceColumn | None) -> state.Entry:
-    kept = _entry(table, slice_column)
+def _enter(connection: Connection, table: Table, layout: Layout) -> state.Entry:
+    kept = _entry(table, layout)
     return state.enter(connection, table.relation, table.oid, kept.slice_column, kept.grain)
 
 
@@ -268,6 +269,7 @@ def _check(table: Table, layout: Layout) -> None:
         held_by = table.entry.slice_column
         check_partitioning(str(table.relation), () if held_by is None else (held_by,), wanted)
     check_named(str(table.relation), table.shape, layout)
+    check_cut(str(table.relation), table.entry.grain, layout.cut)
     if wanted is not None and not layout.any_partitions:
         check_grain(str(table.relation), table.entry.grain, wanted)
 
