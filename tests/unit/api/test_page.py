@@ -7,7 +7,7 @@ from pathlib import Path
 
 import twice
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "api.md"
 
 
