@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from twice.core.backfill import CHOICES, DEFAULT, BatchSize, Request, SliceStatus, parse_batch, parse_only
+from twice.core.backfill import CHOICES, DEFAULT, BackfillRequest, BatchSize, SliceStatus, parse_batch, parse_only
 from twice.core.backfill_result import BackfillResult, as_result
 from twice.core.proof import Proof
 from twice.core.run import RunResult, last_of
@@ -149,7 +149,9 @@ def backfill(
     call of the same backfill resumes it, and tries again what failed. Failures are in the result, not raised."""
     chosen = parse_only(",".join(only or (CHOICES if restate else DEFAULT)))
     silent = effects == "silent"
-    request = Request(_name(task), start, end, chosen, reverse, parse_batch(str(batch)), restate, silent, downstream)
+    request = BackfillRequest(
+        _name(task), start, end, chosen, reverse, parse_batch(str(batch)), restate, silent, downstream
+    )
     with _open(project, profile) as opened:
         if dry_run:
             return as_result(backfills.plan(opened, request, name))

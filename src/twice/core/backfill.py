@@ -28,7 +28,7 @@ LARGEST_BATCH = 400
 
 
 @dataclass(frozen=True)
-class Request:
+class BackfillRequest:
     """What a person asked for. Two requests are the same backfill if they are equal."""
 
     task: str
@@ -52,7 +52,7 @@ class Request:
         return asdict(self)
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Request:
+    def from_data(cls, data: Mapping[str, Any]) -> BackfillRequest:
         return cls(**{**data, "only": tuple(data["only"])})
 
 
@@ -80,7 +80,7 @@ class BackfillPlan:
     """`left_out` counts the slices of the range that the request does not ask for, by status."""
 
     name: str
-    request: Request
+    request: BackfillRequest
     batches: tuple[PlannedBatch, ...]
     left_out: Mapping[SliceStatus, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from twice.core.backfill import BackfillPlan, PlannedSlice, Request, SliceStatus
+from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedSlice, SliceStatus
 from twice.core.closed import assert_never
 from twice.core.summary import Summarized, Table, counted
 from twice.core.token import Kind
@@ -122,7 +122,7 @@ class BatchRecord:
 @dataclass(frozen=True)
 class BackfillRecord:
     name: str
-    request: Request
+    request: BackfillRequest
     state: BackfillState
     created: datetime
     slices: Mapping[BatchState, int]
@@ -172,7 +172,7 @@ class BackfillResult(Summarized):
     """A backfill as it is now. `left_out` is known only of one that was planned just now."""
 
     name: str
-    request: Request
+    request: BackfillRequest
     state: BackfillState
     slices: tuple[SliceReport, ...]
     notes: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Pair:
+class RowPair:
     """One row side by side: after one clean run, and after the scenario. None: there is no such row there."""
 
     clean: Mapping[str, Any] | None
@@ -60,7 +60,7 @@ class Difference:
     missing: int
     added: int
     doubled: int = 0
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[RowPair, ...] = ()
     causes: tuple[Cause, ...] = ()
 
     @property

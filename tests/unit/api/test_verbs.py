@@ -13,7 +13,7 @@ import pytest
 
 import twice
 from twice.cli.main import app
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.mark import version_of
 from twice.core.record import Adopted
 from twice.errors import UsageError
@@ -74,7 +74,7 @@ def test_a_backfill_whose_worker_was_killed_is_listed_with_what_goes_on_with_it(
     root: Path, capsys: pytest.CaptureFixture[str], killed: bool
 ) -> None:
     slices = (PlannedSlice("2026-06-01", "missing", "never published"),)
-    request = Request("revenue", "2026-06-01", "2026-06-01")
+    request = BackfillRequest("revenue", "2026-06-01", "2026-06-01")
     with open_project(root) as opened:
         opened.ledger.backfills.create(BackfillPlan("june", request, (PlannedBatch(1, "revenue", slices, "run"),)))
         holder = ended_process() if killed else this_process()

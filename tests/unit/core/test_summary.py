@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.core.backfill_result import BackfillResult, BackfillState, BatchState, SliceReport
 from twice.core.outbox import EffectState
 from twice.core.ports import Leaf, Suspicion
@@ -56,7 +56,7 @@ RESULTS: list[tuple[Summarized, str]] = [
         "revenue[2026-06-09]: CHANGED after crash, 1 scenario, 1.0 s",
     ),
     (
-        BackfillResult("june", Request("revenue", "a", "b"), BackfillState.FINISHED, SLICES),
+        BackfillResult("june", BackfillRequest("revenue", "a", "b"), BackfillState.FINISHED, SLICES),
         "june: finished, 1 of 2 slices done, 1 failed",
     ),
     (STATUS, "7 slices, 1 failed, 1 stale, 2 effects waiting for a person"),
