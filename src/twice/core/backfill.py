@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast
 
+from twice.core.hints import hint, option
 from twice.core.slice import Slice
 from twice.core.token import Kind
 from twice.errors import UsageError
@@ -93,11 +94,12 @@ class BackfillPlan:
 
 def parse_only(text: str) -> tuple[SliceStatus, ...]:
     """`missing,failed`, in the order of the choices, each once."""
-    statuses = [status.strip() for status in text.split(",")]
+    statuses = tuple(status.strip() for status in text.split(","))
     unknown = [status for status in statuses if status not in CHOICES]
     if unknown:
         raise UsageError(
-            f"--only {text}: {unknown[0]!r} is not a slice status", fix=f"Choose from: {', '.join(CHOICES)}."
+            hint("{}: {} is not a slice status", option("only", statuses), repr(unknown[0])),
+            fix=f"Choose from: {', '.join(CHOICES)}.",
         )
     return tuple(choice for choice in CHOICES if choice in statuses)
 
@@ -107,7 +109,7 @@ def parse_batch(text: str) -> BatchSize:
         return cast(BatchSize, text)
     if text.isdecimal() and int(text) >= 1:
         return int(text)
-    raise UsageError(f"--batch {text} is no number of slices", fix="Give a number, auto or off.")
+    raise UsageError(hint("{} is no number of slices", option("batch", text)), fix="Give a number, auto or off.")
 
 
 def batch_size(asked: BatchSize, rows_per_slice: float | None) -> int:

@@ -16,6 +16,7 @@ from twice.core.backfill import (
     neighbours,
 )
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
+from twice.core.hints import command, hint, option
 from twice.core.ports import Quarantine, RunLedger
 from twice.core.slice import Slice, labels_of
 from twice.core.task import Task
@@ -57,8 +58,8 @@ def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, 
     left = [slice_ for slice_, planned in found.items() if planned.standing == "stale" and slice_ not in chosen]
     if not left:
         return []
-    fix = "--only missing,failed,stale makes them right too"
-    return [f"stale and not asked for: {labels_of(left)} ({found[left[0]].why}); {fix}"]
+    what = f"stale and not asked for: {labels_of(left)} ({found[left[0]].why})"
+    return [hint("{}; {} makes them right too", what, option("only", ("missing", "failed", "stale")))]
 
 
 def start(
@@ -73,7 +74,9 @@ def start(
             raise UsageError(
                 f"there is a backfill {known.name} already, and it was asked for something else",
                 now="Nothing was started.",
-                fix=f"See it with twice backfill show {known.name}; give this one another --name.",
+                fix=hint(
+                    "See it with {}; give this one another {}.", f"twice backfill show {known.name}", option("name")
+                ),
             )
         return resume(context.ledger, known.name), None
     plan = plan_backfill(context, request, name)
@@ -134,20 +137,24 @@ def asked_for(task: Task, request: BackfillRequest) -> tuple[Slice, ...]:
     scope = task.scope
     if not isinstance(scope, TimeScope):
         fix = (
-            f"To compute it again: twice restate {task.name}."
+            hint("To compute it again: {}.", command("restate", task.name))
             if task.write.restatable and scope.only.label == "all"
             else f"To read rows again, set its mark back: twice mark reset {task.name} --to …."
         )
         raise UsageError("this task's work is not cut by time: it has no history to fill", where=task.name, fix=fix)
     if "published" in request.only and not request.restate:
         raise UsageError(
-            "published slices are computed again only on purpose", where=task.name, fix="Say so with --restate."
+            "published slices are computed again only on purpose",
+            where=task.name,
+            fix=hint("Say so with {}.", option("restate", True)),
         )
     refuse_kind(task, "restate" if request.restate else "run")
     first, last = scope.slice_of(request.first), scope.slice_of(request.last)
     if last.start < first.start:
         raise UsageError(
-            f"--from {request.first} is after --to {request.last}", where=task.name, fix="Both ends are included."
+            hint("{} is after {}", option("from", request.first), option("to", request.last)),
+            where=task.name,
+            fix="Both ends are included.",
         )
     return tuple(scope.through(first, last))
 
