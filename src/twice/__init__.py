@@ -15,8 +15,9 @@ from twice.core.backfill_result import BackfillResult
 from twice.core.effect import Effect, PublishedSlice, call, email, slack, webhook
 from twice.core.item import Item, ItemStatus
 from twice.core.proof import Proof
+from twice.core.recover_result import Recovered, RecoverResult
 from twice.core.retry import Retry
-from twice.core.run import Outcome, RunResult
+from twice.core.run import Outcome, RetryResult, RunResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
 from twice.core.since import Since
 from twice.core.status import History, Status
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from twice.queues.inbox import Inbox
     from twice.queues.work_queue import Worked, WorkQueue
     from twice.runtime.run.explain import Explanation
-    from twice.runtime.upkeep.recover import Recovered
 
 __all__ = [
     "Audit",
@@ -69,8 +69,10 @@ __all__ = [
     "Proof",
     "PublishedSlice",
     "Read",
+    "RecoverResult",
     "Recovered",
     "Retry",
+    "RetryResult",
     "RunResult",
     "Since",
     "Status",
@@ -116,7 +118,6 @@ _LOADED_LATE = {
     **dict.fromkeys(("restate", "retry", "run", "session", "status"), _VERBS),
     "Explanation": "twice.runtime.run.explain",
     "Inbox": "twice.queues.inbox",
-    "Recovered": "twice.runtime.upkeep.recover",
     "WorkQueue": "twice.queues.work_queue",
     "Worked": "twice.queues.work_queue",
 }

@@ -142,7 +142,7 @@ def test_pause_and_cancel_and_list_need_no_spark_and_say_what_is_next(stocked: S
 def test_from_python_a_plan_is_shown_and_a_wrong_range_refused(stocked: Shop) -> None:
     plan = twice.backfill("revenue_daily", DAYS[0], DAYS[-1], dry_run=True, batch="off", project=stocked.root)
     assert [slice_.why for slice_ in plan.slices] == ["never published"] * 7
-    with pytest.raises(UsageError, match="is after --to"):
+    with pytest.raises(UsageError, match=f'first="{DAYS[-1]}" is after last="{DAYS[0]}"'):
         twice.backfill("revenue_daily", DAYS[-1], DAYS[0], project=stocked.root)
     assert not (stocked.warehouse / "shop" / "revenue_daily").exists()
 

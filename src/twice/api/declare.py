@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from twice.api.arguments import label
+from twice.api.boundary import verb
 from twice.core.audit import Audit
 from twice.core.effect import Effect, tidy_effects
 from twice.core.ports import Frame
@@ -18,13 +21,17 @@ from twice.errors import DeclarationError
 class DeclaredTask(Task):
     """A task as `@task` returns it: still a plain function, with a preview."""
 
-    def preview(self, date: str | None = None, *, project: str | Path = ".", profile: str | None = None) -> Frame:
-        """The result frame of one slice, pinned and cut like a run's, published nowhere."""
+    @verb
+    def preview(
+        self, date: str | datetime.date | None = None, *, project: str | Path = ".", profile: str | None = None
+    ) -> Frame:
+        """The result frame of one slice, pinned and cut like a run's, published nowhere. Of the task as it is here,
+        whatever the project's file says."""
         from twice.project.run import preview  # here: a task is declared long before a session is needed
         from twice.wiring.open_project import open_project
 
         with open_project(Path(project), profile) as opened:
-            return preview(opened, self, date)
+            return preview(opened, self, label(date))
 
 
 def task(

@@ -109,7 +109,8 @@ def parse_batch(text: str) -> BatchSize:
         return cast(BatchSize, text)
     if text.isdecimal() and int(text) >= 1:
         return int(text)
-    raise UsageError(hint("{} is no number of slices", option("batch", text)), fix="Give a number, auto or off.")
+    given = int(text) if text.isdecimal() else text
+    raise UsageError(hint("{} is no number of slices", option("batch", given)), fix="Give a number, auto or off.")
 
 
 def batch_size(asked: BatchSize, rows_per_slice: float | None) -> int:

@@ -9,11 +9,14 @@ from enum import Enum
 
 from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedSlice, SliceStatus
 from twice.core.closed import assert_never
-from twice.core.summary import Summarized, Table, counted
+from twice.core.summary import Summarized, Table, counted, run_label
 from twice.core.token import Kind
 
 
 class BackfillState(str, Enum):
+    """`PLANNED`: of a dry run; it is neither stored nor started."""
+
+    PLANNED = "planned"
     RUNNING = "running"
     PAUSED = "paused"
     CANCELLED = "cancelled"
@@ -22,7 +25,7 @@ class BackfillState(str, Enum):
     @property
     def over(self) -> bool:
         match self:
-            case BackfillState.RUNNING | BackfillState.PAUSED:
+            case BackfillState.PLANNED | BackfillState.RUNNING | BackfillState.PAUSED:
                 return False
             case BackfillState.CANCELLED | BackfillState.FINISHED:
                 return True
@@ -169,7 +172,8 @@ class SliceReport:
 
 @dataclass(frozen=True, repr=False)
 class BackfillResult(Summarized):
-    """A backfill as it is now. `left_out` is known only of one that was planned just now."""
+    """A backfill as it is now, or the plan of a dry run (`state` is `PLANNED`). `left_out`, the slices that were not
+    asked for, is known only of a plan."""
 
     name: str
     request: BackfillRequest
@@ -197,10 +201,17 @@ class BackfillResult(Summarized):
         return sum(slice_.generation > 0 for slice_ in self.slices) if self.request.restate else 0
 
     def __str__(self) -> str:
+        ends = [self.request.first, *([self.request.last] if self.request.last != self.request.first else [])]
+        included = ", both included" if len(ends) > 1 else ""
+        return f"{self.name}: {run_label(self.request.task, ends)}{included}: {self._progress}"
+
+    @property
+    def _progress(self) -> str:
+        slices = counted(len(self.slices), "slice")
+        if self.state is BackfillState.PLANNED:
+            return f"plan only, not started, {slices} to do"
         failed = f", {len(self.failed):,} failed" if self.failed else ""
-        return (
-            f"{self.name}: {self.state.value}, {len(self.done):,} of {counted(len(self.slices), 'slice')} done{failed}"
-        )
+        return f"{self.state.value}, {len(self.done):,} of {slices} done{failed}"
 
     def as_table(self) -> Table:
         head = ("slice", "planned because", "state", "outcome", "rows", "error")
@@ -244,4 +255,4 @@ def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillRe
 def as_result(plan: BackfillPlan) -> BackfillResult:
     """A plan that nobody has begun to carry out."""
     slices = tuple(SliceReport(t, s.label, s.standing, s.why, s.generation, BatchState.PENDING) for t, s in plan.slices)
-    return BackfillResult(plan.name, plan.request, BackfillState.RUNNING, slices, plan.notes, plan.left_out)
+    return BackfillResult(plan.name, plan.request, BackfillState.PLANNED, slices, plan.notes, plan.left_out)
