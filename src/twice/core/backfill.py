@@ -22,6 +22,8 @@ CHOICES: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
 DEFAULT: tuple[SliceStatus, ...] = ("missing", "failed")
 
 BatchSize = int | Literal["auto", "off"]
+"""How many slices are computed and published together: as many as suit their rows, so many, or one (`off`)."""
+
 ROWS_PER_BATCH = 2_000_000
 """What `auto` aims at: enough to make one Spark job worth its start, little enough to do again after a crash."""
 LARGEST_BATCH = 400

@@ -34,6 +34,8 @@ class BackfillState(str, Enum):
 
 
 class BatchState(str, Enum):
+    """How far a batch of a backfill came, or how it ended."""
+
     PENDING = "pending"
     CLAIMED = "claimed"
     DONE = "done"

@@ -19,6 +19,8 @@ SHOWN = 3
 
 
 class TrialResult(str, Enum):
+    """Whether the table was the same after a scenario as after one clean run."""
+
     SAME = "same"
     CHANGED = "CHANGED"
     NOT_APPLICABLE = "not applicable"

@@ -48,6 +48,8 @@ class AttemptEnd(Enum):
 
 
 class AttemptState(str, Enum):
+    """How far an attempt came, or how it ended."""
+
     CLAIMED = "claimed"
     STAGED = "staged"
     AUDITED = "audited"

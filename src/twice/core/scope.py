@@ -154,6 +154,7 @@ class Whole:
 
 
 Scope = Daily | Monthly | Hourly | Every | Whole | Since
+"""How a task's work is cut."""
 
 
 def slice_column_of(scope: Scope) -> SliceColumn | None:
