@@ -17,7 +17,7 @@ from typing import Any
 from bench.measuring import Row, arguments, report
 
 from twice.config import load
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.core.scope import Hourly
 from twice.project import backfill as backfills
 from twice.project import run as runs
@@ -69,10 +69,10 @@ class Bench:
         task, self.made = f"year_{self.made}", self.made + 1
         runs.run(self.opened, task, runs.slices(self.opened, task, BEFORE.isoformat()), "run", None)
         began = time.perf_counter()
-        self.carry_out(Request(task, FIRST.isoformat(), last.isoformat(), batch=batch), parallel)
+        self.carry_out(BackfillRequest(task, FIRST.isoformat(), last.isoformat(), batch=batch), parallel)
         return time.perf_counter() - began
 
-    def carry_out(self, request: Request, parallel: int = 1) -> None:
+    def carry_out(self, request: BackfillRequest, parallel: int = 1) -> None:
         record, _ = backfills.start(self.opened, request, None)
         done = backfills.work(self.opened, record.name, lambda _: None, Stop.never(), parallel)
         assert done.complete, done
@@ -144,11 +144,11 @@ def planning(bench: Bench, commits: int) -> Row:
     hours = bench.opened.project.task("hours").scope
     assert isinstance(hours, Hourly)
     last = hours.slice_at(events.tail(1)[0].event_at.astimezone()).label
-    bench.carry_out(Request("hours", "2025-01-01T00", last, batch=400))
+    bench.carry_out(BackfillRequest("hours", "2025-01-01T00", last, batch=400))
     for at in range(commits):
         row = dated.where(f"id = {at * 7}")
         row.write.format("delta").mode("append").save(bench.table("events"))
-    request = Request("hours", "2025-01-01T00", last, only=("stale",))
+    request = BackfillRequest("hours", "2025-01-01T00", last, only=("stale",))
     backfills.plan(bench.opened, request, None)
     began = time.perf_counter()
     plan = backfills.plan(bench.opened, request, None)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import sys
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +33,33 @@ result.outcome  # Outcome.PUBLISHED; again: Outcome.ALREADY
 The verbs are those of the command line. Each opens the project that the folder `project` is in, does one thing and
 closes it. They work in a notebook, in a test and in an orchestrator's worker: a Spark session that runs in the process
 is used, else one is started and stays. `date` is the logical date, as text or as a `datetime.date`. What fails raises a
-`TwiceError` with the command line's message. A result prints as one line, and as a small table in a notebook.
+`TwiceError` with the command line's message, in which options are arguments. A result prints as one line, and as a
+small table in a notebook.
+
+Two ways to name several slices, as on the command line: the **interval** of `run` is an orchestrator's, and its end is
+not included (`--start`, `--end`); a **backfill** takes the first and the last slice, and both are included (`--from`,
+`--to`). The result shows the slices that were meant.
+
+A task may be given by its name or by itself. Given by itself it must be the one that the project's file declares: what
+a cell of a notebook or a test declares otherwise is refused, and nothing is run
+([decision 23](decisions/0023-a-task-given-by-itself-is-its-files.md)). `task.preview(date)` shows its rows all the
+same.
 """
 
 SECTIONS = {
     "Verbs": "run restate retry plan status history backfill recover prove prove_job session",
-    "Results": "RunResult Outcome Explanation Status History BackfillResult Recovered Proof TwiceError",
-    "Declaring tasks": "task sql_task DeclaredTask Task read Read Policy Retry",
-    "Scopes": "Daily Monthly Hourly Every Whole Since days hours",
-    "Strategies": "replace merge insert_new append_once Strategy",
-    "Audits": "audit Audit",
-    "Effects": "slack email webhook call Effect PublishedSlice EffectRefused",
+    "Results": "RunResult Outcome RetryResult Explanation Status History BackfillResult RecoverResult Proof TwiceError",
+    "In results": "SliceResult AuditResult Changes EffectEnd EffectState Recovered Leaf Suspicion RunRecord "
+    "AttemptRecord AttemptState Kind SliceRecord InputRecord Intention ProofRecord BackfillRequest BackfillState "
+    "SliceReport BatchState SliceStatus BatchSize Comparison Trial TrialResult Difference RowPair Cause Beside",
+    "Declaring tasks": "task sql_task DeclaredTask Task read Read TableName Policy Rerun Empty Retry ErrorMatch",
+    "Scopes": "Daily Monthly Hourly Every Whole Since Scope days hours",
+    "Strategies": "replace merge insert_new append_once Strategy MergeOrder NullKeys",
+    "Audits": "audit Audit AuditKind Severity",
+    "Effects": "slack email webhook call Effect EffectKind Again EffectText EffectBody Probe PublishedSlice "
+    "EffectRefused",
     "Keys and comparison": "surrogate_key stable_row_hash assert_identical",
-    "Messages": "WorkQueue Inbox Item ItemStatus Worked",
+    "Messages": "WorkQueue Inbox Handler Item ItemStatus Worked",
 }
 
 
@@ -64,11 +81,38 @@ def _entry(name: str, public: Any) -> list[str]:
     shape = "\n".join(_shape(name, public))
     code = [f"```text\n{shape}\n```"] if shape else []
     own = [_method(word, each) for word, each in _methods(public)] if inspect.isclass(public) else []
-    return [f"### {name}", *code, (inspect.getdoc(public) or "").strip(), *(["\n".join(own)] if own else [])]
+    text = (_alias_doc(name) if _is_alias(public) else inspect.getdoc(public) or "").strip()
+    return [f"### {name}", *code, text, *(["\n".join(own)] if own else [])]
+
+
+def _is_alias(public: Any) -> bool:
+    """A name for a union, a choice or a kind of function: it is neither a class nor called."""
+    return not (inspect.ismodule(public) or inspect.isfunction(public) or inspect.isclass(public))
+
+
+def _alias(name: str) -> tuple[str, str]:
+    """How the source defines it, and the text beneath."""
+    module = next(
+        node.module
+        for node in ast.walk(ast.parse(Path(twice.__file__).read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and any(each.name == name for each in node.names)
+    )
+    body = ast.parse(inspect.getsource(import_module(module))).body
+    for node, after in pairwise(body):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            text = after.value if isinstance(after, ast.Expr) else None
+            return ast.unparse(node.value), str(text.value) if isinstance(text, ast.Constant) else ""
+    raise SystemExit(f"{name} is not assigned in {module}")
+
+
+def _alias_doc(name: str) -> str:
+    return " ".join(_alias(name)[1].split())
 
 
 def _shape(name: str, public: Any) -> list[str]:
     """How it is called, or what it has."""
+    if _is_alias(public):
+        return [f"{name} = {_alias(name)[0]}".replace("'", '"')]
     if inspect.ismodule(public):
         found = [(word, each) for word, each in vars(public).items() if inspect.isfunction(each)]
         return [_signature(f"{name}.{word}", each) for word, each in found if _returns_audit(each)]

@@ -10,24 +10,44 @@ from typing import TYPE_CHECKING, Any
 
 from twice.api.declare import DeclaredTask, sql_task, task
 from twice.core import audit
-from twice.core.audit import Audit
-from twice.core.backfill_result import BackfillResult
-from twice.core.effect import Effect, PublishedSlice, call, email, slack, webhook
+from twice.core.audit import Audit, AuditKind, AuditResult, Severity
+from twice.core.backfill import BackfillRequest, BatchSize, SliceStatus
+from twice.core.backfill_result import BackfillResult, BackfillState, BatchState, Comparison, SliceReport
+from twice.core.effect import (
+    Again,
+    Effect,
+    EffectBody,
+    EffectKind,
+    EffectText,
+    Probe,
+    PublishedSlice,
+    call,
+    email,
+    slack,
+    webhook,
+)
 from twice.core.item import Item, ItemStatus
-from twice.core.proof import Proof
+from twice.core.outbox import EffectState
+from twice.core.ports import Leaf, Suspicion
+from twice.core.proof import Beside, Cause, Difference, Proof, ProofRecord, RowPair, Trial, TrialResult
+from twice.core.record import AttemptRecord, InputRecord, RunRecord, SliceRecord
+from twice.core.recover_result import Recovered, RecoverResult
 from twice.core.retry import Retry
-from twice.core.run import Outcome, RunResult
-from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
+from twice.core.run import AttemptState, EffectEnd, Outcome, RetryResult, RunResult, SliceResult
+from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole, days, hours
 from twice.core.since import Since
 from twice.core.status import History, Status
-from twice.core.task import Policy, Read, Strategy, Task, read
+from twice.core.task import Empty, Policy, Read, Rerun, Strategy, TableName, Task, read
+from twice.core.token import Intention, Kind
+from twice.core.transience import ErrorMatch
 from twice.core.version import __version__ as __version__
+from twice.core.write import Changes, NullKeys
 from twice.engine.frames.keys import stable_row_hash, surrogate_key
 from twice.errors import EffectRefused, TwiceError
 from twice.identical import assert_identical
 from twice.strategies.append_once import append_once
 from twice.strategies.insert_new import insert_new
-from twice.strategies.merge import merge
+from twice.strategies.merge import MergeOrder, merge
 from twice.strategies.replace import replace
 
 if TYPE_CHECKING:
@@ -44,38 +64,83 @@ if TYPE_CHECKING:
         session,
         status,
     )
+    from twice.queues.handling import Handler
     from twice.queues.inbox import Inbox
     from twice.queues.work_queue import Worked, WorkQueue
     from twice.runtime.run.explain import Explanation
-    from twice.runtime.upkeep.recover import Recovered
 
 __all__ = [
+    "Again",
+    "AttemptRecord",
+    "AttemptState",
     "Audit",
+    "AuditKind",
+    "AuditResult",
+    "BackfillRequest",
     "BackfillResult",
+    "BackfillState",
+    "BatchSize",
+    "BatchState",
+    "Beside",
+    "Cause",
+    "Changes",
+    "Comparison",
     "Daily",
     "DeclaredTask",
+    "Difference",
     "Effect",
+    "EffectBody",
+    "EffectEnd",
+    "EffectKind",
     "EffectRefused",
+    "EffectState",
+    "EffectText",
+    "Empty",
+    "ErrorMatch",
     "Every",
     "Explanation",
+    "Handler",
     "History",
     "Hourly",
     "Inbox",
+    "InputRecord",
+    "Intention",
     "Item",
     "ItemStatus",
+    "Kind",
+    "Leaf",
+    "MergeOrder",
     "Monthly",
+    "NullKeys",
     "Outcome",
     "Policy",
+    "Probe",
     "Proof",
+    "ProofRecord",
     "PublishedSlice",
     "Read",
+    "RecoverResult",
     "Recovered",
+    "Rerun",
     "Retry",
+    "RetryResult",
+    "RowPair",
+    "RunRecord",
     "RunResult",
+    "Scope",
+    "Severity",
     "Since",
+    "SliceRecord",
+    "SliceReport",
+    "SliceResult",
+    "SliceStatus",
     "Status",
     "Strategy",
+    "Suspicion",
+    "TableName",
     "Task",
+    "Trial",
+    "TrialResult",
     "TwiceError",
     "Whole",
     "WorkQueue",
@@ -115,8 +180,8 @@ _LOADED_LATE = {
     **dict.fromkeys(("backfill", "history", "plan", "prove", "prove_job", "recover"), _VERBS),
     **dict.fromkeys(("restate", "retry", "run", "session", "status"), _VERBS),
     "Explanation": "twice.runtime.run.explain",
+    "Handler": "twice.queues.handling",
     "Inbox": "twice.queues.inbox",
-    "Recovered": "twice.runtime.upkeep.recover",
     "WorkQueue": "twice.queues.work_queue",
     "Worked": "twice.queues.work_queue",
 }

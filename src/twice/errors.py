@@ -38,6 +38,7 @@ Normal negative outcomes (an audit's result, a lint finding) are values; only th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 UNCHANGED = "The table is unchanged."
@@ -49,6 +50,31 @@ HOLDS = "The table holds the new rows."
 MAY_HOLD = "The table may already hold these rows."
 MOVED = "The mark is moved."
 MAY_BE_MOVED = "The mark may already be moved."
+
+
+class Hint(str):
+    """A sentence for two kinds of callers, made by `core.hints.hint`. As text it names the options of the command line,
+    as it is printed there and stored; `python` is the same sentence with the arguments of the Python API."""
+
+    python: str
+
+    def __new__(cls, text: str, python: str) -> Hint:
+        made = super().__new__(cls, text)
+        made.python = python
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.python
+
+
+SEE_TRACE = Hint("Run it again with --debug to see the whole trace.", "The whole trace is that of its __cause__.")
+
+
+def followed_by(text: str, more: str) -> str:
+    """One more sentence after a text, which stays a hint if it was one."""
+    if isinstance(text, Hint):
+        return Hint(f"{text} {more}", f"{text.python} {more}")
+    return f"{text} {more}".strip()
 
 
 class TwiceError(Exception):
@@ -70,12 +96,18 @@ class TwiceError(Exception):
 
     def details(self) -> dict[str, str]:
         """The message as data, for `--output json`."""
-        return {"code": self.code, "what": self.what, "where": self.where, "now": self.now, "fix": self.fix}
+        parts = {"what": self.what, "where": self.where, "now": self.now, "fix": self.fix}
+        return {"code": self.code, **{name: str(part) for name, part in parts.items()}}
 
     def at(self, where: str) -> TwiceError:
         """The same error with where it happened (only if it had none)."""
         self.where = self.where or where
         return self
+
+    def reword(self, words: Callable[[str], str]) -> None:
+        """In the caller's own words, from here on: what to do next, and what was asked for."""
+        self.what = self.what.python if isinstance(self.what, Hint) else self.what
+        self.fix = words(self.fix)
 
 
 def _sentence(text: str) -> str:
@@ -209,6 +241,9 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(str(error))
         self.error = error
         self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        return str(self.error)
 
 
 def in_one_line(error: Exception) -> str:

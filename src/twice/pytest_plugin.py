@@ -77,6 +77,9 @@ def twice_project(pytestconfig: pytest.Config) -> Iterator[OpenProject]:
 def twice_prove(request: pytest.FixtureRequest, twice_project: OpenProject) -> Prove:
     """`twice_prove(task, date=…, scenarios=…)`: play the scenarios with one slice of a task of the project, in a
     scratch copy, and fail the test if its table or its effects are not those of one clean run. Gives the proof."""
+    from twice.core.hints import Hints
+    from twice.errors import TwiceError
+    from twice.project.given import declared_as
     from twice.project.prove import prove as prove_task
 
     config = request.config
@@ -84,7 +87,11 @@ def twice_prove(request: pytest.FixtureRequest, twice_project: OpenProject) -> P
     def prove(task: Task | str, date: str | None = None, scenarios: Sequence[str] = ()) -> Proof:
         __tracebackhide__ = True
         chosen = config.getoption("--twice-scenario") or scenarios or _of_marker(request.node)
-        proof = prove_task(twice_project, task if isinstance(task, str) else task.name, date, chosen)
+        try:
+            proof = prove_task(twice_project, declared_as(twice_project, task), date, chosen)
+        except TwiceError as error:
+            error.reword(Hints().in_python)
+            raise
         config.stash[_PROOFS].append(proof)
         if not proof.holds:
             pytest.fail(_describe(proof), pytrace=False)

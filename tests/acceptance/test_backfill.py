@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import twice
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.errors import UsageError
 from twice.project import backfill as backfills
 from twice.wiring.open_project import open_project
@@ -142,7 +142,7 @@ def test_pause_and_cancel_and_list_need_no_spark_and_say_what_is_next(stocked: S
 def test_from_python_a_plan_is_shown_and_a_wrong_range_refused(stocked: Shop) -> None:
     plan = twice.backfill("revenue_daily", DAYS[0], DAYS[-1], dry_run=True, batch="off", project=stocked.root)
     assert [slice_.why for slice_ in plan.slices] == ["never published"] * 7
-    with pytest.raises(UsageError, match="is after --to"):
+    with pytest.raises(UsageError, match=f'first="{DAYS[-1]}" is after last="{DAYS[0]}"'):
         twice.backfill("revenue_daily", DAYS[-1], DAYS[0], project=stocked.root)
     assert not (stocked.warehouse / "shop" / "revenue_daily").exists()
 
@@ -158,7 +158,7 @@ def test_in_parallel_on_one_session_each_slice_is_published_once(stocked: Shop, 
 @pytest.mark.timeout(240)
 def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(stocked: Shop, spark: Any) -> None:
     with open_project(stocked.root, None) as opened:
-        backfills.start(opened, Request("revenue_daily", DAYS[0], DAYS[-1], batch="off"), "week")
+        backfills.start(opened, BackfillRequest("revenue_daily", DAYS[0], DAYS[-1], batch="off"), "week")
     # Its Spark starts after the command has begun, and would take Ctrl-C for itself.
     with stocked.start("backfill", "resume", "week") as process:
         assert process.stdout is not None and process.stderr is not None
@@ -204,7 +204,7 @@ def test_a_worker_that_wakes_up_after_another_took_over_does_not_restate_the_sli
     stocked.write("twice.toml", 'project = "worldshop"\nlease_seconds = 4\n[spark]\nshort_jobs = true\n')
     assert stocked.call("run", "revenue_daily", "--date", day).code == 0
     with open_project(stocked.root, None) as opened:
-        asked = Request("revenue_daily", day, day, only=("published",), restate=True)
+        asked = BackfillRequest("revenue_daily", day, day, only=("published",), restate=True)
         backfills.start(opened, asked, "again")
     silent = subprocess.Popen(
         [sys.executable, "-c", STOPS_ITSELF, str(stocked.root)],

@@ -18,7 +18,7 @@ from tests.processes.command import ROOT, command
 from tests.processes.ledger_processes import CALLS, FACTS, MINUTE
 
 from twice.core.audit import AuditResult
-from twice.core.proof import Difference, Pair, Proof, ProofRecord, Trial, TrialResult
+from twice.core.proof import Difference, Proof, ProofRecord, RowPair, Trial, TrialResult
 from twice.core.record import Adopted, Busy, Claim, Facts, InputRecord, Overview, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
@@ -893,7 +893,7 @@ class RenameSuite(LedgerSuite):
         ledger.advance(held, S.CLAIMED, S.STAGED)
 
     def test_the_newest_proof_of_a_task_counts_keeps_no_rows_and_follows_its_task(self, ledger: Ledger) -> None:
-        differing = Difference(("at",), 1, 1, pairs=(Pair({"at": "secret row"}, None),))
+        differing = Difference(("at",), 1, 1, pairs=(RowPair({"at": "secret row"}, None),))
         changed = Trial("twice", TrialResult.CHANGED, "run again", differing)
         ledger.record_proof(Proof("old", "a", "code 1", NOON, (changed,), 1.0))
         assert ledger.proofs() == {"old": ProofRecord("old", "a", "code 1", NOON, False, ("twice",))}

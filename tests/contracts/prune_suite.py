@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.contracts.ledger_suite import NOON, HandClock
 
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.backfill_result import BackfillState
 from twice.core.effect import Message
 from twice.core.mark import last_of_kind, version_of
@@ -214,7 +214,7 @@ class PruneSuite:
 
     def test_a_backfill_that_is_over_goes_unless_it_restates(self, ledger: Ledger, clock: HandClock) -> None:
         for name, restate in (("empty", False), ("again", True), ("running", False)):
-            request = Request("revenue", "2026-06-09", "2026-06-09", restate=restate)
+            request = BackfillRequest("revenue", "2026-06-09", "2026-06-09", restate=restate)
             slices = (PlannedSlice("2026-06-09", "missing", "never published", 0),)
             batch = PlannedBatch(1, "revenue", slices)
             ledger.backfills.create(BackfillPlan(name, request, () if name == "empty" else (batch,)))

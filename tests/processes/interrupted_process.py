@@ -10,7 +10,7 @@ from typing import Any
 
 from twice import Daily, replace, task
 from twice.cli import backfill
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Column
 from twice.core.project import assemble
@@ -54,7 +54,7 @@ class Opened:
 
 def main() -> int:
     opened = Opened(sys.argv[1])
-    asked = Request("revenue", "2026-01-01", "2026-01-03", batch="off")
+    asked = BackfillRequest("revenue", "2026-01-01", "2026-01-03", batch="off")
     record, _ = backfills.start(opened, asked, "three")  # type: ignore[arg-type]
     try:
         return backfill._work(opened, record, 1, backfill.Stream.text)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import pytest
 from tests.processes.twice_worker import TwiceWorker
 
 from twice.config import load
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.core.backfill_result import BackfillState
 from twice.project import backfill as backfills
 from twice.project import upkeep
@@ -19,7 +19,7 @@ from twice.wiring.open_project import OpenProject
 from .conftest import until
 from .tables import commits, loose_files, rows, tokens
 
-FORTY = Request("revenue", "2026-06-01", "2026-07-10", batch=2)
+FORTY = BackfillRequest("revenue", "2026-06-01", "2026-07-10", batch=2)
 
 
 @pytest.fixture

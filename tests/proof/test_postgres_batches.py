@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.postgres_server import PostgresServer
 
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.core.backfill_result import BackfillState
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.project import assemble
@@ -29,7 +29,7 @@ DAYS = 5
 
 
 def backfill(context: RunContext, restate: bool) -> None:
-    asked = Request("replaced", day(0), day(DAYS - 1), batch=DAYS)
+    asked = BackfillRequest("replaced", day(0), day(DAYS - 1), batch=DAYS)
     if restate:
         asked = replace(asked, restate=True, only=("published",))
     record = work(context, start(context, asked)[0].name, lambda event: None, Stop.never(), 1)

@@ -26,13 +26,13 @@ from tests.proof.tables import loose_files, rows, tokens
 from tests.soak.result_file import keep, of_this_source
 
 from twice.config import load
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.project import backfill as backfills
 from twice.project import upkeep
 from twice.wiring.open_project import OpenProject
 
 DAYS, WORKERS, PATIENCE = 365, 3, 3 * 3600.0
-YEAR = Request("revenue", "2026-06-01", "2027-05-31", batch=5)
+YEAR = BackfillRequest("revenue", "2026-06-01", "2027-05-31", batch=5)
 
 
 class Soak:

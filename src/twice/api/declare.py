@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from twice.api.arguments import label
+from twice.api.boundary import verb
 from twice.core.audit import Audit
 from twice.core.effect import Effect, tidy_effects
-from twice.core.ports import Frame
 from twice.core.scope import Scope
 from twice.core.task import Policy, Read, Strategy, TableName, Task, check_task, tidy_audits
 from twice.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class DeclaredTask(Task):
     """A task as `@task` returns it: still a plain function, with a preview."""
 
-    def preview(self, date: str | None = None, *, project: str | Path = ".", profile: str | None = None) -> Frame:
-        """The result frame of one slice, pinned and cut like a run's, published nowhere."""
+    @verb
+    def preview(
+        self, date: str | datetime.date | None = None, *, project: str | Path = ".", profile: str | None = None
+    ) -> DataFrame:
+        """The result frame of one slice, pinned and cut like a run's, published nowhere. Of the task as it is here,
+        whatever the project's file says."""
         from twice.project.run import preview  # here: a task is declared long before a session is needed
         from twice.wiring.open_project import open_project
 
         with open_project(Path(project), profile) as opened:
-            return preview(opened, self, date)
+            frame: DataFrame = preview(opened, self, label(date))
+            return frame
 
 
 def task(
@@ -38,10 +48,10 @@ def task(
     policy: Policy | None = None,
     name: str | None = None,
     formerly: Sequence[str] = (),
-) -> Callable[[Callable[..., Frame]], DeclaredTask]:
+) -> Callable[[Callable[..., Any]], DeclaredTask]:
     """Declare a function as a task: what it owns (`target`, `scope`), what it reads, how it writes."""
 
-    def declare(function: Callable[..., Frame]) -> DeclaredTask:
+    def declare(function: Callable[..., Any]) -> DeclaredTask:
         declared = DeclaredTask(
             name=name or function.__name__,
             target=TableName.parse(target),
@@ -112,10 +122,10 @@ def sql_task(
     return declared
 
 
-def _query(bound: str, views: Mapping[str, str], parameters: Sequence[str]) -> Callable[..., Frame]:
+def _query(bound: str, views: Mapping[str, str], parameters: Sequence[str]) -> Callable[..., Any]:
     """The function of a SQL task: its inputs become views of the run's session, its slice becomes values."""
 
-    def query(run: Any, **inputs: Frame) -> Frame:
+    def query(run: Any, **inputs: Any) -> Any:
         for name, frame in inputs.items():
             frame.createOrReplaceTempView(views[name])
         values = {"start": run.slices[0].start, "end": run.slices[-1].end, "ds": run.slice.label}

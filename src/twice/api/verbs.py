@@ -14,10 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from twice.core.backfill import CHOICES, DEFAULT, BatchSize, Request, SliceStatus, parse_batch, parse_only
+from twice.api import arguments
+from twice.api.boundary import keyword_only, renamed, verb
+from twice.core.backfill import BackfillRequest, BatchSize, SliceStatus
 from twice.core.backfill_result import BackfillResult, as_result
+from twice.core.hints import Hints, hints_for
 from twice.core.proof import Proof
-from twice.core.run import RunResult, last_of
+from twice.core.recover_result import RecoverResult
+from twice.core.run import RetryResult, RunResult, last_of
 from twice.core.status import History, Status
 from twice.core.task import Task
 from twice.core.token import Kind
@@ -26,20 +30,21 @@ from twice.project import backfill as backfills
 from twice.project import inspect, upkeep
 from twice.project import prove as proofs
 from twice.project import run as runs
+from twice.project.given import declared_as, name_of
 from twice.runtime.backfill.worker import Stop
 from twice.runtime.run.explain import Explanation
-from twice.runtime.upkeep.recover import Recovered
 from twice.wiring import open_project as opening
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@verb
 def run(
     task: Task | str,
     *,
     date: str | datetime.date | None = None,
-    interval: tuple[str | datetime.datetime, str | datetime.datetime] | None = None,
+    interval: tuple[str | datetime.date, str | datetime.date] | None = None,
     wait: float | datetime.timedelta | None = None,
     silent: bool = False,
     project: str | Path = ".",
@@ -47,14 +52,18 @@ def run(
 ) -> RunResult:
     """Make a slice right, once: publish it, unless the same code on the same inputs is published already.
 
-    `date` names the slice, or `interval` all slices from its start to its end (not included). The result is that of
-    the last slice; `earlier` has the runs before it, oldest first: those of an interval, or of the scope's `lookback`.
-    `wait`: seconds to wait for a busy slice. `silent`: send no effects. A run that fails raises its `TwiceError`,
-    after the other slices were tried.
+    `date` names the slice. `interval` is an orchestrator's data interval, and its end is NOT included:
+    `interval=("2026-06-01", "2026-06-03")` is the two slices 2026-06-01 and 2026-06-02, as on the command line
+    `--start 2026-06-01 --end 2026-06-03`. (`backfill` takes the first and the last slice instead.)
+
+    The result is that of the last slice; `earlier` has the runs before it, oldest first: those of an interval, or of
+    the scope's `lookback`. `wait`: seconds to wait for a busy slice. `silent`: send no effects. A run that fails raises
+    its `TwiceError`, after the other slices were tried.
     """
     return _run("run", task, date, interval, wait, silent, project, profile)
 
 
+@verb
 def restate(
     task: Task | str,
     *,
@@ -68,6 +77,7 @@ def restate(
     return _run("restate", task, date, None, wait, silent, project, profile)
 
 
+@verb
 def retry(
     task: Task | str | None = None,
     *,
@@ -75,19 +85,23 @@ def retry(
     wait: float | datetime.timedelta | None = None,
     project: str | Path = ".",
     profile: str | None = None,
-) -> tuple[RunResult, ...]:
+) -> RetryResult:
     """Try again what failed, also if it is quarantined: one slice of a task (`date`), all its failed slices, or
-    those of every task. Empty if nothing had failed. The first failure is raised when all were tried."""
+    those of every task. The result is a sequence of runs, empty if nothing had failed. The first failure is raised when
+    all were tried."""
     if task is None and date is not None:
         raise UsageError("a date is of one task", fix='Name it: retry("revenue_daily", date="2026-06-09").')
     with _open(project, profile) as opened:
-        ends = runs.retry(opened, None if task is None else _name(task), _label(date), _patience(wait))
+        name = None if task is None else declared_as(opened, task)
+        ends = runs.retry(opened, name, arguments.label(date), arguments.seconds(wait))
     for end in ends:
         if end.error is not None:
             raise end.error
-    return tuple(result for end in ends for result in end.results)
+    hints = _hints(project, profile)
+    return RetryResult(tuple(_reworded(result, hints) for end in ends for result in end.results))
 
 
+@verb
 def plan(
     task: Task | str,
     *,
@@ -98,10 +112,11 @@ def plan(
     """What a run would do, and why. Writes to no table. `earlier` has the slices of the scope's `lookback`, which the
     same run would look at first."""
     with _open(project, profile) as opened:
-        *earlier, explanation = runs.plan(opened, _name(task), _label(date))
+        *earlier, explanation = runs.plan(opened, declared_as(opened, task), arguments.label(date))
         return replace(explanation, earlier=tuple(earlier))
 
 
+@verb
 def status(
     task: Task | str | None = None,
     *,
@@ -111,10 +126,12 @@ def status(
 ) -> Status:
     """What is published, what failed, what is stale, as far as the ledger knows: of one task or of all. Starts no
     Spark. `limit`: so many slices at most."""
+    arguments.number("limit", limit)
     with _open(project, profile) as opened:
-        return inspect.status(opened, None if task is None else _name(task), limit)
+        return inspect.status(opened, None if task is None else name_of(task), limit)
 
 
+@verb
 def history(
     task: Task | str,
     *,
@@ -123,15 +140,19 @@ def history(
     project: str | Path = ".",
     profile: str | None = None,
 ) -> History:
-    """Every attempt at a task, or at one slice of it, and why it was made; newest first. Starts no Spark."""
+    """Every attempt at a task, or at one slice of it, and why it was made; newest first. Starts no Spark. `limit`: so
+    many attempts at most."""
+    arguments.number("limit", limit)
     with _open(project, profile) as opened:
-        return inspect.history(opened, _name(task), _label(date), limit)
+        return inspect.history(opened, name_of(task), arguments.label(date), limit)
 
 
+@renamed(start="first", end="last", downstream="with_downstream")
+@verb
 def backfill(
     task: Task | str,
-    start: str,
-    end: str,
+    first: str | datetime.date,
+    last: str | datetime.date,
     *,
     only: Sequence[SliceStatus] | None = None,
     parallel: int = 1,
@@ -141,30 +162,46 @@ def backfill(
     name: str | None = None,
     effects: Literal["silent", "send"] = "silent",
     restate: bool = False,
-    downstream: bool = False,
+    with_downstream: bool = False,
     project: str | Path = ".",
     profile: str | None = None,
 ) -> BackfillResult:
-    """Make the slices from `start` to `end` (both included) right, by a plan that is made once and stored. A second
-    call of the same backfill resumes it, and tries again what failed. Failures are in the result, not raised."""
-    chosen = parse_only(",".join(only or (CHOICES if restate else DEFAULT)))
-    silent = effects == "silent"
-    request = Request(_name(task), start, end, chosen, reverse, parse_batch(str(batch)), restate, silent, downstream)
+    """Make the slices from the `first` to the `last` right, by a plan that is made once and stored.
+
+    Both are slices, and both are INCLUDED: `backfill("revenue_daily", "2026-06-01", "2026-06-03")` is the three slices
+    2026-06-01, 2026-06-02 and 2026-06-03, as on the command line `--from 2026-06-01 --to 2026-06-03`. (The end of the
+    `interval` of `run` is not included.)
+
+    A second call of the same backfill resumes it, and tries again what failed. Failures are in the result, not raised.
+    `only`: which of the slices, by their status; if it is not given, the missing and the failed ones. `dry_run`: the
+    plan alone, nothing is stored or started. `effects`: none is sent unless it is `"send"`.
+    """
+    ends = str(arguments.label(first)), str(arguments.label(last))
+    chosen, silent = arguments.statuses(only, restate), arguments.is_silent(effects)
+    size = arguments.batch_of(batch)
+    arguments.number("parallel", parallel, arguments.MOST_PARALLEL)
     with _open(project, profile) as opened:
+        known = declared_as(opened, task)
+        request = BackfillRequest(known, *ends, chosen, reverse, size, restate, silent, with_downstream)
         if dry_run:
-            return as_result(backfills.plan(opened, request, name))
-        record, _ = backfills.start(opened, request, name)
+            planned = backfills.plan(opened, request, name)
+            return replace(as_result(planned), notes=_in_python(planned.notes, _hints(project, profile)))
+        record, plan = backfills.start(opened, request, name)
         backfills.work(opened, record.name, lambda _: None, Stop.never(), parallel)
-        return backfills.show(opened, record.name)
+        result = backfills.show(opened, record.name)
+    notes = result.notes if plan is None else plan.notes  # what is stored has the words of the command line
+    return replace(result, notes=_in_python(notes, _hints(project, profile)))
 
 
-def recover(*, project: str | Path = ".", profile: str | None = None) -> tuple[Recovered, ...]:
+@verb
+def recover(*, project: str | Path = ".", profile: str | None = None) -> RecoverResult:
     """Settle attempts that went silent, by what the tables show; what became of each. It never runs a task, and a
-    second call finds nothing."""
+    second call finds nothing. The result is a sequence of the attempts that were settled."""
     with _open(project, profile) as opened:
         return upkeep.recover(opened)
 
 
+@verb
 def prove(
     task: Task | str | Callable[[SparkSession, Path], object],
     *,
@@ -181,14 +218,16 @@ def prove(
     `warehouse` are deprecated: a job that does not use twice is proved by `prove_job`.
     """
     if not isinstance(task, Task | str):
-        warnings.warn("twice.prove(job, tables=…) is now twice.prove_job(job, tables=…)", DeprecationWarning, 2)
+        warnings.warn("twice.prove(job, tables=…) is now twice.prove_job(job, tables=…)", DeprecationWarning, 3)
         return prove_job(task, tables=tables or (), warehouse=warehouse, scenarios=scenarios)
     if tables is not None:
         raise UsageError("tables= is for a job that does not use twice", fix="Leave it out, or call prove_job.")
+    wanted = arguments.several("scenarios", scenarios)
     with _open(project, profile) as opened:
-        return proofs.prove(opened, _name(task), _label(date), scenarios)
+        return proofs.prove(opened, declared_as(opened, task), arguments.label(date), wanted)
 
 
+@verb
 def prove_job(
     job: Callable[[SparkSession, Path], object],
     *,
@@ -198,10 +237,13 @@ def prove_job(
 ) -> Proof:
     """Prove a PySpark job that does not use twice. `job` is called several times with a session and the folder of a
     copy of `warehouse`: it must read and write there. `tables` are what it writes, compared after each time."""
-    return proofs.prove_job(job, tables, Path(warehouse), scenarios)
+    written, wanted = arguments.several("tables", tables), arguments.several("scenarios", scenarios)
+    return proofs.prove_job(job, written, Path(warehouse), wanted)
 
 
-def session(project: str | Path = ".", profile: str | None = None) -> SparkSession:
+@keyword_only("project", "profile")
+@verb
+def session(*, project: str | Path = ".", profile: str | None = None) -> SparkSession:
     """The project's Spark session, for tests and notebooks; the one already running, if there is one."""
     found: SparkSession = opening.session(Path(project), profile)
     return found
@@ -211,7 +253,7 @@ def _run(
     kind: Kind,
     task: Task | str,
     date: str | datetime.date | None,
-    interval: tuple[str | datetime.datetime, str | datetime.datetime] | None,
+    interval: tuple[str | datetime.date, str | datetime.date] | None,
     wait: float | datetime.timedelta | None,
     silent: bool,
     project: str | Path,
@@ -219,29 +261,26 @@ def _run(
 ) -> RunResult:
     if date is not None and interval is not None:
         raise UsageError("a date and an interval were given", fix="Give one of them.")
+    patience = arguments.seconds(wait)
     between = None if interval is None else (runs.moment(interval[0]), runs.moment(interval[1]))
     with _open(project, profile) as opened:
-        slices = runs.slices(opened, _name(task), _label(date), between)
-        return last_of(runs.run(opened, _name(task), slices, kind, _patience(wait), silent))
+        name = declared_as(opened, task)
+        slices = runs.slices(opened, name, arguments.label(date), between)
+        return _reworded(last_of(runs.run(opened, name, slices, kind, patience, silent)), _hints(project, profile))
 
 
 def _open(project: str | Path, profile: str | None) -> AbstractContextManager[opening.OpenProject]:
     return opening.open_project(Path(project), profile)
 
 
-def _name(task: Task | str) -> str:
-    if isinstance(task, str):
-        return task
-    if not isinstance(task, Task):
-        raise UsageError(
-            f"a {type(task).__name__} is not a task", fix="Give a task's name, or what @task or sql_task(…) returned."
-        )
-    return task.name
+def _hints(project: str | Path, profile: str | None) -> Hints:
+    return hints_for(Path(project), profile)
 
 
-def _label(date: str | datetime.date | None) -> str | None:
-    return date.isoformat() if isinstance(date, datetime.date) else date
+def _reworded(run: RunResult, hints: Hints) -> RunResult:
+    earlier = tuple(_reworded(each, hints) for each in run.earlier)
+    return replace(run, notes=_in_python(run.notes, hints), earlier=earlier)
 
 
-def _patience(wait: float | datetime.timedelta | None) -> datetime.timedelta | None:
-    return wait if wait is None or isinstance(wait, datetime.timedelta) else datetime.timedelta(seconds=wait)
+def _in_python(notes: Sequence[str], hints: Hints) -> tuple[str, ...]:
+    return tuple(hints.in_python(note) for note in notes)

@@ -20,7 +20,7 @@ from twice.cli.backfill_text import (
 )
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, boundary, output_option, print_json
-from twice.core.backfill import Request, parse_batch, parse_only
+from twice.core.backfill import BackfillRequest, parse_batch, parse_only
 from twice.core.backfill_result import BackfillRecord, BackfillResult, as_result
 from twice.core.summary import counted_of
 
@@ -88,7 +88,7 @@ def start(
 
     chosen = parse_only(only or ("missing,failed,stale,published" if restate else "missing,failed"))
     silent = effects is Effects.silent
-    request = Request(task, first, last, chosen, reverse, parse_batch(batch), restate, silent, downstream)
+    request = BackfillRequest(task, first, last, chosen, reverse, parse_batch(batch), restate, silent, downstream)
     with where.open() as opened:
         if dry_run:
             return _show_plan(as_result(backfills.plan(opened, request, name)), output)

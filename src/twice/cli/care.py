@@ -17,15 +17,14 @@ def recover(output: Output = Format.text, where: Where = HERE) -> int:
     from twice.project import upkeep
 
     with where.open() as opened:
-        settled = upkeep.recover(opened)
-        left = upkeep.open_attempts(opened)
+        result = upkeep.recover(opened)
     if output is Format.json:
-        print_json({"settled": [{**asdict(s), "state": s.state.value} for s in settled], "open": len(left)})
+        print_json({"settled": [{**asdict(s), "state": s.state.value} for s in result], "open": result.open})
         return 0
-    for attempt in settled:
-        print(f"{attempt.task}[{', '.join(attempt.labels)}]: attempt {attempt.attempt[:8]} is {attempt.state.value}")
-    print(f"{counted(len(settled), 'attempt')} settled, {len(left)} still at work")
-    if any(attempt.state.value != "published" for attempt in settled):
+    for attempt in result:
+        print(f"{attempt.where}: attempt {attempt.attempt[:8]} is {attempt.state.value}")
+    print(f"{counted(len(result), 'attempt')} settled, {result.open} still at work")
+    if any(attempt.state.value != "published" for attempt in result):
         print("next: run these slices again; what landed is not repeated")
     return 0
 

@@ -12,9 +12,10 @@ from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from twice.cli.hints import Hints, current_hints
+from twice.cli.hints import current_hints
 from twice.cli.options import SCHEMA_VERSION, plain
 from twice.core.backfill_result import BackfillRecord
+from twice.core.hints import Hints
 from twice.core.summary import counted
 
 if TYPE_CHECKING:

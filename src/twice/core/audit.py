@@ -12,7 +12,10 @@ from typing import Any, Literal
 from twice.errors import DeclarationError
 
 Severity = Literal["error", "warn"]
+"""Whether an audit that fails stops the publish, or is reported alone."""
+
 AuditKind = Literal["not_null", "unique", "rows", "accepted", "between", "expression", "not_shrunk", "custom"]
+"""Which of the functions of `audit` made it."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Audit:
 
 @dataclass(frozen=True)
 class AuditResult:
+    """What one audit found. `stops`: it kept the rows from being published."""
+
     name: str
     severity: Severity
     passed: bool

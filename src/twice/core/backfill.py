@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast
 
+from twice.core.hints import hint, option
 from twice.core.slice import Slice
 from twice.core.token import Kind
 from twice.errors import UsageError
@@ -21,6 +22,8 @@ CHOICES: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
 DEFAULT: tuple[SliceStatus, ...] = ("missing", "failed")
 
 BatchSize = int | Literal["auto", "off"]
+"""How many slices are computed and published together: as many as suit their rows, so many, or one (`off`)."""
+
 ROWS_PER_BATCH = 2_000_000
 """What `auto` aims at: enough to make one Spark job worth its start, little enough to do again after a crash."""
 LARGEST_BATCH = 400
@@ -28,7 +31,7 @@ LARGEST_BATCH = 400
 
 
 @dataclass(frozen=True)
-class Request:
+class BackfillRequest:
     """What a person asked for. Two requests are the same backfill if they are equal."""
 
     task: str
@@ -52,7 +55,7 @@ class Request:
         return asdict(self)
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Request:
+    def from_data(cls, data: Mapping[str, Any]) -> BackfillRequest:
         return cls(**{**data, "only": tuple(data["only"])})
 
 
@@ -80,7 +83,7 @@ class BackfillPlan:
     """`left_out` counts the slices of the range that the request does not ask for, by status."""
 
     name: str
-    request: Request
+    request: BackfillRequest
     batches: tuple[PlannedBatch, ...]
     left_out: Mapping[SliceStatus, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -93,11 +96,12 @@ class BackfillPlan:
 
 def parse_only(text: str) -> tuple[SliceStatus, ...]:
     """`missing,failed`, in the order of the choices, each once."""
-    statuses = [status.strip() for status in text.split(",")]
+    statuses = tuple(status.strip() for status in text.split(","))
     unknown = [status for status in statuses if status not in CHOICES]
     if unknown:
         raise UsageError(
-            f"--only {text}: {unknown[0]!r} is not a slice status", fix=f"Choose from: {', '.join(CHOICES)}."
+            hint("{}: {} is not a slice status", option("only", statuses), repr(unknown[0])),
+            fix=f"Choose from: {', '.join(CHOICES)}.",
         )
     return tuple(choice for choice in CHOICES if choice in statuses)
 
@@ -107,7 +111,8 @@ def parse_batch(text: str) -> BatchSize:
         return cast(BatchSize, text)
     if text.isdecimal() and int(text) >= 1:
         return int(text)
-    raise UsageError(f"--batch {text} is no number of slices", fix="Give a number, auto or off.")
+    given = int(text) if text.isdecimal() else text
+    raise UsageError(hint("{} is no number of slices", option("batch", given)), fix="Give a number, auto or off.")
 
 
 def batch_size(asked: BatchSize, rows_per_slice: float | None) -> int:

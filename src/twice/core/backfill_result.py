@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from twice.core.backfill import BackfillPlan, PlannedSlice, Request, SliceStatus
+from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedSlice, SliceStatus
 from twice.core.closed import assert_never
-from twice.core.summary import Summarized, Table, counted
+from twice.core.summary import Summarized, Table, counted, run_label
 from twice.core.token import Kind
 
 
 class BackfillState(str, Enum):
+    """`PLANNED`: of a dry run; it is neither stored nor started."""
+
+    PLANNED = "planned"
     RUNNING = "running"
     PAUSED = "paused"
     CANCELLED = "cancelled"
@@ -22,7 +25,7 @@ class BackfillState(str, Enum):
     @property
     def over(self) -> bool:
         match self:
-            case BackfillState.RUNNING | BackfillState.PAUSED:
+            case BackfillState.PLANNED | BackfillState.RUNNING | BackfillState.PAUSED:
                 return False
             case BackfillState.CANCELLED | BackfillState.FINISHED:
                 return True
@@ -31,6 +34,8 @@ class BackfillState(str, Enum):
 
 
 class BatchState(str, Enum):
+    """How far a batch of a backfill came, or how it ended."""
+
     PENDING = "pending"
     CLAIMED = "claimed"
     DONE = "done"
@@ -122,7 +127,7 @@ class BatchRecord:
 @dataclass(frozen=True)
 class BackfillRecord:
     name: str
-    request: Request
+    request: BackfillRequest
     state: BackfillState
     created: datetime
     slices: Mapping[BatchState, int]
@@ -169,10 +174,11 @@ class SliceReport:
 
 @dataclass(frozen=True, repr=False)
 class BackfillResult(Summarized):
-    """A backfill as it is now. `left_out` is known only of one that was planned just now."""
+    """A backfill as it is now, or the plan of a dry run (`state` is `PLANNED`). `left_out`, the slices that were not
+    asked for, is known only of a plan."""
 
     name: str
-    request: Request
+    request: BackfillRequest
     state: BackfillState
     slices: tuple[SliceReport, ...]
     notes: tuple[str, ...] = ()
@@ -197,10 +203,17 @@ class BackfillResult(Summarized):
         return sum(slice_.generation > 0 for slice_ in self.slices) if self.request.restate else 0
 
     def __str__(self) -> str:
+        ends = [self.request.first, *([self.request.last] if self.request.last != self.request.first else [])]
+        included = ", both included" if len(ends) > 1 else ""
+        return f"{self.name}: {run_label(self.request.task, ends)}{included}: {self._progress}"
+
+    @property
+    def _progress(self) -> str:
+        slices = counted(len(self.slices), "slice")
+        if self.state is BackfillState.PLANNED:
+            return f"plan only, not started, {slices} to do"
         failed = f", {len(self.failed):,} failed" if self.failed else ""
-        return (
-            f"{self.name}: {self.state.value}, {len(self.done):,} of {counted(len(self.slices), 'slice')} done{failed}"
-        )
+        return f"{self.state.value}, {len(self.done):,} of {slices} done{failed}"
 
     def as_table(self) -> Table:
         head = ("slice", "planned because", "state", "outcome", "rows", "error")
@@ -244,4 +257,4 @@ def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillRe
 def as_result(plan: BackfillPlan) -> BackfillResult:
     """A plan that nobody has begun to carry out."""
     slices = tuple(SliceReport(t, s.label, s.standing, s.why, s.generation, BatchState.PENDING) for t, s in plan.slices)
-    return BackfillResult(plan.name, plan.request, BackfillState.RUNNING, slices, plan.notes, plan.left_out)
+    return BackfillResult(plan.name, plan.request, BackfillState.PLANNED, slices, plan.notes, plan.left_out)

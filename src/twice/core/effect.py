@@ -21,7 +21,11 @@ from twice.core.reference import REFERENCE, is_reference, sounds_secret
 from twice.errors import DeclarationError
 
 Again = Literal["never", "on_restate", "when_changed"]
+"""When an effect of a slice is sent once more: never, for every publish of it, or where that has other rows."""
+
 EffectKind = Literal["slack", "email", "webhook", "call"]
+"""What kind of receiver an effect has."""
+
 Probe = Callable[[str], bool | None]
 """Given an effect's key: did it arrive? None where the receiver does not know."""
 
@@ -61,8 +65,11 @@ class PublishedSlice:
         return cls(**{**stored, "audits": audits, "sample": tuple(stored["sample"])})
 
 
-Text = str | Callable[[PublishedSlice], str]
-Body = str | Mapping[str, Any] | Callable[[PublishedSlice], Any]
+EffectText = str | Callable[[PublishedSlice], str]
+"""A text, or a function that makes it of what was published."""
+
+EffectBody = str | Mapping[str, Any] | Callable[[PublishedSlice], Any]
+"""A text, or what goes out as JSON, or a function that makes either of what was published."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class Effect:
     kind: EffectKind
     name: str
     to: tuple[str, ...]
-    parts: Mapping[str, Body]
+    parts: Mapping[str, EffectBody]
     again: Again = "never"
     keyed: bool = False
     remembers: timedelta = DAY
@@ -125,7 +132,7 @@ class Message:
 def slack(
     channel: str,
     *,
-    text: Text,
+    text: EffectText,
     name: str = "slack",
     again: Again = "never",
     sample: int = 0,
@@ -140,8 +147,8 @@ def slack(
 def email(
     to: str | Sequence[str],
     *,
-    subject: Text,
-    body: Text,
+    subject: EffectText,
+    body: EffectText,
     name: str = "email",
     again: Again = "never",
     sample: int = 0,
@@ -161,7 +168,7 @@ def email(
 def webhook(
     url: str,
     *,
-    body: Body,
+    body: EffectBody,
     idempotency_key: bool = False,
     key_lifetime: timedelta = DAY,
     headers: Mapping[str, str] | None = None,
@@ -214,7 +221,7 @@ def call(
     )
 
 
-def rendered(part: Body, result: PublishedSlice) -> Any:
+def rendered(part: EffectBody, result: PublishedSlice) -> Any:
     """A part of an effect's text: as it is declared, or what its function makes of the result."""
     return part(result) if callable(part) else part
 

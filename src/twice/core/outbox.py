@@ -38,6 +38,8 @@ class Needs(Enum):
 
 
 class EffectState(str, Enum):
+    """How far an effect came."""
+
     PREPARED = "prepared"  # named before the publish; nothing landed yet
     CANCELLED = "cancelled"  # its publish did not land, or another effect was sent for it
     RELEASED = "released"  # landed; its text is not made yet

@@ -19,6 +19,8 @@ SHOWN = 3
 
 
 class TrialResult(str, Enum):
+    """Whether the table was the same after a scenario as after one clean run."""
+
     SAME = "same"
     CHANGED = "CHANGED"
     NOT_APPLICABLE = "not applicable"
@@ -44,7 +46,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Pair:
+class RowPair:
     """One row side by side: after one clean run, and after the scenario. None: there is no such row there."""
 
     clean: Mapping[str, Any] | None
@@ -60,7 +62,7 @@ class Difference:
     missing: int
     added: int
     doubled: int = 0
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[RowPair, ...] = ()
     causes: tuple[Cause, ...] = ()
 
     @property

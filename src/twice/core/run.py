@@ -10,7 +10,7 @@ from enum import Enum
 from twice.core.audit import AuditResult
 from twice.core.closed import assert_never
 from twice.core.outbox import EffectState
-from twice.core.summary import Summarized, Table, counted, run_label
+from twice.core.summary import Summarized, SummarizedSequence, Table, counted, counted_each, run_label
 from twice.core.token import Kind
 from twice.core.write import Changes
 
@@ -48,6 +48,8 @@ class AttemptEnd(Enum):
 
 
 class AttemptState(str, Enum):
+    """How far an attempt came, or how it ended."""
+
     CLAIMED = "claimed"
     STAGED = "staged"
     AUDITED = "audited"
@@ -146,17 +148,52 @@ class RunResult(Summarized):
         parts += [f"mark {self.mark}"] if self.mark else []
         parts += [counted(self.rows, "row")] if self.rows is not None else []
         parts += [f"version {self.version}"] if self.version is not None else []
-        parts += [f"after {counted(len(self.earlier), 'earlier run')}"] if self.earlier else []
-        return f"{run_label(self.task, [slice_.label for slice_ in self.slices])}: {', '.join(parts)}"
+        runs = (*self.earlier, self)
+        several = f"{_outcomes(runs)}; the last: " if self.earlier else ""
+        return f"{run_label(self.task, _labels(runs))}: {several}{', '.join(parts)}"
 
     def as_table(self) -> Table:
-        head = ("slice", "outcome", "generation", "rows", "version", "why")
-        runs = (*self.earlier, self)
-        return head, [
-            (f"{run.task}[{each.label}]", run.outcome.value, each.generation, each.rows, run.version, run.why)
-            for run in runs
-            for each in run.slices
-        ]
+        return _table((*self.earlier, self))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RetryResult(SummarizedSequence[RunResult]):
+    """What was tried again: a sequence of its runs, in the order they were made. Empty, and falsy, if nothing had
+    failed."""
+
+    runs: tuple[RunResult, ...] = ()
+
+    @property
+    def _items(self) -> tuple[RunResult, ...]:
+        return self.runs
+
+    def __str__(self) -> str:
+        if not self.runs:
+            return "nothing had failed"
+        tasks = dict.fromkeys(run.task for run in self.runs)
+        where = ", ".join(run_label(task, _labels([run for run in self.runs if run.task == task])) for task in tasks)
+        return f"{_outcomes(self.runs)}: {where}"
+
+    def as_table(self) -> Table:
+        return _table(self.runs)
+
+
+def _labels(runs: Sequence[RunResult]) -> list[str]:
+    """Of all of them, each once."""
+    return list(dict.fromkeys(slice_.label for run in runs for slice_ in run.slices))
+
+
+def _outcomes(runs: Sequence[RunResult]) -> str:
+    return f"{counted(len(runs), 'run')}, {counted_each(run.outcome.value for run in runs)}"
+
+
+def _table(runs: Sequence[RunResult]) -> Table:
+    head = ("slice", "outcome", "generation", "rows", "version", "why")
+    return head, [
+        (f"{run.task}[{each.label}]", run.outcome.value, each.generation, each.rows, run.version, run.why)
+        for run in runs
+        for each in run.slices
+    ]
 
 
 def last_of(results: Sequence[RunResult]) -> RunResult:

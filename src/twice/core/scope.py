@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from twice.core.closed import assert_never
+from twice.core.hints import hint, option
 from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
 from twice.core.time_scope import Grain, SliceColumn, TimeScope, ValueType
@@ -153,6 +154,7 @@ class Whole:
 
 
 Scope = Daily | Monthly | Hourly | Every | Whole | Since
+"""How a task's work is cut."""
 
 
 def slice_column_of(scope: Scope) -> SliceColumn | None:
@@ -199,7 +201,7 @@ def slice_named(scope: Scope, text: str | None) -> Slice:
 
 def _only_slice(only: Slice, text: str | None, why: str) -> Slice:
     if text not in (None, only.label):
-        raise UsageError(f"this task {why}; it has no slice {text!r}", fix="Leave out --date.")
+        raise UsageError(f"this task {why}; it has no slice {text!r}", fix=hint("Leave out {}.", option("date")))
     return only
 
 
@@ -207,7 +209,7 @@ def _slice_of_date(scope: TimeScope, text: str | None) -> Slice:
     if text is None:
         raise UsageError(
             f"no date given, and a {scope._noun} is never taken from the clock",
-            fix=f"Give the logical date: --date {scope._example}.",
+            fix=hint("Give the logical date: {}.", option("date", scope._example)),
         )
     return scope.slice_of(text)
 

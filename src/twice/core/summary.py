@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
+from typing import TypeVar, overload
 
 SHOWN = 50
 """So many rows a table shows at most."""
+
+T = TypeVar("T", covariant=True)
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 """The head, and the rows."""
@@ -27,10 +31,36 @@ class Summarized:
         """What a notebook shows beneath the one line."""
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self}>"
+        return f"<{type(self).__name__} {' '.join(str(self).split())}>"
 
     def _repr_html_(self) -> str:
         return html_table(str(self), *self.as_table())
+
+
+class SummarizedSequence(Summarized, Sequence[T]):
+    """A result that is a sequence, too: it has a length, is falsy when empty, and equals a tuple of the same."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _items(self) -> tuple[T, ...]: ...
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
+        return self._items[at]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, tuple | type(self)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._items)
 
 
 def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -59,6 +89,11 @@ def run_label(task: str, labels: Sequence[str]) -> str:
     if not labels:
         return task
     return f"{task}[{labels[0]}]" if len(labels) == 1 else f"{task}[{labels[0]}..{labels[-1]}]"
+
+
+def counted_each(values: Iterable[str]) -> str:
+    """`2 published, 1 already published`, in the order they come."""
+    return ", ".join(f"{count:,} {value}" for value, count in Counter(values).items())
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

@@ -21,7 +21,10 @@ from twice.core.write import Layout, WriteKind, WriteVerb
 from twice.errors import DeclarationError
 
 Rerun = Literal["when_changed", "never", "always"]
+"""When a run computes a published slice again."""
+
 Empty = Literal["allow", "refuse"]
+"""Whether a result without rows is published."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 RUN_PARAMETER = "run"

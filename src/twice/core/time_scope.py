@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo
 
+from twice.core.hints import hint, option
 from twice.core.slice import Bounds, Slice, SliceValue
 from twice.errors import BeforeStart, DeclarationError, UsageError
 
@@ -91,9 +92,10 @@ class TimeScope:
     def _refuse_other_zone(self, text: str, instant: datetime) -> None:
         """A date has no zone: midnight in Berlin would be taken for the day before."""
         if self._column_type == "date" and instant.utcoffset():
+            local = instant.replace(tzinfo=None)
             raise UsageError(
                 f"{text} is a time in a zone of its own, and this task's {self._noun}s are dates without one",
-                fix=f"Give the {self._noun} itself: --date {self._label(self._floor(instant.replace(tzinfo=None)))}.",
+                fix=hint("Give the {} itself: {}.", self._noun, option("date", self._label(self._floor(local)))),
             )
 
     def covering(self, day: date) -> tuple[Slice, ...]:
@@ -112,8 +114,11 @@ class TimeScope:
         if start >= end:
             raise UsageError(
                 f"the interval {start.isoformat()} to {end.isoformat()} is empty",
-                fix="Airflow 3 gives cron schedules a zero-width data interval: use a data-interval timetable "
-                "(CronDataIntervalTimetable), or pass the logical date with --date.",
+                fix=hint(
+                    "The end is not included. Airflow 3 gives cron schedules a zero-width data interval: use a "
+                    "data-interval timetable (CronDataIntervalTimetable), or pass the logical date with {}.",
+                    option("date"),
+                ),
             )
         first, last = self.slice_at(start), self.slice_at(end)
         if first.start != start or last.start != end:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from twice.core.write import Changes
 
 Kind = Literal["run", "restate", "reset", "takeover"]
+"""What an attempt was: a run, a restatement, the reset of a mark, a takeover of a table."""
 
 
 def token_name(project: str, task: str, label: str) -> str:

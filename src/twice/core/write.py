@@ -10,6 +10,7 @@ from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 
 NullKeys = Literal["refuse", "match"]
+"""Rows without a key are refused, or match each other like any other value."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twice.core.backfill import BackfillPlan, Request
+from twice.core.backfill import BackfillPlan, BackfillRequest
 from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, report
 from twice.runtime.backfill import backfill as backfills
 from twice.runtime.backfill import worker
@@ -11,13 +11,15 @@ from twice.runtime.holder import is_gone
 from twice.wiring.open_project import OpenProject
 
 
-def plan(opened: OpenProject, request: Request, name: str | None) -> BackfillPlan:
+def plan(opened: OpenProject, request: BackfillRequest, name: str | None) -> BackfillPlan:
     """What `start` would store."""
     _check(opened, request)
     return backfills.plan_backfill(opened.context, request, name)
 
 
-def start(opened: OpenProject, request: Request, name: str | None) -> tuple[BackfillRecord, BackfillPlan | None]:
+def start(
+    opened: OpenProject, request: BackfillRequest, name: str | None
+) -> tuple[BackfillRecord, BackfillPlan | None]:
     """The plan is given only where it is new: a second start resumes."""
     _check(opened, request)
     return backfills.start(opened.context, request, name)
@@ -74,6 +76,6 @@ def cancel(opened: OpenProject, name: str) -> BackfillRecord:
     return backfills.cancel(opened.ledger, name)
 
 
-def _check(opened: OpenProject, request: Request) -> None:
+def _check(opened: OpenProject, request: BackfillRequest) -> None:
     """Before a session is started for nothing."""
     backfills.asked_for(opened.project.task(request.task), request)

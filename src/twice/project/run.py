@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 
 from twice.core.ports import Frame
 from twice.core.run import RunRequest, RunResult
@@ -32,10 +32,12 @@ def slices(
     return tuple(scope.between(*interval))
 
 
-def moment(value: str | datetime) -> datetime:
+def moment(value: str | date) -> datetime:
     """One end of an interval; without a time zone it is in UTC."""
     if isinstance(value, datetime):
         found = value
+    elif isinstance(value, date):
+        found = datetime.combine(value, time())
     else:
         try:
             found = datetime.fromisoformat(value.replace("Z", "+00:00"))

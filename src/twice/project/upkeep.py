@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twice.core.record import AttemptRecord
+from twice.core.recover_result import RecoverResult
 from twice.runtime.holder import clear_scratch
 from twice.runtime.table.garbage import RemovedFiles, collect_garbage
 from twice.runtime.upkeep import mark as marks
 from twice.runtime.upkeep import recover as recovery
 from twice.runtime.upkeep import takeover
 from twice.runtime.upkeep.mark import Mark
-from twice.runtime.upkeep.recover import Recovered
 from twice.wiring.open_project import OpenProject
 
 
-def recover(opened: OpenProject) -> tuple[Recovered, ...]:
+def recover(opened: OpenProject) -> RecoverResult:
     """Settle attempts that did not report back. It never runs a task."""
-    return recovery.recover(opened.context, opened.context.engine.fresh())
+    settled = recovery.recover(opened.context, opened.context.engine.fresh())
+    return RecoverResult(settled, len(open_attempts(opened)))
 
 
 def open_attempts(opened: OpenProject) -> tuple[AttemptRecord, ...]:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as Xml
 from jinja2 import Environment, StrictUndefined
 
 from twice.core.closed import assert_never
-from twice.core.proof import Difference, Pair, Proof, Trial, TrialResult, document
+from twice.core.proof import Difference, Proof, RowPair, Trial, TrialResult, document
 
 NAMES = ("proof.json", "proof.html", "junit.xml")
 
@@ -170,7 +170,7 @@ def _totals(proofs: Sequence[Proof]) -> dict[str, str]:
     }
 
 
-def _lines(pair: Pair, first: Sequence[str]) -> list[Line]:
+def _lines(pair: RowPair, first: Sequence[str]) -> list[Line]:
     """The columns that differ come first. A side without the row has no values."""
     names = list(dict.fromkeys([*first, *(pair.clean or ()), *(pair.other or ())]))
     return [Line(name, _value(pair.clean, name), _value(pair.other, name)) for name in names]

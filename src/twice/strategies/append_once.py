@@ -10,7 +10,7 @@ from twice.core.closed import assert_never
 from twice.core.scope import Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import Slice
-from twice.core.task import Policy
+from twice.core.task import Policy, Strategy
 from twice.core.time_scope import TimeScope
 from twice.core.write import AppendRows, Layout, WriteKind
 from twice.errors import DeclarationError
@@ -53,6 +53,6 @@ def _check_no_lookback(scope: TimeScope) -> None:
         )
 
 
-def append_once() -> AppendOnce:
+def append_once() -> Strategy:
     """Append the result's rows once per slice. A published slice stays as it is, and cannot be restated."""
     return AppendOnce()

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from twice.core.scope import Scope
 from twice.core.slice import Slice
-from twice.core.task import Policy
+from twice.core.task import Policy, Strategy
 from twice.core.write import Layout, UpsertRows, WriteKind
 from twice.strategies.keyed import checked_key
 
@@ -33,6 +33,6 @@ class InsertNew:
         return UpsertRows(slices, self.key, insert_only=True)
 
 
-def insert_new(key: str | Sequence[str]) -> InsertNew:
+def insert_new(key: str | Sequence[str]) -> Strategy:
     """Insert the rows whose key is new. How many rows of known keys differ from the table's is reported."""
     return InsertNew(checked_key(key, "insert_new"))

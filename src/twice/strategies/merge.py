@@ -11,13 +11,14 @@ from twice.core.closed import assert_never
 from twice.core.scope import Scope, Whole, slice_column_of
 from twice.core.since import Since
 from twice.core.slice import Slice
-from twice.core.task import Policy
+from twice.core.task import Policy, Strategy
 from twice.core.time_scope import TimeScope
 from twice.core.write import Layout, NullKeys, UpsertRows, WriteKind
 from twice.errors import DeclarationError
 from twice.strategies.keyed import checked_key
 
-Order = Literal["newest", "any"]
+MergeOrder = Literal["newest", "any"]
+"""Of two rows of a key, the newer one stays; or any of them, where it does not matter."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Merge:
     key: tuple[str, ...]
     newest_by: str | None = None
     delete_missing: bool = False
-    order: Order = "newest"
+    order: MergeOrder = "newest"
     null_keys: NullKeys = "refuse"
 
     def check(self, scope: Scope, policy: Policy) -> None:  # noqa: ARG002 - every policy suits it
@@ -79,9 +80,9 @@ def merge(
     *,
     newest_by: str | None = None,
     delete_missing: bool = False,
-    order: Order = "newest",
+    order: MergeOrder = "newest",
     null_keys: NullKeys = "refuse",
-) -> Merge:
+) -> Strategy:
     """Insert rows with a new key, update the others unless the table's row is newer or the same.
 
     `newest_by` names the column that tells which of two rows is newer. `delete_missing` deletes the slice's rows

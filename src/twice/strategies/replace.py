@@ -9,7 +9,7 @@ from twice.core.closed import assert_never
 from twice.core.scope import Scope, Whole, slice_column_of
 from twice.core.since import Since
 from twice.core.slice import Slice
-from twice.core.task import Policy
+from twice.core.task import Policy, Strategy
 from twice.core.time_scope import TimeScope
 from twice.core.write import Layout, ReplaceRows, WriteKind
 from twice.errors import DeclarationError
@@ -43,6 +43,6 @@ class Replace:
         return ReplaceRows(slices)
 
 
-def replace() -> Replace:
+def replace() -> Strategy:
     """Exchange the slice's rows for the result's, atomically. An empty result empties the slice."""
     return Replace()

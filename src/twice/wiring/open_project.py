@@ -103,6 +103,12 @@ class OpenProject:
 
         return code_hash(task)
 
+    def declaration(self, task: Task) -> dict[str, str]:
+        """What a task is declared with, part by part, to be compared with another declaration of it."""
+        from twice.engine.code.code_hash import declaration
+
+        return declaration(task)
+
     @cached_property
     def senders(self) -> dict[str, Sender]:
         from twice.wiring.senders import senders

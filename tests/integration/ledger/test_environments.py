@@ -15,7 +15,7 @@ from tests.unit.runtime.conftest import DAY as MOVED_DAY
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task, summed
 
 from twice import PublishedSlice, call
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.outbox import EffectState, prepare
 from twice.core.proof import Proof
@@ -127,7 +127,7 @@ def test_each_has_its_own_lease_on_a_slice_of_that_name(opened: Open, how: str) 
 
 PLAN = BackfillPlan(
     "june",
-    Request("revenue", DAY, NEXT),
+    BackfillRequest("revenue", DAY, NEXT),
     (PlannedBatch(1, "revenue", (PlannedSlice(DAY, "missing", "never published"),), "run"),),
     {},
     (),
@@ -292,7 +292,7 @@ def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
 
 def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> None:
     dev, prod = opened("dev"), opened("prod")
-    request = Request("revenue", DAY, NEXT)
+    request = BackfillRequest("revenue", DAY, NEXT)
     for side in (dev, prod):
         record, plan = start(side.bench.context, request, "june")
         assert plan is not None and record.total == 2

@@ -14,7 +14,7 @@ from tests.contracts.target_suite import DAILY, DAY, NEXT, REVENUE, generations,
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
 
 from twice import Outcome
-from twice.core.backfill import Request, SliceStatus
+from twice.core.backfill import BackfillRequest, SliceStatus
 from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Column, Landed, Shape
 from twice.core.run import RunResult
@@ -116,7 +116,7 @@ def test_a_backfill_tells_the_slices_that_were_put_back_from_those_that_were_not
     bench: Bench, house: PostgresHouse, published: Task
 ) -> None:
     house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
-    record, _ = start(bench.context, Request("revenue", "2026-06-09", "2026-06-10", EVERYTHING, restate=True))
+    record, _ = start(bench.context, BackfillRequest("revenue", "2026-06-09", "2026-06-10", EVERYTHING, restate=True))
     events: list[Event] = []
     work(bench.context, record.name, events.append, Stop.never())
     ends = {end.label: end.comparison for event in events for end in event.ends}

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from twice.cli.backfill_text import print_end, print_plan
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.backfill_result import BackfillResult, BackfillState, BatchState, Comparison, as_result
 
 PLAN = BackfillPlan(
     "june",
-    Request("revenue", "2026-06-01", "2026-06-04", ("missing", "failed", "stale", "published"), restate=True),
+    BackfillRequest("revenue", "2026-06-01", "2026-06-04", ("missing", "failed", "stale", "published"), restate=True),
     (
         PlannedBatch(1, "revenue", (PlannedSlice("2026-06-01", "failed", "its last attempt: rejected", 2),), "restate"),
         PlannedBatch(

@@ -12,10 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 import twice
-from twice.cli.hints import Hints, hinting, hints_for, runnable
+from twice.cli.hints import hinting, runnable
 from twice.cli.main import app
 from twice.cli.options import print_json
 from twice.cli.records import make_right
+from twice.core.hints import Hints, hints_for
 
 from .test_options import commands
 
@@ -52,10 +53,10 @@ def test_a_backfill_takes_its_options_after_its_task() -> None:
 def test_a_profile_of_the_environment_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TWICE_PROFILE", raising=False)
     assert hints_for(Path(), None) == Hints()
-    assert hints_for(Path("my shop"), "prod") == Hints(" --project 'my shop' --profile prod")
+    assert hints_for(Path("my shop"), "prod").options == " --project 'my shop' --profile prod"
     monkeypatch.setenv("TWICE_PROFILE", "prod")
     assert hints_for(Path(), "prod") == Hints()
-    assert hints_for(Path(), "dev") == Hints(" --profile dev")
+    assert hints_for(Path(), "dev").options == " --profile dev"
 
 
 def test_in_json_hints_are_completed_and_data_is_not(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,17 +12,18 @@ from datetime import datetime, timezone
 import pytest
 from rich.console import Console
 
-from twice.cli.hints import Hints, hinting
+from twice.cli.hints import hinting
 from twice.cli.progress import JsonLines, Lines, Live, duration
-from twice.core.backfill import PlannedSlice, Request
+from twice.core.backfill import BackfillRequest, PlannedSlice
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, BatchState, SliceEnd
+from twice.core.hints import Hints
 from twice.errors import RunError, TwiceError
 from twice.runtime.backfill.worker import Event
 
 DAYS = ("2026-01-01", "2026-01-02")
 RECORD = BackfillRecord(
     "year",
-    Request("revenue", "2026-01-01", "2026-12-31"),
+    BackfillRequest("revenue", "2026-01-01", "2026-12-31"),
     BackfillState.RUNNING,
     datetime(2026, 6, 9, tzinfo=timezone.utc),
     {BatchState.PENDING: 365},

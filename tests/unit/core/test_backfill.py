@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from twice.core.backfill import (
     LARGEST_BATCH,
+    BackfillRequest,
     PlannedSlice,
-    Request,
     batch_size,
     halves,
     neighbours,
@@ -84,8 +84,8 @@ def test_only_is_read_in_any_order_and_refuses_what_it_does_not_know() -> None:
 
 
 def test_a_request_survives_its_way_through_the_ledger() -> None:
-    request = Request("revenue", "2026-01-01", "2026-12-31", only=("stale",), batch=30, restate=True)
-    assert Request.from_data(request.to_data()) == request
+    request = BackfillRequest("revenue", "2026-01-01", "2026-12-31", only=("stale",), batch=30, restate=True)
+    assert BackfillRequest.from_data(request.to_data()) == request
 
 
 @given(ZONES, st.integers(0, 400), st.integers(0, 9))

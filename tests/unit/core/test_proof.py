@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from twice.core.proof import Cause, Difference, Pair, Proof, Trial, TrialResult, document
+from twice.core.proof import Cause, Difference, Proof, RowPair, Trial, TrialResult, document
 
 AT = datetime(2026, 6, 9, tzinfo=timezone.utc)
 DIFFERENCE = Difference(
-    ("at",), 2, 3, pairs=(Pair({"at": 1}, {"at": 2}),), causes=(Cause("rand", ("at",), "it draws", "Do not."),)
+    ("at",), 2, 3, pairs=(RowPair({"at": 1}, {"at": 2}),), causes=(Cause("rand", ("at",), "it draws", "Do not."),)
 )
 
 

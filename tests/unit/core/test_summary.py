@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.core.backfill_result import BackfillResult, BackfillState, BatchState, SliceReport
 from twice.core.outbox import EffectState
 from twice.core.ports import Leaf, Suspicion
 from twice.core.proof import Proof, Trial, TrialResult
 from twice.core.record import AttemptRecord, RunRecord, SliceRecord
-from twice.core.run import AttemptState, Outcome, RunResult, SliceResult, last_of
+from twice.core.recover_result import Recovered, RecoverResult
+from twice.core.run import AttemptState, Outcome, RetryResult, RunResult, SliceResult, last_of
 from twice.core.status import History, Status
 from twice.core.summary import SHOWN, Summarized, html_table
 from twice.runtime.run.explain import Explanation
@@ -45,7 +47,16 @@ RESULTS: list[tuple[Summarized, str]] = [
     (run(), "revenue[2026-06-09]: published, 1,200 rows, version 3"),
     (
         last_of([run("2026-06-07"), run("2026-06-08"), run(outcome=Outcome.ALREADY)]),
-        "revenue[2026-06-09]: already published, 1,200 rows, version 3, after 2 earlier runs",
+        "revenue[2026-06-07..2026-06-09]: 3 runs, 2 published, 1 already published; "
+        "the last: already published, 1,200 rows, version 3",
+    ),
+    (
+        RetryResult((run("2026-06-07"), run("2026-06-08"), run(outcome=Outcome.ALREADY))),
+        "3 runs, 2 published, 1 already published: revenue[2026-06-07..2026-06-09]",
+    ),
+    (
+        RecoverResult((Recovered("0123456789", EVIL, ("2026-06-09",), AttemptState.ABANDONED),), 2),
+        f"1 attempt settled, 1 abandoned: {EVIL}[2026-06-09]; 2 still at work",
     ),
     (
         Proof("revenue", "2026-06-09", "c", NOW, (Trial("twice", TrialResult.SAME, EVIL),), 1.25),
@@ -56,8 +67,18 @@ RESULTS: list[tuple[Summarized, str]] = [
         "revenue[2026-06-09]: CHANGED after crash, 1 scenario, 1.0 s",
     ),
     (
-        BackfillResult("june", Request("revenue", "a", "b"), BackfillState.FINISHED, SLICES),
-        "june: finished, 1 of 2 slices done, 1 failed",
+        BackfillResult("june", BackfillRequest("revenue", "2026-06-01", "2026-06-02"), BackfillState.FINISHED, SLICES),
+        "june: revenue[2026-06-01..2026-06-02], both included: finished, 1 of 2 slices done, 1 failed",
+    ),
+    (
+        BackfillResult("june", BackfillRequest("revenue", "2026-06-01", "2026-06-02"), BackfillState.PLANNED, SLICES),
+        "june: revenue[2026-06-01..2026-06-02], both included: plan only, not started, 2 slices to do",
+    ),
+    (
+        BackfillResult(
+            "june", BackfillRequest("revenue", "2026-06-01", "2026-06-01"), BackfillState.RUNNING, SLICES[:1]
+        ),
+        "june: revenue[2026-06-01]: running, 1 of 1 slice done",
     ),
     (STATUS, "7 slices, 1 failed, 1 stale, 2 effects waiting for a person"),
     (History([attempt()]), "1 attempt, the last failed: revenue[2026-06-09]"),
@@ -90,6 +111,32 @@ def test_no_attempt_is_an_empty_history_without_a_table() -> None:
     assert str(History()) == "no attempt yet"
     assert History()._repr_html_() == "<div><p>no attempt yet</p></div>"
     assert History([attempt()]) == (attempt(),)
+
+
+@pytest.mark.parametrize(
+    ("empty", "line"), [(RetryResult(), "nothing had failed"), (RecoverResult(), "nothing to settle")]
+)
+def test_nothing_done_is_an_empty_result_that_is_falsy(empty: Any, line: str) -> None:
+    assert not empty and len(empty) == 0 and list(empty) == [] and empty == ()
+    assert str(empty) == line
+    assert empty._repr_html_() == f"<div><p>{line}</p></div>"
+
+
+def test_what_was_retried_is_a_sequence_of_runs() -> None:
+    first, second = run("2026-06-07"), run("2026-06-08")
+    found = RetryResult((first, second))
+    assert found and len(found) == 2
+    assert (found[0], found[-1], found[:1], list(found)) == (first, second, (first,), [first, second])
+    assert found == (first, second) and found == RetryResult((first, second)) and found != (first,)
+    assert first in found
+    (one,) = RecoverResult((Recovered("a", "revenue", (), AttemptState.PUBLISHED),))
+    assert one.task == "revenue"
+
+
+def test_a_repr_is_one_line_whatever_its_data_holds() -> None:
+    assert repr(History([replace(attempt(), task="a\n  b")])) == (
+        "<History 1 attempt, the last failed: a b[2026-06-09]>"
+    )
 
 
 def test_a_long_table_is_cut_and_says_how_much_is_missing() -> None:

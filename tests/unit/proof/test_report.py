@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from twice.cli.prove import print_proof
-from twice.core.proof import Beside, Cause, Difference, Pair, Proof, Trial, TrialResult
+from twice.core.proof import Beside, Cause, Difference, Proof, RowPair, Trial, TrialResult
 from twice.proof.report import headline, html, junit, write_report
 
 AT = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
@@ -22,7 +22,9 @@ DIFFERENCE = Difference(
     ("loaded_at",),
     400,
     400,
-    pairs=(Pair({"id": 1, "name": EVIL, "loaded_at": "12:00:01"}, {"id": 1, "name": EVIL, "loaded_at": "12:00:09"}),),
+    pairs=(
+        RowPair({"id": 1, "name": EVIL, "loaded_at": "12:00:01"}, {"id": 1, "name": EVIL, "loaded_at": "12:00:09"}),
+    ),
     causes=(CLOCK,),
 )
 
@@ -127,7 +129,7 @@ def test_the_page_follows_the_readers_colours_and_a_phones_width() -> None:
 
 
 def test_a_row_that_is_not_there_is_shown_as_such() -> None:
-    added = Difference((), 0, 3, doubled=2, pairs=(Pair(None, {"id": 1}),))
+    added = Difference((), 0, 3, doubled=2, pairs=(RowPair(None, {"id": 1}),))
     trial = Trial("twice", TrialResult.CHANGED, "run again", added)
     text = Page(html([Proof("t", "x", "h", AT, (trial,), 1.0)])).text
     assert "rows: 3 more than after one clean run, 2 of them copies" in text
@@ -151,7 +153,7 @@ def test_junit_has_a_failure_for_what_changed_and_skips_what_was_not_applicable(
 
 
 def test_junit_stays_xml_whatever_stands_in_the_rows() -> None:
-    odd = Difference(("name",), 1, 1, pairs=(Pair({"name": "a\x00b"}, {"name": "]]><c>"}),))
+    odd = Difference(("name",), 1, 1, pairs=(RowPair({"name": "a\x00b"}, {"name": "]]><c>"}),))
     text = junit([Proof("t", "x", "h", AT, (Trial("twice", TrialResult.CHANGED, "run again", odd),), 1.0)])
     (failure,) = Xml.fromstring(text).iter("failure")
     assert "name: clean a�b, twice ]]><c>" in (failure.text or "")

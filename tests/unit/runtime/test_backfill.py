@@ -14,7 +14,7 @@ import pytest
 from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, read, task
 from twice import replace as replace_rows
 from twice.core.audit import Audit
-from twice.core.backfill import BackfillPlan, Request, SliceStatus
+from twice.core.backfill import BackfillPlan, BackfillRequest, SliceStatus
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState, as_result
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column
@@ -55,16 +55,16 @@ def revenue(
     )(function)
 
 
-def request(last: int = 10, **changes: Any) -> Request:
+def request(last: int = 10, **changes: Any) -> BackfillRequest:
     day = FIRST + timedelta(days=last - 1)
-    return replace(Request("revenue", "2026-01-01", day.isoformat(), batch="off"), **changes)
+    return replace(BackfillRequest("revenue", "2026-01-01", day.isoformat(), batch="off"), **changes)
 
 
 def labels(plan: BackfillPlan) -> list[list[str]]:
     return [[slice_.label[-2:] for slice_ in batch.slices] for batch in plan.batches]
 
 
-def carry_out(bench: Bench, asked: Request, **options: Any) -> tuple[BackfillRecord, list[Event]]:
+def carry_out(bench: Bench, asked: BackfillRequest, **options: Any) -> tuple[BackfillRecord, list[Event]]:
     record, _ = start(bench.context, asked)
     return go_on(bench, record.name, **options)
 
@@ -415,7 +415,7 @@ def test_every_hour_is_in_exactly_one_slice(
     bench.put(TableName("shop.events"), events)
     inputs = {"events": read("shop.events", by=scope.column)}
     bench.declare(task("shop.revenue", scope=scope, inputs=inputs, write=replace_rows(), name="revenue")(same))
-    record, events_ = carry_out(bench, Request("revenue", *asked, batch=batch))
+    record, events_ = carry_out(bench, BackfillRequest("revenue", *asked, batch=batch))
     assert record.complete, events_
     assert {run.label: run.rows for run in bench.ledger.runs("revenue")} == rows
     assert len({row[0] for row in bench.revenue}) == len(bench.revenue) == sum(rows.values())

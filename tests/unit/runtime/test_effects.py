@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from twice import EffectRefused, PublishedSlice, audit, call
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.core.effect import Effect
 from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.outbox import EffectState
@@ -485,7 +485,7 @@ def test_changing_an_effect_does_not_make_the_task_stale() -> None:
 @pytest.mark.parametrize(("silent", "said"), [(True, 0), (False, 2)])
 def test_a_backfill_is_silent_unless_asked(bench: Bench, receiver: Receiver, silent: bool, said: int) -> None:
     telling(bench, tell(receiver))
-    record, _ = start(bench.context, Request("revenue", "2026-06-09", "2026-06-10", batch="off", silent=silent))
+    record, _ = start(bench.context, BackfillRequest("revenue", "2026-06-09", "2026-06-10", batch="off", silent=silent))
     work(bench.context, record.name, lambda event: None, Stop.never())
     assert len(bench.revenue) == 2
     assert len(receiver.told) == said

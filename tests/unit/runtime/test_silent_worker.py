@@ -11,7 +11,7 @@ import pytest
 
 from twice import Daily, Policy, read, task
 from twice import replace as replace_rows
-from twice.core.backfill import Request, SliceStatus
+from twice.core.backfill import BackfillRequest, SliceStatus
 from twice.core.backfill_result import BackfillRecord
 from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Leaf, Lost, Staged
@@ -44,10 +44,10 @@ def revenue(policy: Policy | None = None) -> Task:
     )(summed)
 
 
-def days(count: int, batch: Any = "off", restate: bool = True) -> Request:
+def days(count: int, batch: Any = "off", restate: bool = True) -> BackfillRequest:
     last = (FIRST + timedelta(days=count - 1)).isoformat()
     only = EVERY if restate else ("missing", "failed")
-    return Request("revenue", "2026-01-01", last, only=only, batch=batch, restate=restate)
+    return BackfillRequest("revenue", "2026-01-01", last, only=only, batch=batch, restate=restate)
 
 
 @pytest.fixture

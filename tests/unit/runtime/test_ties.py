@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from twice import Daily, Since, merge, read, task
-from twice.core.backfill import Request
+from twice.core.backfill import BackfillRequest
 from twice.core.ports import Column
 from twice.core.task import TableName, Task
 from twice.runtime.backfill.backfill import start
@@ -123,10 +123,10 @@ def test_a_backfill_that_corrects_takes_its_slices_in_their_order(bench: Bench, 
     if why == "code":
         bench.code[0] = "v2"
         declared = products(bench, *TIED, plus=1)
-    wanted = Request(
+    wanted = BackfillRequest(
         "products", "2026-06-01", "2026-06-03", ("stale", "published") if why == "restate" else ("stale",), reverse
     )
-    wanted = Request(**{**wanted.to_data(), "restate": why == "restate"})
+    wanted = BackfillRequest(**{**wanted.to_data(), "restate": why == "restate"})
     record, plan = start(bench.context, wanted)
     assert plan is not None
     assert "oldest first" in plan.notes[-1]
@@ -138,6 +138,6 @@ def test_a_backfill_that_corrects_takes_its_slices_in_their_order(bench: Bench, 
 
 def test_a_backfill_of_missing_days_needs_no_order(bench: Bench) -> None:
     products(bench, *TIED)
-    _, plan = start(bench.context, Request("products", "2026-06-01", "2026-06-03"))
+    _, plan = start(bench.context, BackfillRequest("products", "2026-06-01", "2026-06-03"))
     assert plan is not None
     assert all(not batch.needs for batch in plan.batches)

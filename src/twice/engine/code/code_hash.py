@@ -63,6 +63,16 @@ def code_hash(task: Task) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
+def declaration(task: Task) -> dict[str, str]:
+    """Everything that a task is declared with, part by part, as texts that are equal where two declarations are: also
+    those of two imports of one file."""
+    held = ("scope", "inputs", "write", "audits", "effects", "policy", "formerly")
+    code = [] if _is_ours(task.function) else list(_callable(task.function, _Within()))
+    code += [] if task.sql is None else [normalised(task.sql)]
+    parts = {"code": "\n".join(code), "target": str(task.target)}
+    return {**parts, **{name: _value(getattr(task, name), _Within()) for name in held}}
+
+
 def _name_then(task: Task) -> dict[str, str]:
     """A function that has its task's name was renamed with it, and by that alone it is not other code."""
     return {task.name: task.first_name} if task.formerly else {}

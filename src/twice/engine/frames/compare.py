@@ -13,7 +13,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from twice.core.proof import SHOWN, Difference, Pair
+from twice.core.proof import SHOWN, Difference, RowPair
 from twice.core.spark_names import quoted
 from twice.engine.frames.columns import as_plain
 from twice.engine.frames.fingerprint import digest, halves, key_hash, row_hashes
@@ -113,7 +113,7 @@ def _sums(hashes: tuple[SparkColumn, SparkColumn], times: SparkColumn) -> list[S
     return [sf.sum(half * times) for half in halves(*hashes)]
 
 
-def _pairs(flat: DataFrame, names: Sequence[str], columns: Sequence[str]) -> tuple[Pair, ...]:
+def _pairs(flat: DataFrame, names: Sequence[str], columns: Sequence[str]) -> tuple[RowPair, ...]:
     """Rows that agree on everything else side by side; where there are none, each by itself."""
     keys = [name for name in names if name not in columns]
     clean, other = flat.where(f"{_SURPLUS} > 0"), flat.where(f"{_SURPLUS} < 0")
@@ -124,11 +124,11 @@ def _pairs(flat: DataFrame, names: Sequence[str], columns: Sequence[str]) -> tup
         )
         found = left.join(right, "key").orderBy("key").limit(SHOWN).collect()
         if found:
-            return tuple(Pair(_plain(row["clean"]), _plain(row["other"])) for row in found)
+            return tuple(RowPair(_plain(row["clean"]), _plain(row["other"])) for row in found)
     ones, others = ([_plain(row) for row in side.drop(_SURPLUS).limit(SHOWN).collect()] for side in (clean, other))
     longest = max(len(ones), len(others))
     padded = (side + [None] * (longest - len(side)) for side in (ones, others))
-    return tuple(Pair(one, two) for one, two in zip(*padded, strict=True))
+    return tuple(RowPair(one, two) for one, two in zip(*padded, strict=True))
 
 
 def _plain(row: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, and_, exists, or_, select, update
 
-from twice.core.backfill import BackfillPlan, Request, halves
+from twice.core.backfill import BackfillPlan, BackfillRequest, halves
 from twice.core.backfill_result import (
     BackfillRecord,
     BackfillState,
@@ -128,7 +128,7 @@ class SqlBackfills(Records):
             if taken is None:
                 return None
             request = connection.execute(select(backfills.c.request).where(backfills.c.name == key)).scalar_one()
-            silent = Request.from_data(json.loads(request)).silent
+            silent = BackfillRequest.from_data(json.loads(request)).silent
             slices = slices_of(connection, key, number)
             return BatchClaim(
                 name, number, taken.tries, self._own.owner.task_of(taken.task), slices, taken.kind, silent

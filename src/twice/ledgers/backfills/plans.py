@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, select, update
 
-from twice.core.backfill import BackfillPlan, PlannedSlice, Request
+from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedSlice
 from twice.core.backfill_result import (
     BackfillRecord,
     BackfillState,
@@ -146,7 +146,7 @@ def records_of(connection: Connection, mine: ColumnElement[bool], key: str | Non
     return tuple(
         BackfillRecord(
             name_of(row.name),
-            Request.from_data(json.loads(row.request)),
+            BackfillRequest.from_data(json.loads(row.request)),
             BackfillState(row.state),
             row.created,
             slices[row.name],

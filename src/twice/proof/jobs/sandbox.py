@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from twice.core.hints import hint, option
 from twice.core.proof import Difference
 from twice.engine.frames.compare import compare
 from twice.errors import UsageError
@@ -81,7 +82,8 @@ def check_written(session: SparkSession, clean: Path, tables: Sequence[str], who
 def check_tables(tables: Sequence[str]) -> None:
     if not tables:
         raise UsageError(
-            "no table given: a job is proved by the tables it writes", fix="Name them: --table shop.orders"
+            "no table given: a job is proved by the tables it writes",
+            fix=hint("Name them: {}.", option("table", ("shop.orders",))),
         )
     for table in tables:
         if ".." in table or table.startswith("/") or not table.strip("./"):

@@ -194,6 +194,6 @@ def _causes(script: Script, found: Difference) -> tuple[Cause, ...]:
     causes = [Cause(one.code, (), f"line {one.line}: {one.message}", one.fix) for one in findings[:_CAUSES]]
     if not causes:
         why = "rows are added on each run" if found.added and not found.missing else "another run gives other rows"
-        fix = "twice lint finds nothing in the source; call the job in process to see its writes: twice.prove(job, …)."
+        fix = "twice lint finds nothing in it; to see its writes, call the job in process: twice.prove_job(job, …)."
         causes = [Cause("code", found.columns, why, fix)]
     return tuple(causes)

@@ -6,8 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request, SliceStatus, batch_size, neighbours
+from twice.core.backfill import (
+    BackfillPlan,
+    BackfillRequest,
+    PlannedBatch,
+    PlannedSlice,
+    SliceStatus,
+    batch_size,
+    neighbours,
+)
 from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
+from twice.core.hints import command, hint, option
 from twice.core.ports import Quarantine, RunLedger
 from twice.core.slice import Slice, labels_of
 from twice.core.task import Task
@@ -24,7 +33,7 @@ from twice.runtime.staleness.slice_status import slice_statuses
 S = BackfillState
 
 
-def plan_backfill(context: RunContext, request: Request, name: str | None = None) -> BackfillPlan:
+def plan_backfill(context: RunContext, request: BackfillRequest, name: str | None = None) -> BackfillPlan:
     """Which slices, why each, in which batches. Reads only; the same question later may have another answer, so the
     plan that is stored is the one that is carried out."""
     task = context.project.task(request.task)
@@ -49,11 +58,13 @@ def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, 
     left = [slice_ for slice_, planned in found.items() if planned.standing == "stale" and slice_ not in chosen]
     if not left:
         return []
-    fix = "--only missing,failed,stale makes them right too"
-    return [f"stale and not asked for: {labels_of(left)} ({found[left[0]].why}); {fix}"]
+    what = f"stale and not asked for: {labels_of(left)} ({found[left[0]].why})"
+    return [hint("{}; {} makes them right too", what, option("only", ("missing", "failed", "stale")))]
 
 
-def start(context: RunContext, request: Request, name: str | None = None) -> tuple[BackfillRecord, BackfillPlan | None]:
+def start(
+    context: RunContext, request: BackfillRequest, name: str | None = None
+) -> tuple[BackfillRecord, BackfillPlan | None]:
     """Freeze and store a plan, or go on with the one that is there: a second start of the same backfill resumes it.
     The plan is given only where it is new. Dying before it is stored leaves nothing; after it, a backfill to resume."""
     book = context.ledger.backfills
@@ -63,7 +74,9 @@ def start(context: RunContext, request: Request, name: str | None = None) -> tup
             raise UsageError(
                 f"there is a backfill {known.name} already, and it was asked for something else",
                 now="Nothing was started.",
-                fix=f"See it with twice backfill show {known.name}; give this one another --name.",
+                fix=hint(
+                    "See it with {}; give this one another {}.", f"twice backfill show {known.name}", option("name")
+                ),
             )
         return resume(context.ledger, known.name), None
     plan = plan_backfill(context, request, name)
@@ -119,30 +132,34 @@ def _stopped(ledger: RunLedger, name: str, state: BackfillState, before: Sequenc
     return find(ledger, name)
 
 
-def asked_for(task: Task, request: Request) -> tuple[Slice, ...]:
+def asked_for(task: Task, request: BackfillRequest) -> tuple[Slice, ...]:
     """Every slice of the range, both ends included. Raises UsageError where the request makes no sense."""
     scope = task.scope
     if not isinstance(scope, TimeScope):
         fix = (
-            f"To compute it again: twice restate {task.name}."
+            hint("To compute it again: {}.", command("restate", task.name))
             if task.write.restatable and scope.only.label == "all"
             else f"To read rows again, set its mark back: twice mark reset {task.name} --to …."
         )
         raise UsageError("this task's work is not cut by time: it has no history to fill", where=task.name, fix=fix)
     if "published" in request.only and not request.restate:
         raise UsageError(
-            "published slices are computed again only on purpose", where=task.name, fix="Say so with --restate."
+            "published slices are computed again only on purpose",
+            where=task.name,
+            fix=hint("Say so with {}.", option("restate", True)),
         )
     refuse_kind(task, "restate" if request.restate else "run")
     first, last = scope.slice_of(request.first), scope.slice_of(request.last)
     if last.start < first.start:
         raise UsageError(
-            f"--from {request.first} is after --to {request.last}", where=task.name, fix="Both ends are included."
+            hint("{} is after {}", option("from", request.first), option("to", request.last)),
+            where=task.name,
+            fix="Both ends are included.",
         )
     return tuple(scope.through(first, last))
 
 
-def _batches(task: Task, request: Request, chosen: dict[Slice, PlannedSlice], size: int) -> list[PlannedBatch]:
+def _batches(task: Task, request: BackfillRequest, chosen: dict[Slice, PlannedSlice], size: int) -> list[PlannedBatch]:
     groups = neighbours(chosen, size)
     if request.reverse:
         groups.reverse()
@@ -154,7 +171,7 @@ def _batches(task: Task, request: Request, chosen: dict[Slice, PlannedSlice], si
 
 
 def _size(
-    context: RunContext, task: Task, request: Request, slices: tuple[Slice, ...], session: Any
+    context: RunContext, task: Task, request: BackfillRequest, slices: tuple[Slice, ...], session: Any
 ) -> tuple[int, list[str]]:
     """How many slices a batch takes, and what keeps it from taking more."""
     if request.batch == "off" or not slices:
@@ -187,13 +204,13 @@ def _rows_per_slice(context: RunContext, task: Task, slices: tuple[Slice, ...], 
     return sum(known) / len(known) if known else None
 
 
-def _unfinished(context: RunContext, request: Request) -> BackfillRecord | None:
+def _unfinished(context: RunContext, request: BackfillRequest) -> BackfillRecord | None:
     """The newest backfill of the same request that has something left to do."""
     same = [record for record in context.ledger.backfills.records() if record.request == request]
     return same[-1] if same and not same[-1].complete else None
 
 
-def _free_name(context: RunContext, request: Request) -> str:
+def _free_name(context: RunContext, request: BackfillRequest) -> str:
     taken = {record.name for record in context.ledger.backfills.records()}
     stem, number = request.default_name, 2
     name = stem

@@ -18,7 +18,7 @@ from twice.core.summary import run_label
 from twice.core.task import Task
 from twice.core.token import Kind
 from twice.core.write import Plan
-from twice.errors import Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
+from twice.errors import SEE_TRACE, Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.compute import Computed
 from twice.runtime.run.landing import ROWS, Landing, Wording
@@ -183,5 +183,5 @@ def _as_failure(error: BaseException, where: str) -> TwiceError:
     return RunError(
         f"{type(error).__name__}: {key_line(error)}",
         where=where,
-        fix="Run it again with --debug to see the whole trace.",
+        fix=SEE_TRACE,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import TracebackType
 
+from twice.core.hints import hint, option
 from twice.core.ports import Clock
 from twice.core.record import Busy, Claim
 from twice.core.run import RunRequest
@@ -51,7 +52,7 @@ def _busy(task: Task, busy: Busy, waited: bool) -> SliceBusy:
         + f"; its lease runs until {_clock_time(busy.until)}",
         where=run_label(task.name, [busy.label]),
         now="This command changed nothing.",
-        fix="Wait for it with --wait, or run again later: it will look first.",
+        fix=hint("Wait for it with {}, or run again later: it will look first.", option("wait")),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from twice.core.failpoints import Point, hit
+from twice.core.hints import command, hint
 from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
 from twice.core.root_cause import key_line
@@ -183,5 +184,5 @@ def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
         f"another attempt ({won_by}) published first, {how}",
         where=attempt.where,
         now="The table holds the other attempt's rows.",
-        fix=f"Compare with twice history {attempt.task.name}; to publish yours, run again.",
+        fix=hint("Compare with {}; to publish yours, run again.", command("history", attempt.task.name)),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twice.core.hints import command, hint
 from twice.core.retry import Failure
 from twice.core.slice import WHOLE
 from twice.core.summary import run_label
@@ -38,5 +39,6 @@ def quarantined_now(task: Task, labels: Sequence[str], failure: Failure, error: 
 
 
 def _what_to_do(task: Task, label: str) -> str:
-    date = "" if label == WHOLE.label else f" --date {label}"
-    return f"See twice history {task.name}{date}; when the cause is gone: twice retry {task.name}{date}."
+    date = None if label == WHOLE.label else label
+    look, again = command("history", task.name, date=date), command("retry", task.name, date=date)
+    return hint("See {}; when the cause is gone: {}.", look, again)

@@ -11,7 +11,7 @@ from twice.core.retry import Failure, Retry, classify, gives_up, pause_after
 from twice.core.task import Task
 from twice.core.transience import Nature
 from twice.engine.causes import signs
-from twice.errors import TwiceError
+from twice.errors import TwiceError, followed_by
 from twice.runtime.context import RunContext
 from twice.runtime.run.quarantine import quarantined_now
 
@@ -76,4 +76,4 @@ def _describe(retry: Retry, failure: Failure) -> str:
 def _add_tries(error: TwiceError, failure: Failure) -> None:
     if failure.number > 1 and failure.judgement.nature is Nature.TRANSIENT:
         times = f"{failure.number} times in {failure.elapsed.total_seconds():.0f} s"
-        error.fix = f"{error.fix} (It was tried {times}; the next run tries again.)".strip()
+        error.fix = followed_by(error.fix, f"(It was tried {times}; the next run tries again.)")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from twice.core.audit import measures_of
 from twice.core.failpoints import Point, hit
+from twice.core.hints import command, hint
 from twice.core.mark import version_of
 from twice.core.ports import PLAN, Measured, Staged
 from twice.core.record import TABLE, Facts, InputRecord, SliceRecord
@@ -298,7 +299,7 @@ def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:
             "; ".join(f"audit {audit.name} failed: {audit.message}" for audit in failed),
             where=attempt.where,
             now="The rows were never visible; the table is unchanged.",
-            fix=f"See twice history {attempt.task.name}; correct the data or the code, then run again.",
+            fix=hint("See {}; correct the data or the code, then run again.", command("history", attempt.task.name)),
         )
         ledger.close_attempt(attempt.id, AttemptState.REJECTED, replace(facts, error=rejected.details()))
         raise rejected

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twice.core.backfill import PlannedBatch, PlannedSlice, Request
+from twice.core.backfill import BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.since import Since
 from twice.core.slice import Slice
 from twice.core.task import Task
@@ -25,7 +25,7 @@ class _Reached:
 
 
 def readers(
-    context: RunContext, request: Request, batches: Sequence[PlannedBatch], asked: Sequence[Slice], session: Any
+    context: RunContext, request: BackfillRequest, batches: Sequence[PlannedBatch], asked: Sequence[Slice], session: Any
 ) -> tuple[list[PlannedBatch], list[str]]:
     """One batch for every slice of a task below that reads a slice of these, and notes. Each needs the batches that
     make what it reads. Whether its rows change is for its own run to find out.
@@ -91,7 +91,7 @@ def _others(
 
 
 def _with_status(
-    context: RunContext, below: Task, others: Sequence[Slice], request: Request, session: Any
+    context: RunContext, below: Task, others: Sequence[Slice], request: BackfillRequest, session: Any
 ) -> dict[Slice, PlannedSlice]:
     """Those with a status that the request asks for. What was never published below, nobody asked for."""
     wanted = {status for status in request.only if status in ("stale", "failed")}

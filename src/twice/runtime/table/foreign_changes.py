@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from twice.core.hints import command, hint
 from twice.core.ports import Foreign, Target
 from twice.core.since import Since
 from twice.core.task import Task
@@ -55,7 +56,7 @@ class Others:
         more = f" and {len(known_changes) - _SHOWN} before" if len(known_changes) > _SHOWN else ""
         noun = "version" if len(known_changes) == 1 else "versions"
         end = _brought_again(task, label) if sliced and published and task.write.restatable else _remedy(task)
-        return f"the table was changed by others {when}, in {noun} {versions}{more}; {end}"
+        return hint("{}; {}", f"the table was changed by others {when}, in {noun} {versions}{more}", end)
 
 
 def changed_by_others(context: RunContext, task: Task, target: Target, plan: Plan) -> Others:
@@ -94,7 +95,8 @@ def _of_slice(task: Task, label: str, change: Foreign, published: bool) -> str:
     what = f"{label} was changed by others in version {change.version} ({change.operation})"
     if published:
         return f"{what}; this run has put it right"
-    return f"{what}; to put it right: twice restate {task.name}{_date(task, label)}"
+    date = label if isinstance(task.scope, TimeScope) else None
+    return hint("{}; to put it right: {}", what, command("restate", task.name, date=date))
 
 
 def _brought_again(task: Task, label: str) -> str:
@@ -109,16 +111,12 @@ def _remedy(task: Task) -> str:
     if not task.write.restatable:
         return f"{task.write.name}() puts no row back that is gone"
     if not isinstance(task.scope, TimeScope):
-        return f"to put rows back: twice restate {task.name}"
+        return hint("to put rows back: {}", command("restate", task.name))
     # Which slice brought a row that is gone, nobody knows, nor whether it was restated since.
-    return (
-        "rows that are gone come back when the slices that brought them are restated: "
-        f"twice restate {task.name} --date DATE"
+    return hint(
+        "rows that are gone come back when the slices that brought them are restated: {}",
+        command("restate", task.name, date="DATE"),
     )
-
-
-def _date(task: Task, label: str) -> str:
-    return f" --date {label}" if isinstance(task.scope, TimeScope) else ""
 
 
 def _is_known(change: Foreign) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from twice.core.record import AttemptRecord
+from twice.core.recover_result import Recovered
 from twice.core.run import AttemptState
 from twice.core.task import Task
 from twice.runtime.context import RunContext
@@ -14,16 +14,6 @@ from twice.runtime.effects.send import send_pending
 from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import went_silent
-
-
-@dataclass(frozen=True)
-class Recovered:
-    """What became of one attempt: `state` is what the ledger says of it now."""
-
-    attempt: str
-    task: str
-    labels: tuple[str, ...]
-    state: AttemptState
 
 
 def recover(context: RunContext, session: Any) -> tuple[Recovered, ...]:

@@ -9,6 +9,7 @@ import psycopg
 
 from twice.core import sqlstate
 from twice.errors import (
+    SEE_TRACE,
     UNCHANGED,
     EnvironmentProblem,
     ResultRefused,
@@ -68,7 +69,7 @@ def explained(error: BaseException, server: str, doing: str) -> TwiceError:
         return EnvironmentProblem(f"{doing}{message}", now=UNCHANGED, fix="Give the server room, then run again.")
     if state.startswith((sqlstate.BAD_VALUE, sqlstate.CONSTRAINT_BROKEN)):
         return ResultRefused(f"{doing}the table refuses the rows: {message}", fix="Correct the result.")
-    return RunError(f"{doing}{message} (SQLSTATE {state})", fix="Run it again with --debug to see the whole trace.")
+    return RunError(f"{doing}{message} (SQLSTATE {state})", fix=SEE_TRACE)
 
 
 def sqlstate_of(error: BaseException) -> str | None:

@@ -13,31 +13,13 @@ import pytest
 
 import twice
 from twice.cli.main import app
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.mark import version_of
 from twice.core.record import Adopted
 from twice.errors import UsageError
 from twice.project import inspect
 from twice.runtime.holder import this_process
 from twice.wiring.open_project import open_project
-
-PIPELINE = """
-from twice import Daily, Whole, replace, task
-
-@task("shop.revenue", scope=Daily("day", start="2026-06-01"), inputs={}, write=replace())
-def revenue(run): ...
-
-@task("shop.all", scope=Whole(), inputs={}, write=replace())
-def everything(): ...
-"""
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "pipelines").mkdir()
-    (tmp_path / "pipelines" / "tasks.py").write_text(PIPELINE)
-    (tmp_path / "twice.toml").write_text('project = "p"\n[profiles.prod]\nenvironment = "prod"\n')
-    return tmp_path
 
 
 def ended_process() -> str:
@@ -74,7 +56,7 @@ def test_a_backfill_whose_worker_was_killed_is_listed_with_what_goes_on_with_it(
     root: Path, capsys: pytest.CaptureFixture[str], killed: bool
 ) -> None:
     slices = (PlannedSlice("2026-06-01", "missing", "never published"),)
-    request = Request("revenue", "2026-06-01", "2026-06-01")
+    request = BackfillRequest("revenue", "2026-06-01", "2026-06-01")
     with open_project(root) as opened:
         opened.ledger.backfills.create(BackfillPlan("june", request, (PlannedBatch(1, "revenue", slices, "run"),)))
         holder = ended_process() if killed else this_process()
@@ -156,7 +138,7 @@ def test_prove_with_a_job_is_deprecated_and_names_prove_job(monkeypatch: pytest.
 
     with pytest.warns(DeprecationWarning, match=r"twice\.prove_job\(job, tables=…\)"):
         twice.prove(job, tables=["shop.revenue"], scenarios=["twice"])
-    assert asked == [(job, ["shop.revenue"], Path("warehouse"), ["twice"])]
+    assert asked == [(job, ("shop.revenue",), Path("warehouse"), ("twice",))]
 
 
 def test_what_is_no_task_is_refused_with_what_to_give(root: Path) -> None:
