@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -27,7 +28,9 @@ DAY = "2026-06-09"
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Callable[..., Any]:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    # Python takes bytecode for that of a file of the same size and second, and these names are equally long.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "twice.toml").write_text('project = "p"\n')
 

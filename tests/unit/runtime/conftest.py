@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pytest
@@ -126,6 +128,18 @@ def ended_process() -> str:
     """How a process of this machine named itself that has ended since."""
     told = "from twice.runtime.holder import this_process; print(this_process())"
     return subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """In memory, where the system offers that: a ledger waits for the disk at each commit, and these tests make
+    thousands. Not for all unit tests: a proof's enclosure has a /dev/shm of its own and would not find its folder."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with TemporaryDirectory(prefix="twice-", dir=memory) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")
