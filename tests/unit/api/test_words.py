@@ -82,7 +82,7 @@ SAID: list[tuple[Any, str, list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "python", "command", "command_line"), SAID, ids=lambda one: str(one)[:50])
+@pytest.mark.parametrize(("call", "python", "command", "command_line"), SAID)
 def test_each_caller_is_told_its_own_words(
     root: Path, call: Any, python: str, command: list[str], command_line: str
 ) -> None:
