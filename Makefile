@@ -6,6 +6,10 @@ SHELL := /bin/sh
 .PHONY: help setup demo demo-postgres test test-long test-mutants check bench soak docs clean
 
 BIN := .venv/bin
+
+# Tests start hundreds of processes: without bytecode each would compile everything that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The stamp lies in .venv, so deleting .venv is enough to be set up afresh.
 READY := .venv/.ready
 

@@ -69,7 +69,7 @@ need_uv
 
 say "packages from uv.lock into .venv, for $("$python" --version)"
 unset VIRTUAL_ENV # another project's environment must not be filled by accident
-UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=.venv .tools/bin/uv sync --quiet --frozen --all-extras --python "$python"
+UV_PYTHON_DOWNLOADS=never UV_COMPILE_BYTECODE=1 UV_PROJECT_ENVIRONMENT=.venv .tools/bin/uv sync --quiet --frozen --all-extras --python "$python"
 
 say "jars of Delta, checked against their sha256"
 .venv/bin/python -m twice.engine.session.jars >/dev/null

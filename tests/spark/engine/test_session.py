@@ -50,9 +50,15 @@ def test_a_class_of_a_package_we_name_is_one_question_to_the_jvm(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jvm: Any = spark._jvm
-    asked, ask = [], jvm._gateway_client.send_command
-    monkeypatch.setattr(jvm._gateway_client, "send_command", lambda command: asked.append(command) or ask(command))
-    name = jvm.org.apache.hadoop.fs.Path._fqn
-    monkeypatch.undo()
+    asked: list[str] = []
+    ask = jvm._gateway_client.send_command
+
+    def counted(command: str) -> Any:
+        asked.append(command)
+        return ask(command)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jvm._gateway_client, "send_command", counted)
+        name = jvm.org.apache.hadoop.fs.Path._fqn
     assert name == "org.apache.hadoop.fs.Path"
     assert len(asked) == 1
