@@ -1,6 +1,6 @@
 """Every interleaving of two attempts, all steps, one crash or lost reply anywhere, leases that run out at any moment.
 
-The runtime is the real one; ledger and table are a small world (tests/proof/protocol) that commits as Delta or as
+The runtime is the real one; ledger and table are a small model (tests/proof/protocol) that commits as Delta or as
 PostgreSQL does. Every promise is checked at every step, and after every history the next run must converge. Each guard
 is then taken away: the check must fail, or it would prove nothing.
 """
@@ -14,7 +14,7 @@ import pytest
 from tests.proof.protocol.actor import APP, SLICE, Actor, ModelLedger, ModelTarget
 from tests.proof.protocol.promises import Broken
 from tests.proof.protocol.search import Search
-from tests.proof.protocol.world import GUARDS
+from tests.proof.protocol.system import GUARDS
 
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.record import Claim, Facts
@@ -64,7 +64,7 @@ def test_rows_that_fail_their_audit_are_never_visible(database: str) -> None:
 
 def test_a_run_beside_a_restatement() -> None:
     found = Search(RESTATED, "delta", faults=0).explore()
-    # The world keeps no fingerprints to compare.
+    # The system keeps no fingerprints to compare.
     assert {("published", "changed"), ("published", "superseded")} & found.endings
 
 
@@ -95,8 +95,8 @@ class TestEachGuardIsNeeded:
         assert "the rows of ('a', 'b')" in self.broken(SAME, "delta", without("register"), faults=0)
 
     def test_the_lock_on_postgresqls_token(self) -> None:
-        told = self.broken(SAME, "postgres", without("lock"), faults=0)
-        assert "the rows of ('a', 'b')" in told or "generations were published as" in told
+        step_name = self.broken(SAME, "postgres", without("lock"), faults=0)
+        assert "the rows of ('a', 'b')" in step_name or "generations were published as" in step_name
 
     @pytest.mark.parametrize("database", DATABASES)
     def test_reading_back_a_commit_whose_reply_was_lost(self, database: str) -> None:

@@ -64,14 +64,14 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 Row = dict[str, Any]
 
 
-def put_old(url: str, world: str, edit: Callable[[list[Row]], None] = lambda rows: None) -> None:
+def put_old(url: str, case: str, edit: Callable[[list[Row]], None] = lambda rows: None) -> None:
     """The ledger of that day, by the migrations of that day. `edit`: what else was written on that day."""
     engine = connect(parse_url(url))
     with for_writing(engine).begin() as connection:
         upgrade(connection, "0007")
         tables = MetaData()
         tables.reflect(connection)
-        header, *rows = deepcopy(OLD[world]["rows"])
+        header, *rows = deepcopy(OLD[case]["rows"])
         assert header["schema"] == "0007"
         edit(rows)
         for table in tables.sorted_tables:
@@ -127,13 +127,13 @@ Open = Callable[..., Side]
 
 @pytest.fixture
 def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
-    """A side of a world: its tables hold the commits of that day."""
+    """A side of an old case: its tables hold the commits of that day."""
     sides: list[Side] = []
 
-    def open_(world: str, side: str, again: Any = "never", edit: Any = lambda rows: None, named: str = "") -> Side:
+    def open_(case: str, side: str, again: Any = "never", edit: Any = lambda rows: None, named: str = "") -> Side:
         """`named`: the name that the environment has been given since."""
         if not sides:
-            put_old(fresh, world, edit)
+            put_old(fresh, case, edit)
         clock = ShiftedClock(timedelta(hours=1))
         place = TaskTable(named or side, "delta:shop.revenue", formerly=(side,) if named else ())
         home = RecordOwner("p", named or side, {"revenue": place})
@@ -147,7 +147,7 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
         task = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell", again=again),))
         bench.declare(task)
         bench.context = replace(bench.context, senders={"call": CallSender()}, holder="elsewhere:1:1")
-        commit_again(bench, task, OLD[world]["tables"].get(side, []))
+        commit_again(bench, task, OLD[case]["tables"].get(side, []))
         sides.append(Side(bench, task, told))
         return sides[-1]
 

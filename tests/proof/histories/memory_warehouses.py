@@ -18,8 +18,8 @@ from twice.targets.memory.rows import Rows
 from twice.targets.memory.target import MemoryTarget
 
 from .project import COLUMNS
+from .sides import Sides
 from .steps import Row
-from .world import Sides
 
 SOURCE = TableName("shop.source")
 
@@ -40,7 +40,7 @@ class Sources:
         self.target.commit(staged, {app: 0}, Note("other", "run", {app: 1}))
 
 
-class MemoryWorld(Sides):
+class MemoryWarehouses(Sides):
     def __init__(self, folder: Path) -> None:
         self.sides = [Sources(), Sources()]
         super().__init__(f"sqlite:///{folder}/ledger.db", folder, PlainEngine(), self._target_of)
