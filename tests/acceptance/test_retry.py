@@ -25,14 +25,14 @@ JOB = """
 """
 
 
-def test_passing_trouble_is_tried_again_shown_and_at_last_left_to_a_person(stocked: Shop) -> None:
+def test_a_transient_error_is_tried_again_shown_and_at_last_left_to_a_person(stocked: Shop) -> None:
     stocked.write("pipelines/prices.py", JOB)
     away = stocked.root / "away"
     away.write_text("1")
     first = stocked.call(*RUN)
     assert first.code == 0, first.err
-    told = stocked.call("history", "prices").out
-    assert "note: attempt 1 of 2 failed, transient (ConnectionError); tried again after 0.0 s" in told
+    shown = stocked.call("history", "prices").out
+    assert "note: attempt 1 of 2 failed, transient (ConnectionError); tried again after 0.0 s" in shown
 
     away.write_text("2")
     outage = stocked.call("run", "prices", "--date", "2026-06-11")

@@ -1,6 +1,6 @@
 """The shop's jobs beside the versions people write first: the naive ones cause the incident they name, ours do not.
 
-Everything happens in one story, told once: two days are delivered, each is loaded when it comes, then the second day
+Everything happens in one story: two days are delivered, each is loaded when it comes, then the second day
 is loaded again and the first one is repaired.
 """
 
@@ -88,13 +88,13 @@ def test_the_whole_chain_runs_in_the_order_of_its_inputs(loaded: LoadedShop) -> 
     for day in (FIRST, SECOND):
         assert loaded.answers[day].code == 0, loaded.answers[day].err
         assert "9 of 9 tasks are right" in loaded.answers[day].out
-    told = loaded.answers[SECOND].out
+    shown = loaded.answers[SECOND].out
     for before, after in (
         ("orders_copy[since]", f"daily_customer_summary[{SECOND}]"),
         (f"events_raw[{SECOND}]", f"fact_events[{SECOND}]"),
         (f"daily_inventory_adjustments[{SECOND}]", "stock_levels[all]"),
     ):
-        assert told.index(before) < told.index(after)
+        assert shown.index(before) < shown.index(after)
 
 
 def test_running_the_chain_again_changes_nothing(loaded: LoadedShop) -> None:
@@ -139,8 +139,8 @@ def test_orders_copy_has_a_changed_order_twice_where_it_is_appended(loaded: Load
         f" WHERE order_id = {changed}"
     )
     loaded.naive("orders_copy", SECOND)
-    told = loaded.shop.call("run", "orders_copy")
-    assert told.code == 0, told.err
+    shown = loaded.shop.call("run", "orders_copy")
+    assert shown.code == 0, shown.err
     naive = Counter(order["order_id"] for order in loaded.rows("naive/orders_copy"))
     ours = Counter(order["order_id"] for order in loaded.rows("shop/orders_copy"))
     assert (naive[changed], naive[1]) == (2, 0)
@@ -155,11 +155,11 @@ def test_daily_customer_summary_loses_its_history_where_it_is_overwritten(loaded
         for place in ("naive", "shop")
     }
     assert days == {"naive": {SECOND}, "shop": {FIRST, SECOND}}
-    told = {
+    shown = {
         row["customer_id"]: row["orders"]
         for row in loaded.rows("shop/daily_customer_summary", f"order_date = '{FIRST}'")
     }
-    assert told == Counter(order["customer_id"] for order in loaded.rows("shop/orders", f"order_date = '{FIRST}'"))
+    assert shown == Counter(order["customer_id"] for order in loaded.rows("shop/orders", f"order_date = '{FIRST}'"))
 
 
 def test_dim_products_goes_back_to_an_old_price_where_any_row_wins(loaded: LoadedShop) -> None:

@@ -1,4 +1,4 @@
-"""What every target promises of rows without a key: only the token tells whether they are there."""
+"""What every target promises of rows without a key: only the token shows whether they are there."""
 
 from __future__ import annotations
 

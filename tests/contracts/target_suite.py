@@ -586,7 +586,7 @@ class TargetSuite:
         assert [note and note.attempt for note in found] == ["a", "c", None]
         assert found[1] == Note("c", "run", {app: 2}, {app: Intention("code", "c")})
 
-    def test_every_token_is_told_with_the_commit_that_wrote_it(self, harness: Harness) -> None:
+    def test_every_token_is_reported_with_the_commit_that_wrote_it(self, harness: Harness) -> None:
         target = harness.target()
         prepare(target)
         publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
@@ -602,7 +602,7 @@ class TargetSuite:
         assert harness.target().tokens(REVENUE, "twice/p/revenue_of_others/") == {}
         assert harness.target().tokens(TableName("shop.missing"), "twice/p/revenue/") == {}
 
-    def test_a_look_tells_whose_slices_the_table_holds_and_who_took_it_over(self, harness: Harness) -> None:
+    def test_a_look_finds_whose_slices_the_table_holds_and_who_took_it_over(self, harness: Harness) -> None:
         target = harness.target()
         prepare(target)
         publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
@@ -625,7 +625,7 @@ class TargetSuite:
     def test_a_missing_table_has_no_provenance(self, harness: Harness) -> None:
         assert harness.target().provenance(REVENUE, "twice/p/revenue/2026-06-09", 1) is None
 
-    def test_what_commits_touched_is_told_by_the_slice_column_from_the_log(self, harness: Harness) -> None:
+    def test_what_commits_touched_is_reported_by_the_slice_column_from_the_log(self, harness: Harness) -> None:
         target = harness.target()
         assert target.touched(REVENUE, 0, "order_date") is None
         prepare(target)

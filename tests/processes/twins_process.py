@@ -4,7 +4,7 @@
 
 The first attempt of partition 0 commits its take, and then fails (a master that retries) or does not end (one that
 speculates: the file FOLDER/slow says so). Every take is noted in FOLDER/takes; what came of it is written to
-FOLDER/said.json.
+FOLDER/report.json.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EAGER = {
 
 
 def troubled(folder: Path) -> Any:
-    """`copy_part`, with trouble after the commit: nobody hears of the first take of partition 0."""
+    """`copy_part`, failing after the commit: nobody learns of the first take of partition 0."""
 
     def copying(loading: Loading, batches: Iterator[Any]) -> Taken:
         from pyspark import TaskContext
@@ -73,8 +73,8 @@ def main() -> None:
     with psycopg.connect(url) as connection:
         manifest = [take for (take,) in connection.execute("SELECT take FROM twice.takes").fetchall()]
     end = target.commit(staged, {"twins": 0}, Note("a", "run", {"twins": 1}))
-    said = {"staged": staged.rows, "manifest": manifest, "landed": isinstance(end, Landed)}
-    (folder / "said.json").write_text(json.dumps(said))
+    reported = {"staged": staged.rows, "manifest": manifest, "landed": isinstance(end, Landed)}
+    (folder / "report.json").write_text(json.dumps(reported))
     close(base)
 
 

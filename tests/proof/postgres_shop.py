@@ -71,7 +71,7 @@ def target_of(url: str) -> PostgresTarget:
     return PostgresTarget(Server("postgres", url, Limits(lock=30, statement=60)), PlainFrames())
 
 
-def open_shop(url: str, ledger: Path, days: int) -> RunContext:
+def open_context(url: str, ledger: Path, days: int) -> RunContext:
     """`days`: so many are in the source by now."""
     source, target = MemoryTarget(), target_of(url)
     into = source.prepare(ORDERS, Shape(COLUMNS), Layout(), False)

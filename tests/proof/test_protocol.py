@@ -95,8 +95,8 @@ class TestEachGuardIsNeeded:
         assert "the rows of ('a', 'b')" in self.broken(SAME, "delta", without("register"), faults=0)
 
     def test_the_lock_on_postgresqls_token(self) -> None:
-        step_name = self.broken(SAME, "postgres", without("lock"), faults=0)
-        assert "the rows of ('a', 'b')" in step_name or "generations were published as" in step_name
+        message = self.broken(SAME, "postgres", without("lock"), faults=0)
+        assert "the rows of ('a', 'b')" in message or "generations were published as" in message
 
     @pytest.mark.parametrize("database", DATABASES)
     def test_reading_back_a_commit_whose_reply_was_lost(self, database: str) -> None:

@@ -42,8 +42,10 @@ def root(tmp_path: Path) -> Path:
 
 def ended_process() -> str:
     """How a process of this machine named itself that has ended since."""
-    told = "from twice.runtime.holder import this_process; print(this_process())"
-    return subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
+    print_holder = "from twice.runtime.holder import this_process; print(this_process())"
+    return subprocess.run(
+        [sys.executable, "-c", print_holder], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def test_status_and_history_of_a_fresh_project_are_empty(root: Path) -> None:
@@ -83,8 +85,8 @@ def test_a_backfill_whose_worker_was_killed_is_listed_with_what_goes_on_with_it(
     idle = f"june  0/1 slice, nobody at work; next: twice backfill resume --project {root} june"
     assert capsys.readouterr().out.strip() == (idle if killed else "june  running  0/1 slice")
     app(["backfill", "list", "-C", str(root), "--output", "json"], standalone_mode=False)
-    (told,) = json.loads(capsys.readouterr().out)["backfills"]
-    assert (told["state"], told["holders"]) == ("running", 0 if killed else 1)
+    (print_holder,) = json.loads(capsys.readouterr().out)["backfills"]
+    assert (print_holder["state"], print_holder["holders"]) == ("running", 0 if killed else 1)
     app(["backfill", "show", "june", "-C", str(root)], standalone_mode=False)
     assert ("backfill june: nobody at work" in capsys.readouterr().out) == killed
 

@@ -1,5 +1,5 @@
 """PostgreSQL in trouble: cut off, restarted, locked, out of time, asked for what it cannot keep. Each time nothing is
-doubled, nothing is lost, and a person is told what to do. No JVM."""
+doubled, nothing is lost, and the message says what to do. No JVM."""
 
 from __future__ import annotations
 
@@ -131,19 +131,21 @@ def test_a_read_back_that_fails_after_it_connected_takes_no_publish_back(harness
 # the server
 
 
-def test_a_server_that_is_down_is_told_without_its_password(harness: PostgresHarness, postgres: PostgresServer) -> None:
+def test_a_server_that_is_down_is_reported_without_its_password(
+    harness: PostgresHarness, postgres: PostgresServer
+) -> None:
     down = PostgresHarness(harness.url.replace(f":{postgres.port}/", ":1/"))
-    with pytest.raises(EnvironmentProblem, match="connection postgres cannot be reached") as told:
+    with pytest.raises(EnvironmentProblem, match="connection postgres cannot be reached") as caught:
         down.target().published(REVENUE, ())
-    assert "[connections.postgres]" in told.value.fix
+    assert "[connections.postgres]" in caught.value.fix
     for secret in (PASSWORD, QUOTED_PASSWORD):
-        assert secret not in f"{told.value!s} {told.value.__cause__!r}"
+        assert secret not in f"{caught.value!s} {caught.value.__cause__!r}"
 
 
-def test_a_url_that_is_none_is_told_without_its_password() -> None:
-    with pytest.raises(EnvironmentProblem, match="URL of the connection shop cannot be read") as told:
+def test_a_url_that_is_none_is_reported_without_its_password() -> None:
+    with pytest.raises(EnvironmentProblem, match="URL of the connection shop cannot be read") as caught:
         Server("shop", "postgresql://me:s3kr1t@host:notaport/db?x")
-    assert "s3kr1t" not in f"{told.value!s} {told.value.__cause__!r} {told.value.__context__!r}"
+    assert "s3kr1t" not in f"{caught.value!s} {caught.value.__cause__!r} {caught.value.__context__!r}"
 
 
 def test_a_server_crash_between_stage_and_publish_is_a_lost_stage_and_a_retry_succeeds(
@@ -187,27 +189,27 @@ def test_a_lost_stage_is_not_read_as_empty_by_an_audit(harness: PostgresHarness,
 # others
 
 
-def test_a_table_locked_by_someone_else_is_told_and_nothing_changes(harness: PostgresHarness) -> None:
+def test_a_table_locked_by_someone_else_is_reported_and_nothing_changes(harness: PostgresHarness) -> None:
     target, stage = staged(PostgresHarness(harness.url, Limits(lock=0.5)), "a")
     with (
         holding(harness.url, "LOCK TABLE shop.revenue IN EXCLUSIVE MODE"),
-        pytest.raises(RunError, match="locked by someone else") as told,
+        pytest.raises(RunError, match="locked by someone else") as caught,
     ):
         commit(target, stage, {plan_of(DAY).token_names[0]: 0})
-    assert "lock_seconds" in told.value.fix
+    assert "lock_seconds" in caught.value.fix
     assert table(harness) == []
     assert isinstance(commit(target, stage, {plan_of(DAY).token_names[0]: 0}), Landed)
 
 
-def test_a_statement_that_takes_too_long_is_told_and_nothing_changes(harness: PostgresHarness) -> None:
+def test_a_statement_that_takes_too_long_is_reported_and_nothing_changes(harness: PostgresHarness) -> None:
     target, stage = staged(PostgresHarness(harness.url, Limits(statement=0.5)), "a")
     harness.ask(
         "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(5); RETURN NEW; END'"
     )
     harness.ask("CREATE TRIGGER slow BEFORE INSERT ON shop.revenue FOR EACH ROW EXECUTE FUNCTION slow()")
-    with pytest.raises(RunError, match="took too long") as told:
+    with pytest.raises(RunError, match="took too long") as caught:
         commit(target, stage, {plan_of(DAY).token_names[0]: 0})
-    assert "statement_seconds" in told.value.fix
+    assert "statement_seconds" in caught.value.fix
     assert table(harness) == []
 
 
@@ -244,7 +246,7 @@ def test_a_process_that_falls_silent_in_its_publish_does_not_keep_the_slice_for_
             silent.execute("SELECT 1")
 
 
-def test_a_constraint_that_is_checked_at_commit_is_told_and_nothing_changes(harness: PostgresHarness) -> None:
+def test_a_constraint_that_is_checked_at_commit_is_reported_and_nothing_changes(harness: PostgresHarness) -> None:
     target, stage = staged(harness, "a", [*ROWS, *ROWS])
     harness.ask("ALTER TABLE shop.revenue ADD UNIQUE (order_date, region) DEFERRABLE INITIALLY DEFERRED")
     with pytest.raises(ResultRefused, match="violates unique constraint"):

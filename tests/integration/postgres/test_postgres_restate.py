@@ -114,7 +114,7 @@ def test_an_error_after_the_commit_does_not_make_it_identical(
     assert result.outcome is Outcome.CHANGED
 
 
-def test_a_backfill_tells_the_slices_that_were_put_back_from_those_that_were_not(
+def test_a_backfill_distinguishes_the_slices_that_were_put_back_from_those_that_were_not(
     bench: Bench, harness: PostgresHarness, published: Task
 ) -> None:
     harness.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
@@ -137,7 +137,7 @@ ODD = (
 )
 
 
-def test_several_slices_in_one_commit_are_told_apart_whatever_types_their_columns_have(
+def test_several_slices_in_one_commit_are_distinguished_whatever_types_their_columns_have(
     harness: PostgresHarness,
 ) -> None:
     harness.ask("CREATE SCHEMA shop")

@@ -170,7 +170,7 @@ def _run(game: Game, step: Run) -> None:
     models = [after for model in game.possible[step.side] for after in model.after(step if died else _whole(step))]
     game.possible[step.side] = models
     if step.task == "daily":
-        _check_told(game, step, before, results)
+        _check_message(game, step, before, results)
 
 
 def _whole(step: Run) -> Run:
@@ -228,7 +228,7 @@ def _ending(point: Point, how: How, ended: list[bool]) -> Callable[[Point | Send
 
 @contextmanager
 def _terminated() -> Iterator[None]:
-    """SIGTERM as the command line hears it."""
+    """SIGTERM as the command line gets it."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -261,7 +261,7 @@ def _interrupted_at(number: int, ended: list[bool]) -> Iterator[None]:
         sys.setprofile(None)
 
 
-def _check_told(game: Game, step: Run, before: Counter[Row], results: Sequence[RunResult]) -> None:
+def _check_message(game: Game, step: Run, before: Counter[Row], results: Sequence[RunResult]) -> None:
     """A day that others changed is reported as such; a restated one is IDENTICAL only if no row of it changed."""
     day, warehouses = DAYS[step.day], game.warehouses
     for result in results:
@@ -322,6 +322,6 @@ def _check_effects(game: Game, side: int) -> None:
         if task not in WITH_EFFECTS:
             continue
         known = context.ledger.outbox.last_counted(task, day.isoformat(), "announce")
-        assert known is not None, f"nobody was to hear of {task} {day}"
+        assert known is not None, f"no effect was to be sent for {task} {day}"
         in_doubt = known.state is EffectState.IN_DOUBT
         assert sent[task, day.isoformat()] == 1 or in_doubt, f"side {side}: {task} {day}: {known.state}"

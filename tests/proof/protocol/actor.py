@@ -221,8 +221,8 @@ class ModelLedger:
 
     def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
         intention = facts.slices[0].intention if facts.slices else None
-        step_name = None if intention is None else (intention.code, str(intention.inputs))
-        self._line.ask("advance", before.value, after.value, step_name)
+        recorded = None if intention is None else (intention.code, str(intention.inputs))
+        self._line.ask("advance", before.value, after.value, recorded)
 
     def close_attempt(self, attempt: str, state: AttemptState, facts: Facts | None = None) -> bool:
         return bool(self._line.ask("close", attempt, state.value))
@@ -235,8 +235,8 @@ class ModelLedger:
 
     def adopt(self, task: str, found: Sequence[Adopted]) -> None:
         (one,) = found
-        step_name = None if one.intention is None else (one.intention.code, str(one.intention.inputs))
-        self._line.ask("adopt", Run(one.generation, one.attempt, step_name))
+        recorded = None if one.intention is None else (one.intention.code, str(one.intention.inputs))
+        self._line.ask("adopt", Run(one.generation, one.attempt, recorded))
 
     def forget(self, task: str, label: str) -> None:
         self._line.ask("forget")

@@ -9,7 +9,7 @@ from tests.proof.protocol.system import OPEN, Commit, System
 
 
 class Broken(AssertionError):
-    """A promise does not hold; the message tells the steps that lead there."""
+    """A promise does not hold; the message lists the steps that lead there."""
 
 
 def check_step(before: System, after: System) -> None:

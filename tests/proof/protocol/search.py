@@ -35,7 +35,7 @@ class Numbers(Generic[T]):
 
 @dataclass(frozen=True)
 class Where:
-    """An attempt at one moment: what it has heard, or how it ended."""
+    """An attempt at one moment: the replies it got, or how it ended."""
 
     actor: Actor
     replies: tuple[Any, ...] = ()
@@ -100,7 +100,7 @@ class Search:
                     yield step_name, (after, *places[:at], there, *places[at + 1 :], faults - cost)
 
     def _steps(self, system_number: int, place: int) -> list[tuple[str, int, int, int]]:
-        """What an attempt may do next: its name, the system after it, where the attempt is then, what faults it cost."""
+        """What an attempt may do next: its name, the system after it, where the attempt is then, its cost in faults."""
         key = (system_number, place)
         if key not in self._steps_of:
             self._steps_of[key] = list(self._find_steps(system_number, place))
@@ -128,7 +128,7 @@ class Search:
     def _replied(self, where: Where, answer: Any) -> int:
         place = self._places.of(Where(where.actor, (*where.replies, answer)))
         end = self._resume(place)
-        # What an ended attempt has heard makes no difference any more.
+        # What replies an ended attempt got makes no difference any more.
         return place if end is None else self._places.of(Where(where.actor, end=end))
 
     def _resume(self, place: int) -> Ended | None:

@@ -143,7 +143,7 @@ def test_generations_are_the_same_with_and_without_the_checksum_file(harness: De
     with_them = generations(harness.target(), plan)
     forget_checksums(harness)
     assert generations(harness.target(), plan) == with_them == dict.fromkeys(plan.token_names, 1)
-    # Asked for by the hundred they are found by how they begin; what else begins so is not told.
+    # Asked for by the hundred they are found by how they begin; what else begins so is not returned.
     move_token(harness, f"{plan.token_names[0]}-other", 7)
     forget_checksums(harness)
     many = [*plan.token_names, *(f"{plan.token_names[0]}-{at}" for at in range(500))]

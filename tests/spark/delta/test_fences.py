@@ -374,7 +374,7 @@ def test_nothing_is_compacted_behind_the_runs_back(spark: Any, tmp_path: Path) -
     assert "OPTIMIZE" not in operations(harness)
 
 
-def test_the_commit_tells_people_what_it_did(harness: DeltaHarness) -> None:
+def test_the_commit_notes_what_it_did(harness: DeltaHarness) -> None:
     target = harness.target()
     prepare(target)
     publish(harness, target, [OLD], DAY, attempt="a")
@@ -549,7 +549,7 @@ def test_provenance_ends_where_the_log_was_cleaned_up(harness: DeltaHarness) -> 
 
 
 def test_what_others_did_is_found_however_many_commits_came_after_it(harness: DeltaHarness) -> None:
-    """The log is read as far back as it goes, and what it forgot is said to be forgotten."""
+    """The log is read as far back as it goes, and what it no longer holds is reported as missing."""
     target: Any = harness.target()
     prepare(target)
     publish(harness, target, [OLD], DAY, attempt="a")
@@ -587,7 +587,7 @@ def test_text_that_some_take_for_the_end_of_a_line_hides_no_commit(harness: Delt
     assert found.spans == (Span(2, date(2026, 6, 9), date(2026, 6, 9)),)
 
 
-def test_a_restored_table_tells_so_to_every_slice_that_owns_no_rows(harness: DeltaHarness) -> None:
+def test_a_restored_table_is_reported_for_every_slice_that_owns_no_rows(harness: DeltaHarness) -> None:
     target = harness.target()
     prepare(target)
     publish(harness, target, [OLD], DAY, attempt="a")
@@ -618,7 +618,7 @@ def test_what_others_did_is_found_by_slice_where_the_log_has_other_names_for_col
     prepare(target, columns=named)
 
 
-def test_a_file_that_does_not_tell_its_partition_may_hold_any_row(harness: DeltaHarness) -> None:
+def test_a_file_that_does_not_show_its_partition_may_hold_any_row(harness: DeltaHarness) -> None:
     target = harness.target()
     prepare(target)
     publish(harness, target, [OLD], DAY, attempt="a")
@@ -644,7 +644,7 @@ def test_leftovers_are_found_where_the_log_has_other_names_for_columns(harness: 
     (data,) = Path(harness.locate(REVENUE)).rglob("twice-a-part-*.parquet")
     twin = data.with_name(data.name.replace("part-", "part-9"))
     twin.write_bytes(data.read_bytes())
-    assert "=" not in data.parent.name  # Delta's folders for such tables do not tell a partition
+    assert "=" not in data.parent.name  # Delta's folders for such tables do not name a partition
     assert target.discard(REVENUE, "a", [DAY if by else whole]) == 1
     assert data.exists()
     assert not twin.exists()

@@ -148,14 +148,14 @@ def test_a_lock_held_elsewhere_is_waited_for_as_long_as_its_holder_lives(
     ours = threading.Thread(target=lambda: ends.append(commit(target, staged, {staged.plan.token_names[0]: 0})))
     with held_by_another_process(harness):
         ours.start()
-        while len(caplog.records) < 3:  # it goes on waiting, whatever it has said
+        while len(caplog.records) < 3:  # it goes on waiting, whatever it has logged
             ours.join(0.05)
             assert ours.is_alive()
     ours.join(60)
     assert isinstance(ends[0], Landed)
-    told = caplog.records[0].getMessage()
-    assert str(lock_file(harness)) in told
-    assert re.search(r"which process \d+ on \S+ holds", told), "who took it last is told"
+    message = caplog.records[0].getMessage()
+    assert str(lock_file(harness)) in message
+    assert re.search(r"which process \d+ on \S+ holds", message), "who took it last is named"
 
 
 def test_the_public_path_judges_a_merge_before_it_takes_the_lock(spark: Any, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_batch_that_changed_nothing_is_judged_again_too(either: DeltaHarness) 
     assert table(either, target) == [(1, "new", 1)]
 
 
-def test_what_a_merge_did_is_not_told_where_others_came_before_it(spark: Any, tmp_path: Path) -> None:
+def test_what_a_merge_did_is_not_reported_where_others_came_before_it(spark: Any, tmp_path: Path) -> None:
     """Delta begins the transaction of its MERGE itself: the rule holds on the version it reads, our counts may not."""
     public = DeltaHarness(spark, tmp_path, internal=False)
     target = public.target()
@@ -108,7 +108,7 @@ def test_what_a_merge_did_is_not_told_where_others_came_before_it(spark: Any, tm
     assert table(public, target) == [(1, "new", 9), (2, "new", 1)]
 
 
-def test_writers_that_never_stop_are_told_and_leave_nothing_behind(harness: DeltaHarness) -> None:
+def test_writers_that_never_stop_are_reported_and_leave_nothing_behind(harness: DeltaHarness) -> None:
     target = harness.target()
     prepare(target)
     upsert(harness, target, [(1, "new", 1)], NEWEST, "a")
@@ -231,7 +231,7 @@ def test_files_that_the_keys_cannot_meet_are_not_read(harness: DeltaHarness) -> 
     assert changes == Changes(inserted=1, updated=1)
 
 
-def test_what_delta_refuses_is_told_in_its_own_words(spark: Any, tmp_path: Path) -> None:
+def test_what_delta_refuses_is_reported_in_its_own_words(spark: Any, tmp_path: Path) -> None:
     public = DeltaHarness(spark, tmp_path, internal=False)
     target = public.target()
     prepare(target)

@@ -88,7 +88,7 @@ def test_not_a_number_comes_back_as_it_went(target: PostgresTarget, session: Any
     assert tuple(row) == (True, True)
 
 
-def test_what_the_server_says_to_a_task_is_told_to_the_user(target: PostgresTarget, session: Any) -> None:
+def test_what_the_server_says_to_a_task_is_reported_to_the_user(target: PostgresTarget, session: Any) -> None:
     publish(target, session.sql("SELECT 1 AS id, 'kept' AS note"))
     with pytest.raises(ResultRefused, match="column note has text with the character NUL"):
         publish(target, session.sql("SELECT 1 AS id, concat('a', char(0)) AS note"), "b")
@@ -169,10 +169,10 @@ def test_a_password_is_in_no_plan(target: PostgresTarget, session: Any, database
 
     orders(database, 1)
     frame = target.read(TABLE)
-    told = frame._jdf.queryExecution().toString() + str(frame._jdf.queryExecution().analyzed().toJSON())
+    shown = frame._jdf.queryExecution().toString() + str(frame._jdf.queryExecution().analyzed().toJSON())
     assert frame._jdf.queryExecution().analyzed().options().get(INPUT).startswith("postgres:shop.kinds at snapshot ")
-    assert PASSWORD not in told
-    assert QUOTED_PASSWORD not in told
+    assert PASSWORD not in shown
+    assert QUOTED_PASSWORD not in shown
 
 
 def test_a_read_is_recorded_as_unversioned_with_its_snapshot(

@@ -42,7 +42,7 @@ def interrupted(report: Report) -> tuple[TaskEnd, ...]:
     raise Interrupted(RunError("interrupted", where="below[2026-06-09]"), 143)
 
 
-def test_what_ended_before_an_interrupt_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_ended_before_an_interrupt_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Interrupted):
         print_ends(interrupted, Format.text)
     assert capsys.readouterr().out == "new: left out, because it begins later\n"
@@ -52,9 +52,9 @@ def test_as_json_an_interrupt_leaves_one_document_with_what_ended_before_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert print_ends(interrupted, Format.json) == 143
-    told = json.loads(capsys.readouterr().out)
-    assert [task["left_out"] for task in told["tasks"]] == ["it begins later"]
-    assert told["error"]["where"] == "below[2026-06-09]"
+    document = json.loads(capsys.readouterr().out)
+    assert [task["left_out"] for task in document["tasks"]] == ["it begins later"]
+    assert document["error"]["where"] == "below[2026-06-09]"
 
 
 def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(

@@ -32,7 +32,7 @@ def test_the_second_run_says_of_an_effect_what_the_first_said(state: EffectState
     assert effect_text(end(state, already=True)) == TEXTS[state]
 
 
-def test_only_what_was_sent_is_said_to_be_sent() -> None:
+def test_only_what_was_sent_is_shown_as_sent() -> None:
     assert effect_text(end(S.SENT, already=False, why=None)) == "sent"
     assert effect_text(end(S.SENT, already=True, why=None)) == "already sent"
     assert not [text for text in TEXTS.values() if text.startswith(("sent", "already"))]

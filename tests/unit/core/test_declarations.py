@@ -1,4 +1,4 @@
-"""Every wrong declaration is told where it is written, before anything runs."""
+"""Every wrong declaration is reported where it is written, before anything runs."""
 
 from __future__ import annotations
 

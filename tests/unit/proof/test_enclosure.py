@@ -390,13 +390,13 @@ def test_what_could_not_be_blocked_is_reported_each_in_a_line() -> None:
 
 
 def test_an_error_says_that_nothing_was_written_only_where_all_was_blocked(tmp_path: Path) -> None:
-    def said(blocked: dict[str, bool]) -> str:
+    def sentence(blocked: dict[str, bool]) -> str:
         (tmp_path / hook.ENCLOSURE).write_text(json.dumps({"scratch": str(tmp_path), "root": "/", **blocked}))
         return untouched(tmp_path)
 
     assert untouched(tmp_path) == "Nothing was run."
-    assert said(SHUT) == "Nothing of yours was written."
-    assert said({**SHUT, "sockets": False, "processes": False}) == (
+    assert sentence(SHUT) == "Nothing of yours was written."
+    assert sentence({**SHUT, "sockets": False, "processes": False}) == (
         "What this system could not block may have been done: unix-domain sockets of the JVM and of libraries in C; "
         "signals to your processes from the JVM, from libraries in C and from programs that the code starts."
     )

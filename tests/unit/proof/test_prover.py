@@ -1,4 +1,4 @@
-"""The process that proofs run in, asked for what needs no Spark: how it tells errors, and how it ends."""
+"""The process that proofs run in, asked for what needs no Spark: how it reports errors, and how it ends."""
 
 from __future__ import annotations
 

@@ -124,8 +124,10 @@ class Bench:
 
 def ended_process() -> str:
     """How a process of this machine named itself that has ended since."""
-    told = "from twice.runtime.holder import this_process; print(this_process())"
-    return subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
+    print_holder = "from twice.runtime.holder import this_process; print(this_process())"
+    return subprocess.run(
+        [sys.executable, "-c", print_holder], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 @pytest.fixture(scope="session")

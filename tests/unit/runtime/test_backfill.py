@@ -69,15 +69,15 @@ def carry_out(bench: Bench, asked: Request, **options: Any) -> tuple[BackfillRec
     return go_on(bench, record.name, **options)
 
 
-def go_on(bench: Bench, name: str, parallel: int = 1, tell: Any = None) -> tuple[BackfillRecord, list[Event]]:
+def go_on(bench: Bench, name: str, parallel: int = 1, on_event: Any = None) -> tuple[BackfillRecord, list[Event]]:
     events: list[Event] = []
 
-    def told(event: Event) -> None:
+    def note_event(event: Event) -> None:
         events.append(event)
-        if tell is not None:
-            tell(event)
+        if on_event is not None:
+            on_event(event)
 
-    return work(bench.context, name, told, Stop.never(), parallel), events
+    return work(bench.context, name, note_event, Stop.never(), parallel), events
 
 
 def generations(bench: Bench) -> dict[str, int]:
@@ -223,7 +223,7 @@ def test_an_audit_judges_each_slice_of_a_batch_as_if_it_came_alone(
 
 def test_a_paused_backfill_finishes_the_batch_in_hand_and_resumes_where_it_was(filled: Bench) -> None:
     record, _ = start(filled.context, request(6))
-    _, events = go_on(filled, record.name, tell=lambda event: pause(filled.ledger, record.name))
+    _, events = go_on(filled, record.name, on_event=lambda event: pause(filled.ledger, record.name))
     assert len(events) == 1
     assert len(filled.revenue) == 1
     pause(filled.ledger, record.name)  # a second time changes nothing
@@ -341,7 +341,7 @@ def test_a_worker_stopped_at_random_any_number_of_times_loses_and_doubles_nothin
         act = chance.choice([pause, cancel, None])
         try:
             with armed(crash_at(point) if chance.random() < 0.6 else (lambda _: None)):
-                go_on(filled, record.name, tell=lambda event, act=act: act and act(filled.ledger, record.name))
+                go_on(filled, record.name, on_event=lambda event, act=act: act and act(filled.ledger, record.name))
         except Crash:
             filled.clock.ahead += timedelta(hours=1)
         except UsageError:
@@ -361,12 +361,12 @@ def test_restating_says_which_changed_by_how_much_and_which_are_identical(filled
     assert as_result(plan).restated == 6
     record, _ = carry_out(filled, asked)
     ends = [end for b in filled.ledger.backfills.batches(record.name) for end in b.ends]
-    told = {end.label[-2:]: str(end.comparison) for end in ends}
-    assert told.pop("03") == "CHANGED: +0 rows, revenue 102 -> 5001"
-    assert set(told.values()) == {"IDENTICAL"}
+    shown = {end.label[-2:]: str(end.comparison) for end in ends}
+    assert shown.pop("03") == "CHANGED: +0 rows, revenue 102 -> 5001"
+    assert set(shown.values()) == {"IDENTICAL"}
 
 
-def test_published_slices_are_left_alone_unless_restate_is_said(filled: Bench) -> None:
+def test_published_slices_are_left_alone_unless_restate_is_requested(filled: Bench) -> None:
     with pytest.raises(UsageError, match="only on purpose. Say so with --restate"):
         plan_backfill(filled.context, request(3, only=ALL))
     carry_out(filled, request(3))
@@ -623,12 +623,12 @@ def test_an_interrupt_gives_the_batch_back(filled: Bench) -> None:
     assert go_on(filled, record.name)[0].complete
 
 
-@pytest.mark.parametrize(("silent", "said"), [(True, []), (False, ["2026-01-01", "2026-01-02"])])
-def test_a_backfill_says_nothing_unless_it_is_asked_to(filled: Bench, silent: bool, said: list[str]) -> None:
-    told: list[str] = []
-    effect = call(lambda result, key: told.append(result.slice), keyed=True, name="tell")
+@pytest.mark.parametrize(("silent", "slices"), [(True, []), (False, ["2026-01-01", "2026-01-02"])])
+def test_a_backfill_sends_no_effects_unless_it_is_asked_to(filled: Bench, silent: bool, slices: list[str]) -> None:
+    received: list[str] = []
+    effect = call(lambda result, key: received.append(result.slice), keyed=True, name="announce")
     filled.declare(replace(revenue(), effects=(effect,)))
     filled.context = replace(filled.context, senders={"call": CallSender()})
     record, _ = carry_out(filled, request(2, batch=2, silent=silent))
     assert record.complete
-    assert sorted(told) == said, "effects are sent side by side"
+    assert sorted(received) == slices, "effects are sent side by side"

@@ -72,7 +72,7 @@ def test_recover_settles_a_crash_and_a_second_recover_finds_nothing(bench: Bench
     assert bench.version == 1
 
 
-def test_every_failpoint_is_met_by_a_run_that_publishes(bench: Bench) -> None:
+def test_every_failpoint_is_reached_by_a_run_that_publishes(bench: Bench) -> None:
     met: list[Point | SendPoint] = []
     with armed(met.append):
         bench.run(bench.declare(revenue_task()))
@@ -154,7 +154,7 @@ def test_a_zombie_with_another_intention_is_superseded(bench: Bench) -> None:
     assert bench.version == 1
 
 
-def test_a_zombie_whose_inputs_have_no_version_is_not_told_that_its_rows_are_there(
+def test_a_zombie_whose_inputs_have_no_version_is_not_informed_that_its_rows_are_there(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two unknowns are not the same: what the winner read may be older, or newer, than what the loser did."""
@@ -275,7 +275,7 @@ def test_a_ledger_that_cannot_record_the_intent_publishes_nothing(
 
 
 class _Paused:
-    """A run in its own thread, stopped at a failpoint until told to go on."""
+    """A run in its own thread, stopped at a failpoint until it is to go on."""
 
     def __init__(self, bench: Bench, declared: Any, point: Point) -> None:
         self._reached, self._go = threading.Event(), threading.Event()

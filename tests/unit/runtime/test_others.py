@@ -1,4 +1,4 @@
-"""What others did to a table is said: after a crash too, whatever the strategy, and when it is put right."""
+"""What others did to a table is reported: after a crash too, whatever the strategy, and when it is put right."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def copy_task(bench: Bench, write: Strategy, scope: Any = None) -> Task:
 
 
 @pytest.mark.parametrize("settle", ["run", "recover"])
-def test_what_others_did_between_a_crash_and_the_rerun_is_said(bench: Bench, settle: str) -> None:
+def test_what_others_did_between_a_crash_and_the_rerun_is_reported(bench: Bench, settle: str) -> None:
     declared = bench.declare(revenue_task())
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMMIT)):
         bench.run(declared)
@@ -86,7 +86,7 @@ def test_a_ledger_that_missed_the_publish_records_the_version_of_the_commit(benc
     fresh.close()
 
 
-def test_after_an_older_copy_is_put_back_the_ledger_knows_its_publish_again_and_what_others_do_is_said(
+def test_after_an_older_copy_is_put_back_the_ledger_knows_its_publish_again_and_what_others_do_is_reported(
     bench: Bench,
 ) -> None:
     declared = bench.declare(revenue_task())
@@ -107,7 +107,7 @@ def test_after_an_older_copy_is_put_back_the_ledger_knows_its_publish_again_and_
     assert "2026-06-09 was changed by others in version 2" in bench.run(declared).notes[0]
 
 
-def test_after_a_reset_that_died_the_ledger_knows_the_mark_and_what_others_do_is_said(bench: Bench) -> None:
+def test_after_a_reset_that_died_the_ledger_knows_the_mark_and_what_others_do_is_reported(bench: Bench) -> None:
     since = Since("seq", initial=0)
     declared = copy_task(bench, append_once(), since)
     run_task(bench.context, declared, (since.only,))

@@ -205,15 +205,15 @@ def test_not_shrunk_compares_with_the_last_publish(bench: Bench) -> None:
         bench.run(declared)
 
 
-def test_user_code_that_raises_is_told_with_its_place(bench: Bench) -> None:
+def test_user_code_that_raises_is_reported_with_its_place(bench: Bench) -> None:
     def broken(orders: Rows) -> Rows:
         raise ValueError("no rate for EUR")
 
-    with pytest.raises(UserCodeError) as told:
+    with pytest.raises(UserCodeError) as caught:
         bench.run(bench.declare(revenue_task(broken)))
-    assert "revenue[2026-06-09]: the task's own code raised ValueError: no rate for EUR" in str(told.value)
-    assert "test_run_task.py:" in str(told.value)
-    assert isinstance(told.value.__cause__, ValueError)
+    assert "revenue[2026-06-09]: the task's own code raised ValueError: no rate for EUR" in str(caught.value)
+    assert "test_run_task.py:" in str(caught.value)
+    assert isinstance(caught.value.__cause__, ValueError)
     assert states(bench) == ["failed"]
 
 
@@ -227,7 +227,7 @@ def test_rows_outside_the_slice_are_refused(bench: Bench) -> None:
     assert bench.revenue == []
 
 
-def test_a_missing_input_table_is_told_before_anything_runs(bench: Bench) -> None:
+def test_a_missing_input_table_is_reported_before_anything_runs(bench: Bench) -> None:
     declared = bench.declare(revenue_task())
     bench.target._tables.clear()
     with pytest.raises(InputMissing, match="the input table shop.orders does not exist"):

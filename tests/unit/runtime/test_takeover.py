@@ -294,7 +294,7 @@ def test_a_run_that_loses_to_a_takeover_is_superseded_since_nobody_published_its
     assert run(bench, new) is Outcome.PUBLISHED
 
 
-def test_a_ledger_that_cannot_be_told_of_a_takeover_leaves_it_to_the_table(
+def test_a_ledger_that_cannot_record_a_takeover_leaves_it_to_the_table(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = copying("old", append_once()), copying("new", append_once())

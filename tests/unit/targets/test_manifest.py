@@ -53,7 +53,7 @@ class Added:
         return self.name
 
 
-def test_files_are_found_by_the_places_a_scan_tells() -> None:
+def test_files_are_found_by_the_places_a_scan_gives() -> None:
     files = [Added("d=2026-06-09/a.parquet"), Added("d=2026-06-10/a.parquet"), Added("h=13%253A00/b%20c.parquet")]
     places = ["file:/lake/t/d=2026-06-10/a.parquet", "file:///lake/t/h=13%253A00/b%20c.parquet"]
     assert at_paths(files, places) == files[1:]

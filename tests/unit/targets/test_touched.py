@@ -15,7 +15,7 @@ def stats(low: str, high: str) -> dict[str, Any]:
     return {"stats": f'{{"minValues": {{"at": "{low}"}}, "maxValues": {{"at": "{high}"}}}}'}
 
 
-def test_a_file_tells_its_values_by_its_partition_or_its_statistics() -> None:
+def test_a_file_shows_its_values_by_its_partition_or_its_statistics() -> None:
     day = date(2026, 6, 9)
     partition = _Column("at", "date", True).span(3, {"partitionValues": {"at": "2026-06-09"}})
     assert partition == _Column("at", "date", False).span(3, stats("2026-06-09", "2026-06-09")) == Span(3, day, day)
