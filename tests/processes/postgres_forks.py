@@ -43,12 +43,12 @@ def forked(job: Any) -> int:
 
 def run_one(url: str, ledger: Path, command: dict[str, Any]) -> int:
     def job() -> None:
-        shop = open_context(url, ledger, command["day"] + 1)
+        context = open_context(url, ledger, command["day"] + 1)
         if command.get("kill"):
             with armed(kill_at(Point(command["kill"]))):
-                run(shop, command["task"], command["day"])
+                run(context, command["task"], command["day"])
         else:
-            run(shop, command["task"], command["day"])
+            run(context, command["task"], command["day"])
 
     child = forked(job)
     if command.get("after") is not None:

@@ -32,11 +32,11 @@ class Forks:
         return json.loads(line)
 
     def rerun(self, name: str, index: int) -> Outcome:
-        shop = open_context(self.url, self.ledger, index + 1)
+        context = open_context(self.url, self.ledger, index + 1)
         try:
-            return run(shop, name, index).outcome
+            return run(context, name, index).outcome
         finally:
-            shop.ledger.close()
+            context.ledger.close()
 
     def end(self) -> None:
         self._process.kill()

@@ -77,10 +77,10 @@ def test_a_crash_in_process_then_a_rerun_gives_the_clean_table(
 
 
 def test_every_failpoint_is_reached_on_delta(opened: OpenProject) -> None:
-    met: list[Point | SendPoint] = []
-    with armed(met.append):
+    reached: list[Point | SendPoint] = []
+    with armed(reached.append):
         runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), "run", None)
-    assert met == list(Point)
+    assert reached == list(Point)
 
 
 def spawn(project: Path, *args: str, **env: str) -> subprocess.Popen[str]:

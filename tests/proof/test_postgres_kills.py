@@ -38,24 +38,24 @@ def test_a_crash_in_process_at_any_failpoint_then_a_rerun_gives_the_clean_table(
     database: str, tmp_path: Path, name: str
 ) -> None:
     for index, point in enumerate(Point):
-        shop = open_context(database, tmp_path / "ledger.db", index + 1)
-        dead = replace(shop, holder=f"{shop.holder.rpartition(':')[0]}:0")  # a process of our number that is gone
+        context = open_context(database, tmp_path / "ledger.db", index + 1)
+        dead = replace(context, holder=f"{context.holder.rpartition(':')[0]}:0")  # a process of our number that is gone
         with pytest.raises(Crash), armed(crash_at(point)):
             run(dead, name, index)
-        outcome = run(shop, name, index).outcome
+        outcome = run(context, name, index).outcome
         expected = (Outcome.ALREADY, Outcome.NOTHING_NEW) if point in LANDED else (Outcome.PUBLISHED,)
         assert outcome in expected, point
         assert wrong(database, {name: index + 1}) == [], point
-        assert recover(shop, None) == ()
-        shop.ledger.close()
+        assert recover(context, None) == ()
+        context.ledger.close()
 
 
 def test_every_failpoint_is_reached_on_postgres(database: str, tmp_path: Path) -> None:
-    shop, met = open_context(database, tmp_path / "ledger.db", 1), list[Point | SendPoint]()
-    with armed(met.append):
-        run(shop, "replaced", 0)
-    shop.ledger.close()
-    assert met == list(Point)
+    context, reached = open_context(database, tmp_path / "ledger.db", 1), list[Point | SendPoint]()
+    with armed(reached.append):
+        run(context, "replaced", 0)
+    context.ledger.close()
+    assert reached == list(Point)
 
 
 @pytest.mark.kill
@@ -97,20 +97,20 @@ def test_whatever_ends_a_run_at_any_failpoint_a_rerun_gives_the_clean_table_and_
     points = list(Point) if name == "replaced" else [Point.IN_STAGE, Point.BEFORE_COMMIT, *LANDED]
     ways = [(ending, point) for ending in (Ending.ERROR, Ending.CTRL_C, Ending.SIGTERM) for point in points]
     for index, (ending, point) in enumerate(ways):
-        shop = open_context(database, tmp_path / "ledger.db", index + 1)
-        shop = replace(shop, senders={"call": CallSender()}, project=assemble("proof", [declared]))
+        context = open_context(database, tmp_path / "ledger.db", index + 1)
+        context = replace(context, senders={"call": CallSender()}, project=assemble("proof", [declared]))
         wanted = (slice_named(declared.scope, None if name == "appended" else day(index)),)
-        end = end_at(point, ending, lambda s=shop, w=wanted: run_task(s, declared, w))  # type: ignore[misc]
+        end = end_at(point, ending, lambda s=context, w=wanted: run_task(s, declared, w))  # type: ignore[misc]
         landed = published(database, name) == index + 1
         assert landed or point not in LANDED, (ending, point)
         if point is not Point.AFTER_PLAN:
             check_message(end, ending, landed)
-        outcome = run_task(shop, declared, wanted).outcome
+        outcome = run_task(context, declared, wanted).outcome
         assert (outcome is Outcome.PUBLISHED) != landed, (ending, point)
         assert wrong(database, {name: index + 1}) == [], (ending, point)
-        assert recover(shop, None) == ()
+        assert recover(context, None) == ()
         assert len(received) == len(set(received)) == index + 1, (ending, point)
-        shop.ledger.close()
+        context.ledger.close()
 
 
 def published(database: str, name: str) -> int:

@@ -47,7 +47,7 @@ BROKEN = Proof(
 
 
 class Page(HTMLParser):
-    """Tags must be closed in their order; what is met is kept."""
+    """Tags must be closed in their order; what is found is kept."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -73,10 +73,10 @@ def test_recover_settles_a_crash_and_a_second_recover_finds_nothing(bench: Bench
 
 
 def test_every_failpoint_is_reached_by_a_run_that_publishes(bench: Bench) -> None:
-    met: list[Point | SendPoint] = []
-    with armed(met.append):
+    reached: list[Point | SendPoint] = []
+    with armed(reached.append):
         bench.run(bench.declare(revenue_task()))
-    assert met == list(Point)
+    assert reached == list(Point)
 
 
 def test_recover_leaves_a_living_attempt_alone(bench: Bench) -> None:

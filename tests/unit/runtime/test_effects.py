@@ -162,10 +162,10 @@ def test_a_crash_while_it_is_sent_leaves_one_message_or_doubt(
 
 
 def test_every_point_of_sending_is_reached_in_its_order(bench: Bench, receiver: Receiver) -> None:
-    met: list[Any] = []
-    with armed(met.append):
+    reached: list[Any] = []
+    with armed(reached.append):
         bench.run(with_effects(bench, announce(receiver)))
-    assert met == [*Point, *SendPoint]
+    assert reached == [*Point, *SendPoint]
 
 
 def test_every_try_gets_the_text_that_was_made_at_first(bench: Bench) -> None:
