@@ -20,7 +20,7 @@ from twice.core.outbox import (
     Delivered,
     EffectRecord,
     EffectState,
-    Prepared,
+    PreparedEffect,
     Refused,
     after_answer,
     after_silence,
@@ -35,18 +35,18 @@ A = AttemptState
 HELLO = Message(("https://example.com/hook",), '{"rows":3}')
 
 
-def prepared(again: Any = "never", generation: int = 1, fingerprint: str = "f", **options: Any) -> Prepared:
+def prepared(again: Any = "never", generation: int = 1, fingerprint: str = "f", **options: Any) -> PreparedEffect:
     effect = webhook("https://example.com/hook", body="x", again=again, **options)
     return prepare("p", "revenue", effect, "a", generation, fingerprint)
 
 
-def publishing(ledger: Ledger, attempt: str, *effects: Prepared) -> None:
+def publishing(ledger: Ledger, attempt: str, *effects: PreparedEffect) -> None:
     """An attempt with its intent and its effects on record, about to ask the target. Its lease is over at once."""
     held = claim(ledger, attempt, lease=timedelta(0))
     ledger.advance(held, A.CLAIMED, A.PUBLISHING, Facts(effects=effects))
 
 
-def landed(ledger: Ledger, attempt: str, *effects: Prepared, generation: int = 1) -> tuple[EffectRecord, ...]:
+def landed(ledger: Ledger, attempt: str, *effects: PreparedEffect, generation: int = 1) -> tuple[EffectRecord, ...]:
     publishing(ledger, attempt, *effects)
     ledger.publish(attempt, Facts(version=generation), generations={"a": generation})
     return ledger.outbox.of_attempt(attempt)

@@ -14,7 +14,7 @@ from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Reques
 from twice.core.backfill_result import BackfillState
 from twice.core.effect import Message
 from twice.core.mark import last_of_kind, version_of
-from twice.core.outbox import Change, EffectState, Prepared
+from twice.core.outbox import Change, EffectState, PreparedEffect
 from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, Pruned, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
@@ -83,8 +83,8 @@ def _publish(
         ledger.outbox.end(sending, Change(ended, "so", receipt="HTTP 200"), "host")
 
 
-def _prepared(task: str, label: str, generation: int) -> Prepared:
-    return Prepared(
+def _prepared(task: str, label: str, generation: int) -> PreparedEffect:
+    return PreparedEffect(
         key=f"{task}/{label}/{generation}",
         label=label,
         name="mail",

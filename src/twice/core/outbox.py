@@ -77,7 +77,7 @@ S = EffectState
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedEffect:
     """An effect as it is written down with the intent to publish."""
 
     key: str
@@ -196,9 +196,9 @@ def key_of(owner: Sequence[str], task: str, label: str, name: str, occasion: str
 
 def prepare(
     owner: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
-) -> Prepared:
+) -> PreparedEffect:
     occasion = occasion_of(effect.again, generation, fingerprint)
-    return Prepared(
+    return PreparedEffect(
         key_of(owner, task, label, effect.name, occasion),
         label,
         effect.name,

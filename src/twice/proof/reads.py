@@ -71,7 +71,7 @@ class Reads:
 
 
 @dataclass(frozen=True)
-class Reached:
+class DisturbedReads:
     """Whether a disturbance reaches what code reads: `met` frames of it, and not what `passed` names."""
 
     met: int

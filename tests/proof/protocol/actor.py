@@ -15,7 +15,7 @@ from tests.proof.protocol.system import LEASE_LOST, LOST, Commit, Run, Seen, Sen
 
 from twice import Daily, audit, replace, task
 from twice.core.outbox import EffectRecord, EffectState
-from twice.core.ports import Column, Landed, Lost, Prepared, Published, Shape, Staged
+from twice.core.ports import Column, Landed, Lost, PreparedTable, Published, Shape, Staged
 from twice.core.project import assemble
 from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
 from twice.core.record_owner import RecordOwner
@@ -285,8 +285,8 @@ class ModelTarget:
         self._me = actor
         self._guards = guards
 
-    def prepare(self, table: TableName, shape: Shape, layout: Any, evolve: bool) -> Prepared:
-        return Prepared(shape, True)
+    def prepare(self, table: TableName, shape: Shape, layout: Any, evolve: bool) -> PreparedTable:
+        return PreparedTable(shape, True)
 
     def published(self, table: Any, token_names: Sequence[str]) -> Published:
         version, generation = self._line.ask("published")

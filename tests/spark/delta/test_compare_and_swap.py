@@ -152,7 +152,7 @@ def test_generations_are_the_same_with_and_without_the_checksum_file(harness: De
 
 
 def test_a_checksum_file_of_another_commit_is_not_believed(harness: DeltaHarness) -> None:
-    from twice.targets.delta.log.history import History
+    from twice.targets.delta.log.history import CommitHistory
 
     target: Any = harness.target()
     prepare(target)
@@ -160,7 +160,7 @@ def test_a_checksum_file_of_another_commit_is_not_believed(harness: DeltaHarness
     path = Path(harness.locate(REVENUE)) / "_delta_log" / f"{1:020d}.crc"
     path.write_text(path.read_text().replace('"txnId":"', '"txnId":"x').replace('"version":1', '"version":9'))
     (path.parent / f".{path.name}.crc").unlink()
-    assert History(target._session, harness.locate(REVENUE)).tokens_at(1) is None
+    assert CommitHistory(target._session, harness.locate(REVENUE)).tokens_at(1) is None
     assert list(generations(harness.target(), plan_of(DAY)).values()) == [1]
 
 

@@ -32,7 +32,7 @@ from tests.contracts.target_suite import (
 )
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.ports import Column, Foreign, Landed, Shape, Span
+from twice.core.ports import ChangedRange, Column, Foreign, Landed, Shape
 from twice.core.scope import Daily, Hourly, Monthly
 from twice.core.write import Layout, UpsertRows
 from twice.engine.frames.observe import observe
@@ -584,7 +584,7 @@ def test_text_that_some_take_for_the_end_of_a_line_hides_no_commit(harness: Delt
     assert target.foreign(REVENUE, 1, [NEXT]) == ()
     found = target.touched(REVENUE, 1, "order_date")
     assert found is not None
-    assert found.spans == (Span(2, date(2026, 6, 9), date(2026, 6, 9)),)
+    assert found.spans == (ChangedRange(2, date(2026, 6, 9), date(2026, 6, 9)),)
 
 
 def test_a_restored_table_is_reported_for_every_slice_that_owns_no_rows(harness: DeltaHarness) -> None:
@@ -614,7 +614,7 @@ def test_what_others_did_is_found_by_slice_where_the_log_has_other_names_for_col
     assert target.foreign(REVENUE, 1, [NEXT]) == (Foreign(3, "WRITE"),)
     found = {by: target.touched(REVENUE, 1, by).spans for by in ("order_date", "paid_on")}
     assert [(span.version, span.low) for span in found["order_date"]] == [(2, DAY.start.date()), (3, NEXT.start.date())]
-    assert found["paid_on"][-1] == Span(3, date(2026, 6, 21), date(2026, 6, 21))
+    assert found["paid_on"][-1] == ChangedRange(3, date(2026, 6, 21), date(2026, 6, 21))
     prepare(target, columns=named)
 
 
@@ -631,7 +631,7 @@ def test_a_file_that_does_not_show_its_partition_may_hold_any_row(harness: Delta
         assert target.foreign(REVENUE, 1, [slice_]) == (Foreign(2, "WRITE"),)
     found = target.touched(REVENUE, 1, "order_date")
     assert found is not None
-    assert found.spans == (Span(2),)
+    assert found.spans == (ChangedRange(2),)
 
 
 @pytest.mark.parametrize("by", ["PARTITIONED BY (order_date)", ""])

@@ -15,7 +15,7 @@ from twice.core.record import Adopted
 from twice.core.run import Outcome
 from twice.ledgers.ledger import Ledger
 from twice.runtime.table.garbage import collect_garbage
-from twice.runtime.upkeep.check import Difference, check
+from twice.runtime.upkeep.check import LedgerDifference, check
 from twice.runtime.upkeep.rebuild import Rebuilt, rebuild
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
@@ -105,7 +105,7 @@ def test_a_check_reports_what_the_table_holds_and_the_ledger_missed(bench: Bench
     bench.run(bench.declare(revenue_task()))
     lose_the_ledger(bench, tmp_path)
     assert check(bench.context, None) == (
-        Difference(
+        LedgerDifference(
             "revenue[2026-06-09]", "the table holds generation 1, the ledger knows of 0", "twice ledger rebuild"
         ),
     )

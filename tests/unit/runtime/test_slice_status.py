@@ -13,7 +13,7 @@ import pytest
 from twice import Daily, Monthly, Outcome, Policy, append_once, days, read, task
 from twice import replace as replace_rows
 from twice.core.lineage import what_changed
-from twice.core.ports import FUNCTION, PLAN, Leaf, Span
+from twice.core.ports import FUNCTION, PLAN, ChangedRange, Leaf
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.engine.plain import PlainEngine
@@ -80,7 +80,7 @@ def test_the_first_and_the_last_day_there_are_in_an_input_concern_no_other_day(b
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
 def test_a_day_that_begins_before_the_first_instant_or_ends_after_the_last_is_cut_to_them(zone: str) -> None:
-    low, high = _instants(Span(1, date.min, date.max), ZoneInfo(zone))
+    low, high = _instants(ChangedRange(1, date.min, date.max), ZoneInfo(zone))
     assert (low.date(), high.date()) == (date.min, date.max)
 
 

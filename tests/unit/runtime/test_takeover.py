@@ -30,7 +30,7 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
-from twice.runtime.upkeep.check import Difference, check
+from twice.runtime.upkeep.check import LedgerDifference, check
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
@@ -163,7 +163,7 @@ def test_check_says_of_a_table_that_is_anothers_what_a_run_says_and_nothing_of_i
     found = check(bench.context, None)
     with pytest.raises(TableTaken) as refused:
         run(bench, other)
-    assert found == (Difference(name, refused.value.what, refused.value.fix),)
+    assert found == (LedgerDifference(name, refused.value.what, refused.value.fix),)
 
 
 def test_only_a_look_that_finds_its_own_table_gathers_a_renamed_tasks_records(bench: Bench, tmp_path: Path) -> None:

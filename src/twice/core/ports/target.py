@@ -16,7 +16,7 @@ from twice.core.write import Changes, Layout, Plan
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTable:
     """A table as the commit that publishes will leave it. `exists`: whether it is there already. Nothing was written
     for it; `handle` is the target's own."""
 
@@ -93,7 +93,7 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Span:
+class ChangedRange:
     """Rows that a commit may have added, changed or taken away: those whose value in the column asked for is in
     `[low, high]`. None: any row."""
 
@@ -109,7 +109,7 @@ class Touched:
 
     name: str
     version: int
-    spans: tuple[Span, ...] | None
+    spans: tuple[ChangedRange, ...] | None
     id: str | None = None
 
     def is_another(self, version: int, id_: str | None) -> bool:
@@ -125,7 +125,7 @@ class Target(Protocol):
     wherever it dies.
     """
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> PreparedTable:
         """How the table must be for this result: as it is, with new columns (`evolve`), or made. Refuses a layout or
         schema that does not fit, and a location that holds something else. Writes nothing: a table is made, and a
         column added, by the commit that publishes rows into it, so that a run that fails before leaves nothing."""
@@ -159,7 +159,7 @@ class Target(Protocol):
         attempt: str,
         *,
         read_at: int | None = None,
-        into: Prepared | None = None,
+        into: PreparedTable | None = None,
     ) -> Staged:
         """Write the rows where no reader sees them. Refuses rows outside the plan's slices, and NULL in a key.
         Without a frame there are no rows: an append then moves its tokens alone.

@@ -53,7 +53,7 @@ _CURSOR = (
 
 
 @dataclass
-class Found:
+class SqlString:
     node: ast.expr
     text: Text
     call: ast.Call | None
@@ -61,10 +61,10 @@ class Found:
     line: int
 
 
-def sql_strings(context: ModuleContext) -> list[Found]:
+def sql_strings(context: ModuleContext) -> list[SqlString]:
     module = context.module
     seen: set[ast.AST] = set()
-    found: list[Found] = []
+    found: list[SqlString] = []
     for node in module.nodes:
         if not isinstance(node, (ast.Constant, ast.JoinedStr)) or not _may_be_sql(node):
             continue
@@ -85,7 +85,7 @@ def sql_strings(context: ModuleContext) -> list[Found]:
         unit = context.unit(use)
         if context.constant_scope(top) and use is top and call is None:
             unit = "<constants>"
-        found.append(Found(top, text, call, unit, use.lineno if isinstance(use, ast.expr) else top.lineno))
+        found.append(SqlString(top, text, call, unit, use.lineno if isinstance(use, ast.expr) else top.lineno))
     return [item for item in found if not _only_a_part(context, item, seen)]
 
 
@@ -237,7 +237,7 @@ def name_given(context: ModuleContext, top: ast.expr) -> str:
     return ""
 
 
-def _only_a_part(context: ModuleContext, found: Found, tops: set[ast.AST]) -> bool:
+def _only_a_part(context: ModuleContext, found: SqlString, tops: set[ast.AST]) -> bool:
     """The text is only ever used to build another text that was found on its own."""
     name = name_given(context, found.node)
     if not name or (found.call is not None and method(found.call) in _CURSOR):

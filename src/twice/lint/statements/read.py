@@ -15,7 +15,7 @@ from twice.lint.statements.orders import orders_in
 from twice.lint.statements.parse import guess, parse
 from twice.lint.statements.position import Site
 from twice.lint.statements.scan import scan
-from twice.lint.statements.script import Statement, split
+from twice.lint.statements.script import SqlStatement, split
 from twice.lint.statements.tree import is_clock, name_of
 from twice.lint.statements.values import (
     HoleUse,
@@ -79,14 +79,14 @@ class _TextReader:
                 self._statement(statement, here)
         return self.outcome
 
-    def _declared(self, statement: Statement, site: Site) -> bool:
+    def _declared(self, statement: SqlStatement, site: Site) -> bool:
         declared = clock_variable(statement.text)
         if declared is not None:
             name, word, at = declared
             self.variables[name] = (word.upper(), site.place(at, at + len(word)))
         return declared is not None
 
-    def _procedure(self, statement: Statement, site: Site) -> bool:
+    def _procedure(self, statement: SqlStatement, site: Site) -> bool:
         body = None if self.in_procedure else _procedure_body(statement.text)
         if body is not None:
             start, end, unit = body
@@ -97,7 +97,7 @@ class _TextReader:
             self.outcome.writes.extend(inside.read(masked, inner).writes)
         return body is not None
 
-    def _statement(self, statement: Statement, site: Site) -> None:
+    def _statement(self, statement: SqlStatement, site: Site) -> None:
         place = _start(statement, site)
         tree = parse(statement.text, self.dialect)
         if tree is None:
@@ -111,7 +111,7 @@ class _TextReader:
         self.gathering.add(*facts)
         self.outcome.writes.extend(fact for fact in facts if isinstance(fact, WriteFact))
 
-    def _values(self, tree: exp.Expr, statement: Statement, site: Site) -> None:
+    def _values(self, tree: exp.Expr, statement: SqlStatement, site: Site) -> None:
         nodes = tuple(tree.walk())
         self.gathering.add(*clocks_in(tree, nodes, site, statement.text))
         if self.variables:
@@ -125,7 +125,7 @@ class _TextReader:
         self.outcome.filtered = self.outcome.filtered or any(isinstance(node, exp.Where) for node in nodes)
 
 
-def _start(statement: Statement, site: Site) -> Place:
+def _start(statement: SqlStatement, site: Site) -> Place:
     return site.place(0, min(len(statement.text), 60))
 
 
@@ -151,11 +151,11 @@ def _procedure_body(text: str) -> tuple[int, int, str] | None:
     return (start.end(), len(text), f"procedure {head[1]}") if start else None
 
 
-def _bare(statement: Statement) -> Statement:
+def _bare(statement: SqlStatement) -> SqlStatement:
     """A statement of a procedure without the control words in front of it."""
     control = _CONTROL.match(statement.text)
     skip = control.end() if control else 0
-    return Statement(statement.text[skip:], statement.offset + skip)
+    return SqlStatement(statement.text[skip:], statement.offset + skip)
 
 
 def _latest(nodes: Sequence[exp.Expr], site: Site, gathering: Gathering) -> None:

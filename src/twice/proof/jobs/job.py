@@ -26,7 +26,7 @@ from twice.proof.jobs.recorder import Recorder
 from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
 from twice.proof.jobs.write import Write
 from twice.proof.play import NotApplicable, Observation, choose, trial
-from twice.proof.reads import Reached
+from twice.proof.reads import DisturbedReads
 
 Job = Callable[[SparkSession, Path], object]
 MOST_CRASHES = 12
@@ -190,7 +190,7 @@ def late_rows(proof: JobProof, clean: CleanJob) -> Observation:
 
 def _disturbed(
     proof: JobProof, clean: CleanJob, inputs: Callable[[DataFrame], DataFrame], conf: dict[str, str]
-) -> tuple[Difference | None, Reached]:
+) -> tuple[Difference | None, DisturbedReads]:
     where = proof.copy()
     recorder = Recorder(where, inputs)
     proof.run(where, recorder, conf)

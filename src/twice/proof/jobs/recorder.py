@@ -25,7 +25,7 @@ from twice.core.ports import Suspicion
 from twice.engine.guard.guard import likely
 from twice.proof.jobs.receiver import placeholder_receiver
 from twice.proof.jobs.write import Write
-from twice.proof.reads import READERS, Reached, passed
+from twice.proof.reads import READERS, DisturbedReads, passed
 
 _SAVES = ("save", "saveAsTable", "insertInto", "parquet", "json", "csv", "orc", "text", "jdbc")
 _SAVES_V2 = ("append", "overwrite", "overwritePartitions", "create", "createOrReplace", "replace")
@@ -74,9 +74,9 @@ class Recorder:
             raise Crash(str(write))
 
     @property
-    def reached(self) -> Reached:
+    def reached(self) -> DisturbedReads:
         """Which of the job's reads were disturbed, of those whose rows it wrote."""
-        return Reached(self.reads, tuple(sorted(self.passed)))
+        return DisturbedReads(self.reads, tuple(sorted(self.passed)))
 
     def _writers(self) -> Iterator[tuple[type, str, Callable[..., Any]]]:
         for name in _SETTINGS:

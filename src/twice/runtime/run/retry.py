@@ -17,7 +17,7 @@ from twice.runtime.run.quarantine import quarantined_now
 
 
 @dataclass
-class Attempts:
+class AttemptCount:
     """Counts them, from the first failure on by the clock. `last` is the id of the newest one."""
 
     context: RunContext

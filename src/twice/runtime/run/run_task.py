@@ -23,7 +23,7 @@ from twice.runtime.result.window import next_window
 from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, giving_back, reported
 from twice.runtime.run.lease import Heartbeat, beating, claim_slices
 from twice.runtime.run.publish import finish, publish
-from twice.runtime.run.retry import Attempts
+from twice.runtime.run.retry import AttemptCount
 from twice.runtime.run.send_effects import send_effects
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
@@ -50,7 +50,7 @@ def run_task(context: RunContext, task: Task, slices: tuple[Slice, ...], request
     fence, a look first), never as a blind commit. Between two attempts nothing is held, so dying in a pause loses
     nothing: the next run begins at once, and looks."""
     run = _Run(context, task, slices, request, Baseline(request.planned))
-    attempts = Attempts(context, task, tuple(slice_.label for slice_ in slices))
+    attempts = AttemptCount(context, task, tuple(slice_.label for slice_ in slices))
     while True:
         try:
             return _run_once(run, attempts.begin())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from twice.core.interruption import exit_code_of
-from twice.core.outbox import Prepared, prepare
+from twice.core.outbox import PreparedEffect, prepare
 from twice.core.root_cause import key_line
 from twice.core.run import EffectEnd, RunResult
 from twice.errors import Interrupted, RunError, TwiceError
@@ -13,7 +13,7 @@ from twice.runtime.effects.send import send_pending
 from twice.runtime.run.attempt import Attempt, StagedRun
 
 
-def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[Prepared, ...]:
+def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[PreparedEffect, ...]:
     """The effects of what is about to be published, by slice; none for a silent run."""
     task = attempt.task
     if attempt.request.silent or not task.effects:

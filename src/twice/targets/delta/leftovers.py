@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from twice.core.slice import Slice
 from twice.targets.delta.internal.in_place import prefix
-from twice.targets.delta.log.history import History
+from twice.targets.delta.log.history import CommitHistory
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Table
 from twice.targets.delta.public import copy
@@ -61,7 +61,7 @@ def _referred(session: SparkSession, path: str, attempt: str) -> str:
     is in the newest version, or was removed by a commit it remembers.
     """
     mine = prefix(attempt)
-    return "\n".join((*History(session, path).mentions(mine), *Log(session, path).paths(mine)))
+    return "\n".join((*CommitHistory(session, path).mentions(mine), *Log(session, path).paths(mine)))
 
 
 def _folders(files: Any, root: Any, table: Table, slices: Sequence[Slice]) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from twice.core.closed import assert_never
 from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.owner import Ownership, ownership
-from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Shape, Span, Staged, Touched
+from twice.core.ports import ChangedRange, Foreign, Held, Landed, Lost, PreparedTable, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
@@ -26,8 +26,8 @@ from twice.targets.keyed import survivors
 from twice.targets.memory.checks import check_partitions, check_staged, check_unchanged, count_rows, partition_column
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.tables import (
-    File,
     Intent,
+    MemoryFile,
     Stage,
     StoredTable,
     Version,
@@ -46,11 +46,11 @@ from twice.targets.schema import check_fit, check_named, intended
 class MemoryTarget:
     def __init__(self) -> None:
         self._tables: dict[str, StoredTable] = {}
-        self._staged: dict[tuple[str, str], tuple[File, ...]] = {}
+        self._staged: dict[tuple[str, str], tuple[MemoryFile, ...]] = {}
         """By table and attempt."""
         self._lock = threading.RLock()
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> PreparedTable:
         """Only looks. Dying here leaves everything as it was."""
         slice_column = layout.slice_column
         with self._lock:
@@ -64,7 +64,7 @@ class MemoryTarget:
                     check_partitions(table, held, slice_column)
                 into = Intent(Shape(columns, held.shape.partitioned_by), held.mark, held.shape)
             check_named(table.name, into.shape, layout)
-            return Prepared(into.shape, held is not None, into)
+            return PreparedTable(into.shape, held is not None, into)
 
     def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         held = self._tables.get(table.name)
@@ -104,7 +104,7 @@ class MemoryTarget:
             return Touched(table.name, number, None, held.id)
         at = None if column is None else [c.name.lower() for c in held.shape.columns].index(column.lower())
         spans = [
-            Span(version) if at is None or row[at] is None else Span(version, row[at], row[at])
+            ChangedRange(version) if at is None or row[at] is None else ChangedRange(version, row[at], row[at])
             for version in range(since + 1, number + 1)
             for row in exchanged_rows(held.versions[version - 1], held.versions[version])
         ]
@@ -121,7 +121,7 @@ class MemoryTarget:
         attempt: str,
         *,
         read_at: int | None = None,
-        into: Prepared | None = None,
+        into: PreparedTable | None = None,
     ) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
         intent = self._as_it_is(table) if into is None else into.handle

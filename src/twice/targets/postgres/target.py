@@ -9,7 +9,19 @@ from datetime import datetime
 from twice.core.closed import assert_never
 from twice.core.failpoints import Point, hit
 from twice.core.owner import Ownership
-from twice.core.ports import Column, Foreign, Frame, Held, Landed, Lost, Prepared, Published, Shape, Staged, Touched
+from twice.core.ports import (
+    Column,
+    Foreign,
+    Frame,
+    Held,
+    Landed,
+    Lost,
+    PreparedTable,
+    Published,
+    Shape,
+    Staged,
+    Touched,
+)
 from twice.core.slice import Slice
 from twice.core.task import TableName
 from twice.core.token import Note
@@ -39,7 +51,7 @@ class PostgresTarget:
         self._frames = frames
         self._snapshots = snapshots or Snapshots(server)
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> PreparedTable:
         """Makes our own tables, and of the user's none. Dying here leaves everything as it was."""
         check_names(shape)
         check_columns(shape)
@@ -49,7 +61,7 @@ class PostgresTarget:
             if evolve:
                 self._refuse_new_columns(find(connection, relation), shape)
             into = intend(connection, relation, shape, layout, evolve)
-        return Prepared(into.table.shape, into.before is not None, into)
+        return PreparedTable(into.table.shape, into.before is not None, into)
 
     def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         with self._server.transaction("repeatable read", f"looking at {table}") as connection:
@@ -96,7 +108,7 @@ class PostgresTarget:
         attempt: str,
         *,
         read_at: int | None = None,
-        into: Prepared | None = None,
+        into: PreparedTable | None = None,
     ) -> Staged:
         """Dying here leaves an invisible table of the attempt's own, which `discard` finds by its name."""
         with self._server.transaction(doing=f"staging for {table}") as connection:

@@ -16,7 +16,7 @@ from twice.targets.delta.internal import in_place
 from twice.targets.delta.log.table import Intent, why_untouchable
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted
-from twice.targets.delta.write.manifest import File, file_of, in_all
+from twice.targets.delta.write.manifest import DataFile, file_of, in_all
 from twice.targets.delta.write.publish import Stage, Work, begun, swap
 
 
@@ -55,7 +55,7 @@ def _work(transaction: Transaction, staged: Staged) -> Work:
     return Work(handle.files, staged=files)
 
 
-def _staged(table_handle: TableHandle, plan: Plan, attempt: str, files: list[File], handle: Stage) -> Staged:
+def _staged(table_handle: TableHandle, plan: Plan, attempt: str, files: list[DataFile], handle: Stage) -> Staged:
     rows = in_all(files)
     counts = {slice_.label: 0 if at else rows for at, slice_ in enumerate(plan.slices)}
     return Staged(table_handle.name, plan, attempt, rows, counts, tuple(file.path for file in files), handle=handle)

@@ -18,7 +18,7 @@ RECENT = 100
 """So many commits are read one by one (a millisecond each); what is older is searched by one Spark job."""
 
 
-class History:
+class CommitHistory:
     """The commits a table's log still has. `_delta_log/<version>.json` is Delta's published format."""
 
     def __init__(self, session: SparkSession, path: str) -> None:

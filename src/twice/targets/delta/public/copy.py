@@ -15,7 +15,7 @@ from twice.errors import DeclarationError, RowsOutsideSlice
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.lock import FOLDER
 from twice.targets.delta.log.condition import owned
-from twice.targets.delta.write.manifest import File
+from twice.targets.delta.write.manifest import DataFile
 from twice.targets.delta.write.publish import Stage
 from twice.targets.grain import MARK
 
@@ -57,13 +57,13 @@ def rows(session: SparkSession, stage: Stage) -> DataFrame:
     return session.read.schema(schema).parquet(stage.folder)
 
 
-def files_of(table_handle: TableHandle, stage: Stage) -> tuple[File, ...]:
+def files_of(table_handle: TableHandle, stage: Stage) -> tuple[DataFile, ...]:
     """The copy's files, by their paths below the table."""
     folder = str(stage.folder)
     files, at = _folder(table_handle.session, folder)
     below = f"{FOLDER}/stage/{folder.rpartition('/')[2]}"
     return tuple(
-        File(f"{below}/{status.getPath().getName()}", None, None, int(status.getLen()))
+        DataFile(f"{below}/{status.getPath().getName()}", None, None, int(status.getLen()))
         for status in files.listStatus(at)
         if str(status.getPath().getName()).startswith("part-")
     )

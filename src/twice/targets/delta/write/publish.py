@@ -19,12 +19,12 @@ from twice.core.write import Changes
 from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.active_session import jobs_stopped
 from twice.targets.delta.handle import TableHandle
-from twice.targets.delta.log.history import History
+from twice.targets.delta.log.history import CommitHistory
 from twice.targets.delta.log.jvm import is_conflict
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Intent, Table
 from twice.targets.delta.log.transaction import Transaction
-from twice.targets.delta.write.manifest import File, check_whole
+from twice.targets.delta.write.manifest import DataFile, check_whole
 
 TRIES = 5
 """How often a commit is tried again when others changed the table meanwhile but not our tokens."""
@@ -46,7 +46,7 @@ class Stage:
     files: tuple[Any, ...] = ()
     transaction: Any = None
     folder: str | None = None
-    copied: tuple[File, ...] = ()
+    copied: tuple[DataFile, ...] = ()
     read_at: int | None = None
 
     @property
@@ -69,8 +69,8 @@ class Work:
     removed: Sequence[Any] = ()
     predicate: str | None = None
     changes: Changes | None = None
-    staged: Sequence[File] = ()
-    made: Sequence[File] = ()
+    staged: Sequence[DataFile] = ()
+    made: Sequence[DataFile] = ()
     spare: tuple[str, ...] = ()
     public: Callable[[Note], object] | None = None
     at: int | None = None
@@ -203,7 +203,7 @@ def _moved_since(table_handle: TableHandle, staged: Staged, expected: Mapping[st
     return None
 
 
-def check_present(table_handle: TableHandle, staged: Sequence[File]) -> None:
+def check_present(table_handle: TableHandle, staged: Sequence[DataFile]) -> None:
     """Whatever took staged files away since (VACUUM, a process that was stopped for days, executors that wrote to disks
     of their own; or they were collected, and a mark that was set back is where a slow attempt expects it): a commit
     would publish a slice that cannot be read."""
@@ -223,7 +223,7 @@ def landed_or_not(
         version, _ = log.generations(())
         # The commit itself tells more cheaply than the log as a whole: it carries the rows and the tokens together.
         if version is not None:
-            history = History(session, stage.path)
+            history = CommitHistory(session, stage.path)
             found = history.find(app, note.generations[app], version, oldest=max(0, stage.table.version))
             if found is not None and found[1].attempt == staged.attempt:
                 return Landed(found[0])
