@@ -23,7 +23,7 @@ RUN = ("run", "revenue_daily", "--date", "2026-06-09")
         (("run", "revenue_daily", "--date", "2025-12-31"), "before the task's start, 2026-01-01"),
         (("run", "revenue_daily", "--start", "2026-06-09", "--end", "2026-06-09"), "Airflow 3"),
         (("run", "revenue_daily", "--start", "2026-06-09"), "--start and --end go together"),
-        (("run", "revenue_daily", "--start", "tuesday", "--end", "2026-06-09"), "'tuesday' is no date or time"),
+        (("run", "revenue_daily", "--start", "tuesday", "--end", "2026-06-09"), "'tuesday' is not a date or time"),
         (("run",), "no task given"),
         (("history", "nothing"), "there is no task 'nothing'"),
         (("status", "nothing"), "there is no task 'nothing'"),

@@ -162,7 +162,7 @@ def test_init_writes_a_project_that_runs(tmp_path: Path, spark: Any) -> None:
     assert {".gitignore", "README.md", ".pre-commit-config.yaml", ".github/workflows/ci.yml"} <= names
     first = shop.call("run", "--all", "--date", "2026-06-09")
     assert first.code == 0, first.err
-    assert "2 of 2 tasks are right" in first.out
+    assert "2 of 2 tasks are done" in first.out
     again = shop.call("run", "--all", "--date", "2026-06-09")
     assert again.out.count("already published") == 2
     refused = CliRunner().invoke(app, ["init", str(shop.root)])

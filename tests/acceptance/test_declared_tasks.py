@@ -183,7 +183,7 @@ def test_rows_deleted_by_others_are_reported_with_the_version_and_restate_puts_t
     assert "in version 3 (RESTORE)" in stocked.call(*run).out
     restated = stocked.call("restate", *run[1:]).out
     assert "CHANGED" in restated
-    assert "2026-06-09 was changed by others in version 3 (RESTORE); this run has put it right" in restated
+    assert "2026-06-09 was changed by others in version 3 (RESTORE); this run has corrected it" in restated
     assert "twice restate" not in restated
     assert "IDENTICAL" in stocked.call("restate", *run[1:]).out
     assert published(spark, stocked, "revenue_daily").count() == 2

@@ -33,12 +33,12 @@ def lose_the_ledger(shop: Shop) -> None:
 def test_a_deleted_ledger_is_rebuilt_from_the_tables_and_the_next_run_finds_its_slice_published(stocked: Shop) -> None:
     stocked.call(*RUN)
     stocked.call("restate", *RUN[1:])
-    assert stocked.call("ledger", "check").out == "the ledger says what the tables say\n"
+    assert stocked.call("ledger", "check").out == "the ledger agrees with the tables\n"
     lose_the_ledger(stocked)
     missed = stocked.call("ledger", "check")
     assert missed.code == 1
     assert "revenue_daily[2026-06-09]: the table holds generation 2, the ledger knows of 0" in missed.out
-    assert "to put it right: twice ledger rebuild" in missed.out
+    assert "to fix it: twice ledger rebuild" in missed.out
     assert stocked.call("ledger", "rebuild").out.splitlines()[0] == "revenue_daily: 1 slice"
     assert stocked.call("ledger", "check").code == 0
     again = stocked.call(*RUN)
@@ -147,7 +147,7 @@ def test_the_records_of_an_older_ledger_are_given_to_the_warehouses_whose_commit
     assert "not shown: records from before this ledger knew environments, of revenue_daily" in status.out
     listed = stocked.call("ledger", "unassigned")
     assert "revenue_daily: 2 attempts, 1 slice, 1 effect" in listed.out and "next: twice ledger check" in listed.out
-    assert stocked.call("ledger", "check").out == "the ledger says what the tables say\n"
+    assert stocked.call("ledger", "check").out == "the ledger agrees with the tables\n"
     assert stocked.call("ledger", "unassigned").out == "every record has an owner\n"
     assert "already published (generation 2" in stocked.call(*RUN).out
     stocked.call("restate", *RUN[1:])

@@ -87,7 +87,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Iterator[Loa
 def test_the_whole_chain_runs_in_the_order_of_its_inputs(loaded: LoadedShop) -> None:
     for day in (FIRST, SECOND):
         assert loaded.answers[day].code == 0, loaded.answers[day].err
-        assert "9 of 9 tasks are right" in loaded.answers[day].out
+        assert "9 of 9 tasks are done" in loaded.answers[day].out
     shown = loaded.answers[SECOND].out
     for before, after in (
         ("orders_copy[since]", f"daily_customer_summary[{SECOND}]"),

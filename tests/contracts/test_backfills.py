@@ -188,7 +188,7 @@ def test_nothing_of_a_stopped_backfill_is_claimed(ledger: Ledger, state: Backfil
     assert ledger.backfills.move("january", [BackfillState.RUNNING], state)
     assert not ledger.backfills.move("january", [BackfillState.RUNNING], state)
     assert ledger.backfills.claim("january", "me", MINUTE) is None
-    # What is at work may still be recorded.
+    # What is running may still be recorded.
     assert ledger.backfills.done(first, ends(first), 1.0)
     assert not ledger.backfills.finish("january")
     assert ledger.backfills.move("january", [state], BackfillState.RUNNING)

@@ -24,7 +24,7 @@ def test_with_the_lease_in_force_the_second_is_busy_or_waits(two_workers: tuple[
     assert first.receive() == {"paused": "after_audit"}
     (busy,) = second.run("revenue", "2026-06-09")
     assert busy["exit"] == 3
-    assert "is at work on this slice" in busy["error"]
+    assert "is running this slice" in busy["error"]
     second.send(do="run", task="revenue", dates=["2026-06-09"], wait=60)
     first.send(go=True)
     (won,) = first.receive()["ends"]

@@ -357,7 +357,7 @@ def test_a_job_posts_to_a_stand_in_and_what_it_writes_outside_of_its_copy_is_nam
     assert [one.what for one in of_job.beside] == [f"DataFrameWriter.save {outside}"]
     assert of_job.trials[0].difference is not None
     names = [cause.name for cause in of_job.trials[0].difference.causes]
-    assert names == ["write beside the result", "effect in the code"]
+    assert names == ["write in the code", "effect in the code"]
     assert [(one.kind, one.what) for one in of_script.beside] == [
         ("call", f"127.0.0.1:{port}"),
         ("file", str(root / "beside.parquet")),

@@ -79,7 +79,7 @@ def retry(
     """Try again what failed, also if it is quarantined: one slice of a task (`date`), all its failed slices, or
     those of every task. Empty if nothing had failed. The first failure is raised when all were tried."""
     if task is None and date is not None:
-        raise UsageError("a date is of one task", fix='Name it: retry("revenue_daily", date="2026-06-09").')
+        raise UsageError("a date needs one task", fix='Name it: retry("revenue_daily", date="2026-06-09").')
     with _open(project, profile) as opened:
         ends = runs.retry(opened, None if task is None else _name(task), _label(date), _patience(wait))
     for end in ends:

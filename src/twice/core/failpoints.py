@@ -33,7 +33,7 @@ class Point(str, Enum):
 class SendPoint(str, Enum):
     """In the order an effect meets them, from the publish on record to the receipt on record."""
 
-    RELEASED = "released"  # landed and on record; its text is not made yet
+    RELEASED = "released"  # landed and on record; its text is not rendered yet
     RENDERED = "rendered"  # its text is stored
     BEFORE_SENDING = "before_sending"
     SENDING = "sending"  # committed as being sent; nothing has left

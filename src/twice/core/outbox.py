@@ -40,7 +40,7 @@ class Needs(Enum):
 class EffectState(str, Enum):
     PREPARED = "prepared"  # named before the publish; nothing landed yet
     CANCELLED = "cancelled"  # its publish did not land, or another effect was sent for it
-    RELEASED = "released"  # landed; its text is not made yet
+    RELEASED = "released"  # landed; its text is not rendered yet
     PENDING = "pending"
     SENDING = "sending"
     SENT = "sent"
@@ -237,7 +237,7 @@ def _after_refusal(record: EffectRecord, answer: Refused, before: datetime | Non
 
 def after_silence(record: EffectRecord, now: datetime) -> Change:
     """The process that was sending it does not report any more. It may wake up: its name stays."""
-    why = f"{record.sender} fell silent while it was sending"
+    why = f"{record.sender} stopped reporting while it was sending"
     change = _doubt(record, why, now, timedelta(0))
     return Change(change.state, change.why, change.due, change.doubt_since, sender=record.sender)
 

@@ -156,14 +156,14 @@ class Task:
         return self.formerly[0] if self.formerly else self.name
 
     @property
-    def wants_run(self) -> bool:
+    def takes_run(self) -> bool:
         """Whether the function has a parameter `run` for the run itself."""
         return RUN_PARAMETER not in self.inputs and RUN_PARAMETER in inspect.signature(self.function).parameters
 
     @property
     def asks_for_slice(self) -> bool:
         """Whether its code can know one slice from another, beside the inputs that are cut to it."""
-        return bool(self.parameters) if self.sql is not None else self.wants_run
+        return bool(self.parameters) if self.sql is not None else self.takes_run
 
 
 def check_task(task: Task) -> None:

@@ -104,8 +104,8 @@ class Prover:
             raise
         if isinstance(answer, Proof):
             return answer
-        met, trace = answer
-        raise met from RemoteError(trace)
+        failure, trace = answer
+        raise failure from RemoteError(trace)
 
     def close(self) -> None:
         """End the process with its JVM at once, since all it has is scratch, and remove that. A second call does

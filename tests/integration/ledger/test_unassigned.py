@@ -274,7 +274,7 @@ def test_a_table_that_cannot_be_asked_is_asked_the_next_time_and_stops_no_comman
     why = "RuntimeError: [DELTA_TRUNCATED] log" if isinstance(error, RuntimeError) else "no disk"
     assert received == (
         f"revenue: shop.revenue cannot be asked now which of the ledger's old records are its own ({why}); "
-        "the next command asks it again, and until then they are nobody's"
+        "the next command asks it again; until then they stay unassigned"
     )
     assert side.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ("revenue",)
     assign_all(whole)

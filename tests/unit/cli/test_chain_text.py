@@ -64,7 +64,7 @@ def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(
     assert printed((TaskEnd("copy"), TaskEnd("below", stale=stale("07", "08")), late)) == 0
     assert capsys.readouterr().out.splitlines() == [
         "new: left out, because 2026-06-09 is before the task's start, 2026-07-01",
-        "2 of 2 tasks are right, 1 left out, 2 slices of other dates are stale",
+        "2 of 2 tasks are done, 1 left out, 2 slices of other dates are stale",
         f"  below: 2 slices are stale, the first: {WHY}; "
         "next: twice backfill below --from 2026-06-07 --to 2026-06-08 --only stale --with-downstream",
     ]
@@ -82,7 +82,7 @@ def test_one_stale_slice_is_named_with_the_command_that_makes_it_right(capsys: p
 
 def test_a_failed_task_still_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed((TaskEnd("copy"), TaskEnd("below", waits_for="copy"))) == 1
-    assert "1 of 2 tasks are right, the others can be run again" in capsys.readouterr().out
+    assert "1 of 2 tasks are done, the others can be run again" in capsys.readouterr().out
 
 
 def test_status_says_what_is_stale_why_and_what_makes_it_right() -> None:
@@ -108,13 +108,13 @@ def test_what_waits_for_a_task_that_was_itself_not_run_says_so(capsys: pytest.Ca
     assert capsys.readouterr().out.splitlines() == [
         "below: not run, because copy did not succeed",
         "total: not run, because below was not run",
-        "0 of 3 tasks are right, the others can be run again",
+        "0 of 3 tasks are done, the others can be run again",
     ]
 
 
 def test_one_is_counted_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     printed((TaskEnd("below", stale=stale("08")),))
-    assert capsys.readouterr().out.startswith("1 of 1 task is right, 1 slice of other dates is stale")
+    assert capsys.readouterr().out.startswith("1 of 1 task is done, 1 slice of other dates is stale")
 
 
 _UNCOUNTED = re.compile(

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from twice.cli.prove import print_proof
-from twice.core.proof import Beside, Cause, Difference, Pair, Proof, Trial, TrialResult
+from twice.core.proof import Cause, Difference, Pair, Proof, SideEffect, Trial, TrialResult
 from twice.proof.report import headline, html, junit, write_report
 
 AT = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
@@ -172,7 +172,9 @@ def test_a_report_is_three_files_and_a_second_one_takes_their_place(tmp_path: Pa
     assert "stamped" not in paths[1].read_text() + paths[2].read_text()
 
 
-LOOSE = replace(SOUND, beside=(Beside("file", f"/home/{EVIL}", "tasks.py:3"),), not_blocked=("unix-domain sockets",))
+LOOSE = replace(
+    SOUND, beside=(SideEffect("file", f"/home/{EVIL}", "tasks.py:3"),), not_blocked=("unix-domain sockets",)
+)
 
 
 def test_what_was_not_blocked_is_in_the_text_the_page_and_the_document(

@@ -367,7 +367,7 @@ def test_restating_says_which_changed_by_how_much_and_which_are_identical(filled
 
 
 def test_published_slices_are_left_alone_unless_restate_is_requested(filled: Bench) -> None:
-    with pytest.raises(UsageError, match="only on purpose. Say so with --restate"):
+    with pytest.raises(UsageError, match="only on purpose. Use --restate"):
         plan_backfill(filled.context, request(3, only=ALL))
     carry_out(filled, request(3))
     assert plan_backfill(filled.context, request(3)).batches == ()
@@ -431,7 +431,7 @@ def test_lookback_adds_nothing_to_a_backfill(filled: Bench) -> None:
 @pytest.mark.parametrize(
     ("batch", "write", "why"),
     [
-        (False, None, "revenue does not say batch=True on its scope"),
+        (False, None, "revenue has no batch=True on its scope"),
         (True, append_once(), "append_once() publishes slices one by one"),
     ],
 )
@@ -544,7 +544,7 @@ def test_a_stale_slice_of_the_range_that_is_left_out_is_named_with_what_makes_it
     assert labels(plan) == [["06"]]
     (note,) = plan.notes
     assert note.startswith("stale and not asked for: 2026-01-03 (its input shop.orders changed since version ")
-    assert note.endswith("; --only missing,failed,stale makes them right too")
+    assert note.endswith("; --only missing,failed,stale computes them too")
 
 
 def test_downstream_what_is_stale_below_is_in_it_though_its_parent_is_right(filled: Bench) -> None:
@@ -594,7 +594,7 @@ def test_an_incremental_reader_is_named_and_left_to_itself(filled: Bench) -> Non
     )(lambda revenue: revenue)
     declare(filled, revenue(), follower)
     plan = plan_backfill(filled.context, request(3, downstream=True))
-    assert plan.notes == ("copy is incremental and is not part of it: it goes on from its mark by itself",)
+    assert plan.notes == ("copy is incremental and is not part of it: it continues from its mark by itself",)
 
 
 def test_a_ledger_out_of_order_in_this_process_stops_the_worker_and_spoils_no_slice(filled: Bench) -> None:

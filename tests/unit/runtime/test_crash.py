@@ -248,8 +248,7 @@ def test_a_slice_changed_by_others_is_reported_with_the_version_that_did_it(benc
     result = bench.run(declared)
     assert result.outcome is Outcome.ALREADY
     assert result.notes == (
-        "2026-06-09 was changed by others in version 3 (WRITE); "
-        "to put it right: twice restate revenue --date 2026-06-09",
+        "2026-06-09 was changed by others in version 3 (WRITE); to fix it: twice restate revenue --date 2026-06-09",
     )
     assert bench.run(declared, "2026-06-10").notes == ()
     bench.run(declared, kind="restate")

@@ -231,7 +231,7 @@ def test_a_text_that_cannot_be_made_does_not_fail_the_run(bench: Bench, receiver
     assert ended.outcome.value == "published"
     assert (ended.effects[0].state, ended.effects[0].why) == (
         S.DEAD,
-        "its text cannot be made: ValueError: no rows today",
+        "its text cannot be rendered: ValueError: no rows today",
     )
 
 
@@ -465,7 +465,7 @@ def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, 
     with armed(sleep_too_long):
         ended = bench.run(declared)
     assert receiver.received == []
-    assert (ended.effects[0].state, ended.effects[0].why) == (S.PENDING, "it woke up too late to send")
+    assert (ended.effects[0].state, ended.effects[0].why) == (S.PENDING, "it resumed too late to send")
 
 
 def test_changing_an_effect_does_not_make_the_task_stale() -> None:

@@ -457,7 +457,7 @@ def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
     bench.context = replace(bench.context, let_go=stuck)
     result = bench.run(declared)
     assert result.outcome is Outcome.PUBLISHED
-    assert result.notes == ("what dead attempts have left could not be deleted: device or resource busy",)
+    assert result.notes == ("files of dead attempts could not be deleted: device or resource busy",)
     assert len(received) == 1
 
 

@@ -167,7 +167,7 @@ def test_what_gc_must_keep_a_check_does_not_send_to_gc_and_its_remedy_helps(benc
     remedy, _, why = found.fix.partition(": ")
     assert (remedy, why) == (
         "twice run revenue --date 2026-06-09",
-        "until then its process, if it lives, may still publish them",
+        "until then its process, if it is still running, may publish them",
     )
     bench.run(declared)
     assert check(bench.context, None) == ()

@@ -161,7 +161,9 @@ def test_a_run_refuses_a_quarantined_slice_and_tries_nothing(bench: Bench) -> No
     task = declared(bench, job)
     with pytest.raises(Quarantined):
         bench.run(task)
-    with pytest.raises(Quarantined, match=r"revenue\[2026-06-09\]: it is quarantined since 20.*twice retry revenue"):
+    with pytest.raises(
+        Quarantined, match=r"revenue\[2026-06-09\]: it has been quarantined since 20.*twice retry revenue"
+    ):
         bench.run(task)
     assert job.calls == 3
     assert len(bench.ledger.attempts("revenue")) == 3

@@ -122,7 +122,7 @@ def test_a_chain_may_be_given_one_hour_if_all_its_tasks_have_hours() -> None:
 
 
 def test_a_date_that_is_none_is_refused_before_anything_runs() -> None:
-    with pytest.raises(UsageError, match="any: 2026-02-30 is no day"):
+    with pytest.raises(UsageError, match="any: 2026-02-30 is not a day"):
         slices_of_day(job("any", "shop.orders"), "2026-02-30")
     with pytest.raises(UsageError, match="2025-12-31 is before the task's start, 2026-01-01"):
         slices_of_day(job("any", "shop.orders"), "2025-12-31")

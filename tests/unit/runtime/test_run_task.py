@@ -255,7 +255,7 @@ def test_a_slice_held_by_another_attempt_is_busy(bench: Bench) -> None:
     held = bench.ledger.claim(
         "revenue", ["2026-06-09"], attempt="other", kind="run", holder="host:1", lease=timedelta(minutes=5)
     )
-    with pytest.raises(SliceBusy, match=r"another attempt \(other, host:1\) is at work.*--wait"):
+    with pytest.raises(SliceBusy, match=r"another attempt \(other, host:1\) is running this slice.*--wait"):
         bench.run(declared)
     with pytest.raises(SliceBusy, match="still"):
         bench.run(declared, wait=timedelta(seconds=0.3))

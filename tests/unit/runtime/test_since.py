@@ -210,7 +210,7 @@ def test_a_lag_keeps_the_bound_behind_the_newest_row_so_that_late_commits_are_re
 def test_rows_without_a_cursor_are_reported_since_they_are_never_read(bench: Bench, source: Source) -> None:
     source.add((9, None, 90))
     assert run(bench, copy_task(bench, merge("id", newest_by="seen"))).notes == (
-        "never read, since without seen: 1 row of rows",
+        "not read, because seen is NULL: 1 row of rows",
     )
 
 
@@ -265,7 +265,7 @@ def test_a_run_that_loses_to_a_reset_is_superseded_and_the_next_one_goes_on_from
     reset, tried = bench.ledger.attempts("copy")[:2]
     assert str(lost.value) == (
         f"copy[since]: the mark was reset meanwhile (attempt {reset.id[:8]}). "
-        "None of this run's rows are in the table. Run it again: it goes on from where the mark is now."
+        "None of this run's rows are in the table. Run it again: it continues from where the mark is now."
     )
     assert (tried.state, tried.notes) == (AttemptState.SUPERSEDED, ("the mark was reset meanwhile",))
     assert copied(bench) == before
@@ -389,7 +389,7 @@ def test_an_initial_set_beyond_the_mark_skips_no_row_and_says_so(bench: Bench, s
     result = run(bench, copy_task(bench, append_once(), initial="2026-06-09T00:04:00Z"))
     assert [row[0] for row in copied(bench)] == [1, 2, 3]
     assert result.notes == (
-        "initial=2026-06-09T00:04:00Z is later than the mark: it goes on from the mark 2026-06-09T00:02:00Z",
+        "initial=2026-06-09T00:04:00Z is later than the mark: it continues from the mark 2026-06-09T00:02:00Z",
     )
 
 

@@ -181,7 +181,7 @@ def test_an_input_read_whole_touches_every_slice(bench: Bench) -> None:
 def test_where_the_ledger_is_lost_nobody_remembers_and_the_run_will_look(bench: Bench, declared: Task) -> None:
     bench.run(declared, "2026-06-03")
     bench.ledger.forget("revenue", "2026-06-03")
-    assert statuses(bench, declared)["03"] == ("stale", "nobody remembers from what it was computed")
+    assert statuses(bench, declared)["03"] == ("stale", "there is no record of what it was computed from")
 
 
 RECREATED = "its input shop.orders was recreated, or replaced by an older copy, since version 2 of it was read"

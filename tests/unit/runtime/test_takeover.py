@@ -308,7 +308,7 @@ def test_a_ledger_that_cannot_record_a_takeover_leaves_it_to_the_table(
         take_over(bench.context, bench.declare(new), WHO)
     assert str(failed.value) == (
         "new: the table is taken over, but the ledger could not record it: the ledger's server is away. The table is "
-        "this task's. Run it again: it will look first. The table says whose it is."
+        "this task's. Run it again: it will look first. The table records its owner."
     )
     monkeypatch.undo()
     assert take_over(bench.context, new, WHO) == {}
@@ -326,7 +326,7 @@ def test_who_lost_a_table_is_refused_before_its_taker_has_published_anything(ben
         run(bench, old)
     assert str(refused.value) == (
         "old[2026-06-09]: shop.copy was taken over by the task new. The table is unchanged. "
-        "If old shall have the table again, with the rows that are in it: "
+        "If old should own the table again, with the rows that are in it: "
         'twice takeover old --reason "…".'
     )
     bench.declare(old)

@@ -1,4 +1,4 @@
-"""The ledger: what was tried, what landed, who is at work. Every one passes tests/contracts/ledger_suite.py.
+"""The ledger: what was tried, what landed, who is running. Every one passes tests/contracts/ledger_suite.py.
 
 A ledger is opened for one project and environment, and sees no record of another's. Every method is one transaction:
 it has happened or it has not, whenever the process dies. Every method may be called twice: where the reply to a call

@@ -15,7 +15,7 @@ from twice.lint.facts import ClockFact, Guard, IdFact, ReadFact, RunFact, TextSp
 from twice.lint.gather import Gathering
 from twice.lint.resolve.flow import Flow
 from twice.lint.resolve.module import MODULE, LintedModule, keyword, method
-from twice.lint.statements.position import Site
+from twice.lint.statements.position import SqlPosition
 from twice.lint.statements.read import ReadText, read_text
 from twice.lint.statements.values import HoleUse
 from twice.lint.vocabulary import same_table, table_name
@@ -46,7 +46,7 @@ def _read(context: ModuleContext, transactions: TransactionBlocks, clocks: Flow,
     own = Gathering()
     transaction = transactions.of(found.call)
     within = context.within(found.call or found.node)
-    site = Site(
+    position = SqlPosition(
         lambda start, end: found.text.locate(context.module, start, end),
         unit=found.unit,
         order=found.line,
@@ -55,7 +55,9 @@ def _read(context: ModuleContext, transactions: TransactionBlocks, clocks: Flow,
         engine=_engine(context, found.call),
         runs=_elsewhere(context, found),
     )
-    outcome = read_text(found.text.value, site, own, dialect=context.settings.dialect or _dialect(context, found.call))
+    outcome = read_text(
+        found.text.value, position, own, dialect=context.settings.dialect or _dialect(context, found.call)
+    )
     _newest(context, found, own)
     for fact in own.everything():
         if isinstance(fact, WriteFact):

@@ -38,7 +38,7 @@ _WRAPPERS = {
     "replace",
     "Composed",
 }
-_TALK = {
+_MESSAGE_CALLS = {
     "print", "info", "debug", "warning", "error", "exception", "critical", "log", "write", "echo", "add_argument",
     "compile",
          "pprint", "warn", "startswith", "ArgumentParser", "Exception", "ValueError", "match", "search", "sub",
@@ -80,7 +80,7 @@ def sql_strings(context: ModuleContext) -> list[SqlString]:
             continue
         call, use = _execution(context, top)
         text = _formatted_at(context, use, text) if use is not top else text
-        if call is not None and method(call) in _TALK:
+        if call is not None and method(call) in _MESSAGE_CALLS:
             continue
         unit = context.unit(use)
         if context.constant_scope(top) and use is top and call is None:
@@ -160,7 +160,7 @@ def _execution(context: ModuleContext, top: ast.expr) -> tuple[ast.Call | None, 
         if call is not None and method(call) in _CURSOR:
             return call, use
     for call, use in candidates:
-        if call is not None and method(call) not in _TALK and method(call) != "format":
+        if call is not None and method(call) not in _MESSAGE_CALLS and method(call) != "format":
             return call, use
     for _, use in candidates:
         # Formatted first, then run: ``sql = QUERY.format(table)``; ``hook.run(sql)``.
@@ -171,7 +171,7 @@ def _execution(context: ModuleContext, top: ast.expr) -> tuple[ast.Call | None, 
         again = name_given(context, whole) if isinstance(whole, ast.expr) and whole is not use else ""
         for later in context.module.uses(again, context.module.unit(use)) if again else ():
             call = _receiver(context, later)
-            if call is not None and method(call) not in _TALK:
+            if call is not None and method(call) not in _MESSAGE_CALLS:
                 return call, use
     return (None, uses[0]) if uses and constant else (None, top)
 

@@ -47,7 +47,7 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     model = _observed(model, readings, renders[0])
     readings += _hooks(path, config, model, context)
     facts = _merged([_without_own_table(reading, model) for reading in readings])
-    notices = (*facts.notices, *([Notice(path, 1, around.trouble)] if around.trouble else []))
+    notices = (*facts.notices, *([Notice(path, 1, around.problem)] if around.problem else []))
     return replace(facts, language="dbt", models=(model,), suppressions=suppressions(text), notices=notices)
 
 

@@ -36,11 +36,11 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     written: list[CellLine] = []
     notices: list[Notice] = []
     for cell in cells:
-        lines, trouble = _translated(cell)
+        lines, problem = _translated(cell)
         written.extend(lines)
-        if trouble:
+        if problem:
             number = next((line.number for line in cell.lines if line.text.strip()), 1)
-            notices.append(Notice(path, number, trouble))
+            notices.append(Notice(path, number, problem))
     source = "".join(f"{line.text}\n" for line in written)
     facts = read_python(path, source, context)
     return replace(
@@ -63,8 +63,8 @@ def _translated(cell: Cell) -> tuple[list[CellLine], str]:
     if not _syntax_error(lines):
         return lines, ""
     code = [_plain(line) for line in lines]
-    trouble = _syntax_error(code)
-    return ([], f"a cell cannot be parsed: {trouble}") if trouble else (code, "")
+    problem = _syntax_error(code)
+    return ([], f"a cell cannot be parsed: {problem}") if problem else (code, "")
 
 
 def _language_of(cell: Cell) -> tuple[str, list[CellLine]]:

@@ -10,7 +10,7 @@ from twice.lint.facts import Place, TextSpan
 
 
 @dataclass(frozen=True)
-class Site:
+class SqlPosition:
     locate: Callable[[int, int], TextSpan]
     unit: str = "<script>"
     order: int = 0
@@ -23,7 +23,7 @@ class Site:
         span = self.locate(start, end)
         return Place(span, self.unit, self.order or span.line, self.transaction, self.within, self.runs)
 
-    def at(self, offset: int) -> Site:
+    def at(self, offset: int) -> SqlPosition:
         """The site of a part that begins `offset` characters later."""
         return replace(self, locate=lambda start, end: self.locate(start + offset, end + offset))
 

@@ -69,7 +69,7 @@ class ProofSession:
         """Which of the task's reads a disturbance reaches. The plan is built once more; no job runs."""
         with self.copy(Disturbance(inputs=ordered(descending=False))) as copy, copy.context.session() as session:
             frame = result_frame(copy.context, copy.task, self.slices, Pins(copy.context, session))
-            return DisturbedReads(copy.reads.met, passed(frame))
+            return DisturbedReads(copy.reads.frames, passed(frame))
 
     @contextmanager
     def copy(self, disturbance: Disturbance = UNDISTURBED) -> Iterator[ScratchCopy]:

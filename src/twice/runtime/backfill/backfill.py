@@ -49,7 +49,7 @@ def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, 
     left = [slice_ for slice_, planned in found.items() if planned.standing == "stale" and slice_ not in chosen]
     if not left:
         return []
-    fix = "--only missing,failed,stale makes them right too"
+    fix = "--only missing,failed,stale computes them too"
     return [f"stale and not asked for: {labels_of(left)} ({found[left[0]].why}); {fix}"]
 
 
@@ -130,9 +130,7 @@ def asked_for(task: Task, request: Request) -> tuple[Slice, ...]:
         )
         raise UsageError("this task's work is not cut by time: it has no history to fill", where=task.name, fix=fix)
     if "published" in request.only and not request.restate:
-        raise UsageError(
-            "published slices are computed again only on purpose", where=task.name, fix="Say so with --restate."
-        )
+        raise UsageError("published slices are computed again only on purpose", where=task.name, fix="Use --restate.")
     refuse_kind(task, "restate" if request.restate else "run")
     first, last = scope.slice_of(request.first), scope.slice_of(request.last)
     if last.start < first.start:
@@ -170,7 +168,7 @@ def _size(
 def why_single(context: RunContext, task: Task, session: Any) -> str | None:
     """What prevents computing several slices of this task at once; None if nothing does."""
     if not isinstance(task.scope, TimeScope) or not task.scope.batch:
-        return f"{task.name} does not say batch=True on its scope"
+        return f"{task.name} has no batch=True on its scope"
     if task.write.kind != "replace":
         return f"{task.write.name}() publishes slices one by one"
     return context.target_of(task.target, session).one_slice_only(task.target)

@@ -115,7 +115,7 @@ def result_frame(
     arguments: dict[str, Any] = {
         name: open_input(task, source, slices, pins, window) for name, source in task.inputs.items()
     }
-    if task.wants_run:
+    if task.takes_run:
         arguments[RUN_PARAMETER] = Run(
             slices[-1], slices, pins.session, context.root, lambda table: pins.open(TableName.parse(table))
         )

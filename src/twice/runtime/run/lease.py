@@ -46,7 +46,7 @@ def claim_slices(context: RunContext, task: Task, plan: Plan, request: RunReques
 
 def _busy(task: Task, busy: Busy, waited: bool) -> SliceBusy:
     return SliceBusy(
-        f"another attempt ({busy.attempt[:8]}, {busy.holder}) is at work on this slice"
+        f"another attempt ({busy.attempt[:8]}, {busy.holder}) is running this slice"
         + (" still" if waited else "")
         + f"; its lease runs until {_clock_time(busy.until)}",
         where=run_label(task.name, [busy.label]),

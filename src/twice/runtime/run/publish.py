@@ -22,7 +22,7 @@ from twice.runtime.table.garbage import remove_passed
 from twice.runtime.table.settle import look
 
 _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
-    "reset": ("the mark was reset meanwhile", "Run it again: it goes on from where the mark is now."),
+    "reset": ("the mark was reset meanwhile", "Run it again: it continues from where the mark is now."),
     "takeover": ("the table was taken over meanwhile", "Run it again: it looks first whose the table is."),
 }
 """Commits of tokens alone: what a run that lost to one says, and what is to be done."""
@@ -90,7 +90,7 @@ def _tidy_up(attempt: Attempt) -> None:
     try:
         remove_passed(attempt.context, attempt.task, attempt.target, attempt.plan)
     except Exception as error:  # noqa: BLE001 - see above
-        attempt.notes.append(f"what dead attempts have left could not be deleted: {key_line(error)}")
+        attempt.notes.append(f"files of dead attempts could not be deleted: {key_line(error)}")
 
 
 def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool | None]:
@@ -134,7 +134,7 @@ def _outcome(
         return Outcome.CHANGED
     unknown = [label for label, each in changed.items() if each is None]
     if unknown:
-        attempt.notes.append(f"nobody remembers what {', '.join(unknown)} held: it cannot be compared")
+        attempt.notes.append(f"there is no record of what {', '.join(unknown)} held: it cannot be compared")
         return Outcome.PUBLISHED
     return Outcome.IDENTICAL
 

@@ -160,7 +160,7 @@ def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:
     try:
         return task.scope.covering(date.fromisoformat(text))
     except ValueError:
-        raise UsageError(f"{text} is no day", where=task.name, fix="Give a day of the calendar.") from None
+        raise UsageError(f"{text} is not a day", where=task.name, fix="Give a day of the calendar.") from None
 
 
 def with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:

@@ -117,14 +117,14 @@ def refuse_kind(task: Task, kind: Kind) -> None:
         return
     if isinstance(task.scope, Since):
         raise UsageError(
-            "an incremental task has no slice to compute again: it goes on from its mark",
+            "an incremental task has no slice to compute again: it continues from its mark",
             where=task.name,
             now="The table is unchanged.",
             fix=f"To read rows again, set the mark back: twice mark reset {task.name} --to ….",
         )
     if not task.write.restatable:
         raise UsageError(
-            f"{task.write.name}() cannot be restated: its rows have no key, so they would come twice",
+            f"{task.write.name}() cannot be restated: its rows have no key, so they would be duplicated",
             where=task.name,
             now="The table is unchanged.",
             fix="Use replace() or merge(key) where a slice must be computed again.",
@@ -245,7 +245,7 @@ def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) 
     if empty and attempt.task.policy.empty == "refuse":
         which = "the result" if len(measured) == 1 else f"the result of {', '.join(empty[:3])}"
         raise EmptyRefused(
-            f'{which} is empty, and the task says empty="refuse"',
+            f'{which} is empty, and the task declares empty="refuse"',
             fix="Check its inputs for this slice. To let an empty result empty the slice, leave out empty=.",
         )
 

@@ -44,7 +44,7 @@ def send_effects(attempt: Attempt, result: RunResult) -> RunResult:
         fix = "Its effects are sent by the next run, or: twice effects send."
         raise Interrupted(
             RunError(
-                "interrupted while its effects were sent", where=attempt.where, now="The slice is right.", fix=fix
+                "interrupted while its effects were sent", where=attempt.where, now="The slice is published.", fix=fix
             ),
             exit_code_of(interrupt),
         ) from interrupt

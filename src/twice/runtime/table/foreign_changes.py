@@ -50,7 +50,7 @@ class Others:
         sliced = label in self.known and not isinstance(task.scope, Since)
         when = f"since {label} was published" if sliced else "since this task last published"
         if not known_changes:
-            return f"what others did to the table {when}, up to version {changes[0].version}, is forgotten by its log"
+            return f"what others did to the table {when}, up to version {changes[0].version}, is no longer in its log"
         versions = ", ".join(f"{change.version} ({change.operation})" for change in known_changes[-_SHOWN:])
         more = f" and {len(known_changes) - _SHOWN} before" if len(known_changes) > _SHOWN else ""
         noun = "version" if len(known_changes) == 1 else "versions"
@@ -89,32 +89,29 @@ def _of_the_table(context: RunContext, task: Task, target: Target, plan: Plan, k
 
 def _of_slice(task: Task, label: str, change: Foreign, published: bool) -> str:
     if not _is_known(change):
-        what = f"what others did to {label} up to version {change.version} is forgotten by the table's log"
+        what = f"what others did to {label} up to version {change.version} is no longer in the table's log"
         return f"{what}; this run has replaced its rows" if published else what
     what = f"{label} was changed by others in version {change.version} ({change.operation})"
     if published:
-        return f"{what}; this run has put it right"
-    return f"{what}; to put it right: twice restate {task.name}{_date(task, label)}"
+        return f"{what}; this run has corrected it"
+    return f"{what}; to fix it: twice restate {task.name}{_date(task, label)}"
 
 
 def _brought_again(task: Task, label: str) -> str:
     """Of a keyed write: what another slice brought is not in this one's hands."""
-    again = f"this run has brought the rows of {label} again by {task.write.name}()"
+    again = f"this run has written the rows of {label} again with {task.write.name}()"
     return f"{again}; rows of other slices are as others left them" if isinstance(task.scope, TimeScope) else again
 
 
 def _remedy(task: Task) -> str:
     if isinstance(task.scope, Since):
-        return f"rows that are gone are read again only if you set the mark back: twice mark reset {task.name} --to …"
+        return f"deleted rows are read again only if you set the mark back: twice mark reset {task.name} --to …"
     if not task.write.restatable:
-        return f"{task.write.name}() puts no row back that is gone"
+        return f"{task.write.name}() puts no deleted row back"
     if not isinstance(task.scope, TimeScope):
         return f"to put rows back: twice restate {task.name}"
     # Which slice brought a row that is gone, nobody knows, nor whether it was restated since.
-    return (
-        "rows that are gone come back when the slices that brought them are restated: "
-        f"twice restate {task.name} --date DATE"
-    )
+    return f"deleted rows come back when the slices that wrote them are restated: twice restate {task.name} --date DATE"
 
 
 def _date(task: Task, label: str) -> str:

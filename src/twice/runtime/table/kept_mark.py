@@ -77,7 +77,7 @@ def _counted(ledger: GenerationHistory, task: Task, scope: Since, version: int) 
         "value",
         where=task.name,
         now=UNCHANGED,
-        fix=f"Say where it is: twice mark reset {task.name} --to {at} --reason …, if initial={scope.initial} was never "
+        fix=f"Set it: twice mark reset {task.name} --to {at} --reason …, if initial={scope.initial} was never "
         "changed; else the mark of the last run.",
     )
 
@@ -88,7 +88,7 @@ def _other_kind(task: Task, scope: Since, held: str) -> DeclarationError:
         f"{_with_article(scope.type)}",
         where=task.name,
         now=UNCHANGED,
-        fix=f"Give initial= as it was, or say where the new cursor is: twice mark reset {task.name} --to … --reason ….",
+        fix=f"Give initial= as it was, or set the new cursor's mark: twice mark reset {task.name} --to … --reason ….",
     )
 
 

@@ -148,7 +148,7 @@ def went_silent(ledger: Claims, attempt: AttemptRecord) -> bool:
 
 
 def silent_attempts(ledger: RunLedger, task: str | None) -> frozenset[str]:
-    """The open attempts that nobody is at work on."""
+    """The open attempts that no process works on."""
     return frozenset(attempt.id for attempt in ledger.open_attempts(task) if went_silent(ledger, attempt))
 
 

@@ -133,7 +133,7 @@ def _until_passed(context: RunContext, attempt: AttemptRecord, tokens: Mapping[s
     label = (missing or labels)[0]
     date = f" --date {label}" if isinstance(task.scope, TimeScope) else ""
     verb = "restate" if again else "run"
-    return f"twice {verb} {attempt.task}{date}: until then its process, if it lives, may still publish them"
+    return f"twice {verb} {attempt.task}{date}: until then its process, if it is still running, may publish them"
 
 
 def _where(attempt: AttemptRecord) -> str:

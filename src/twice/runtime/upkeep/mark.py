@@ -93,7 +93,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         before = _mark(context, task, scope, found.generations[scope.only.label], found.version)
         _check_movable(task, before)
         if before.version == aim:
-            context.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is there already"))
+            context.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is already there"))
             return before, before
         heartbeat.check(f"{task.name}[{scope.only.label}]")
         context.ledger.fix(claim, found.generations, {scope.only.label: aim})

@@ -25,7 +25,7 @@ _WORDING = Wording(
     doing="the table was being taken over",
     holds="The table is this task's.",
     may_hold="The table may already be this task's.",
-    next_look="The table says whose it is.",
+    next_look="The table records its owner.",
 )
 
 
@@ -66,7 +66,7 @@ def _other_owners(context: RunContext, task: Task) -> tuple[Target, dict[Owner, 
     me = owner_of(context.project.id, task)
     published = target.published(task.target, (token_name(me.project, me.task, ""),))
     if published.version is None:
-        raise UsageError(f"there is no table {task.target}, so nothing is to be taken over", where=task.name)
+        raise UsageError(f"there is no table {task.target}, so there is nothing to take over", where=task.name)
     return target, published.owners.other_owners(me)
 
 

@@ -87,14 +87,14 @@ def compared(
     """
     with ExitStack() as kept:
         hashes = instruments.row_hashes if verb.newest_by is None else None
-        keys = _kept(kept, _met(before.rows, staged, verb, before.inside, hashes))
+        keys = _kept(kept, _joined(before.rows, staged, verb, before.inside, hashes))
         totals = _totals(keys)
         if any(row[2] > row[1] for difference, row in totals.items() if difference != DELETED):
             raise several_of_a_key(verb)
         if _UNSURE in totals:
             content = before.content(frozenset(totals[_UNSURE][3]))
-            met = _met(content, staged, verb, before.inside, instruments.row_hashes, missing=False)
-            keys = _kept(kept, _decided(keys, met))
+            joined = _joined(content, staged, verb, before.inside, instruments.row_hashes, missing=False)
+            keys = _kept(kept, _decided(keys, joined))
             totals = _totals(keys)
         counts = {difference: int(row[1]) for difference, row in totals.items()}
         gone = [totals[difference] for difference in GONE if difference in totals]
@@ -135,7 +135,7 @@ def _totals(keys: DataFrame) -> dict[str, Any]:
     return {row[0]: row for row in keys.groupBy(difference).agg(sf.count(sf.lit(1)), sf.sum(held), there).collect()}
 
 
-def _met(
+def _joined(
     table: DataFrame,
     staged: DataFrame,
     verb: UpsertRows,
@@ -161,7 +161,7 @@ def _met(
     content = [] if hashes is None else [*zip(hashes(staged), hashes(table), (first, second), strict=True)]
     alike = reduce(lambda a, b: a & b, (theirs == sf.col(name) for _, theirs, name in content), sf.lit(True))
     below = ours_alone & less((sf.col(first), sf.col(second)), hashes(table)) if hashes is not None else sf.lit(False)
-    met = table.withColumn(file, table.metadataColumn("_metadata").getField("file_path")).join(
+    joined = table.withColumn(file, table.metadataColumn("_metadata").getField("file_path")).join(
         staged.select(
             *narrow, stamp.alias(at), sf.lit(True).alias(given), *(mine.alias(name) for mine, _, name in content)
         ),
@@ -169,8 +169,8 @@ def _met(
         "left" if missing else "inner",
     )
     if missing:
-        met = met.where(sf.col(given) | ours_alone)
-    by_key = met.groupBy(*narrow).agg(
+        joined = joined.where(sf.col(given) | ours_alone)
+    by_key = joined.groupBy(*narrow).agg(
         sf.first(given).alias(given),
         sf.max(sf.when(newer(stamp, sf.col(at)), 1).when(newer(sf.col(at), stamp), -1).otherwise(0)).alias(behind),
         sf.min(alike).alias(equal),
