@@ -19,7 +19,24 @@ ROWS = re.findall(
 )
 NAMES = sorted({name for _, _, code in ROWS for name in re.findall(r"`([a-z_.A-Z]+)`", code)})
 
-BANNED = frozenset({"told", "said", "shop", "errand", "yard", "veil", "verdict", "verdicts", "wish"})
+BANNED = frozenset(
+    {
+        "told",
+        "said",
+        "spoken",
+        "shop",
+        "errand",
+        "yard",
+        "veil",
+        "verdict",
+        "verdicts",
+        "wish",
+        "site",
+        "trouble",
+        "met",
+    }
+    | {"world", "laboratory", "leavings", "complaint", "complaints", "witness", "house"}
+)
 """Parts of identifiers: `_told` and `told_unique` count, `message` is the usual word."""
 
 SHARED_CLASS_NAMES = {

@@ -48,7 +48,7 @@ def lint(
     dialect: Annotated[str | None, typer.Option(help="SQL dialect; guessed for each file by default.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Read every file again.")] = False,
 ) -> int:
-    """Find what breaks on the second run, in code that never heard of twice.
+    """Find what breaks on the second run, in code that does not use twice.
 
     Exit code 0: nothing of severity warning or error; 1: findings; 2: the command or a setting is wrong.
     """

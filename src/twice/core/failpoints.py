@@ -43,7 +43,7 @@ class SendPoint(str, Enum):
 
 
 class Crash(BaseException):
-    """The in-process stand-in for a kill: no handler of ours may catch it and tidy up."""
+    """A kill, simulated in the process: no handler of ours may catch it and tidy up."""
 
 
 Action = Callable[[Point | SendPoint], None]

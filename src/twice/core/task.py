@@ -78,7 +78,7 @@ def read(table: str, *, by: str | None = None, before: timedelta = timedelta(0))
 class Policy:
     """`rerun`: when a published slice is computed again. `empty`: may a result be empty. `evolve`: may the
     result add columns to the table. `allow`: what the plan guard shall let pass, by name (`"rand"`). `retry`: how
-    often passing trouble is tried again."""
+    often a transient error is tried again."""
 
     rerun: Rerun = "when_changed"
     retry: Retry = field(default_factory=Retry)

@@ -42,7 +42,7 @@ class UpsertRows:
 
 @dataclass(frozen=True)
 class AppendRows:
-    """The staged rows are added. Only the token tells whether they are there already."""
+    """The staged rows are added. Only the token shows whether they are there already."""
 
     slices: tuple[Slice, ...]
 

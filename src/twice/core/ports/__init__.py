@@ -1,4 +1,4 @@
-"""The ports: what the runtime asks of the world outside. One module each for targets, engines, senders, the ledger."""
+"""The ports: what the runtime needs from outside. One module each for targets, engines, senders, the ledger."""
 
 from __future__ import annotations
 

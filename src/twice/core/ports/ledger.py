@@ -65,7 +65,7 @@ class Attempts(Protocol):
         look at the slice calls this again. A second call changes nothing."""
 
     def close_attempt(self, attempt: str, state: AttemptState, facts: Facts = Facts()) -> bool:  # noqa: B008
-        """End an attempt that published nothing and let go of its slices. False, and nothing written, if it has
+        """End an attempt that published nothing and release its slices. False, and nothing written, if it has
         ended before or is unknown. Dying before it leaves an open attempt for a later look."""
 
     def abandon_unlooked(self, attempt: str) -> bool:

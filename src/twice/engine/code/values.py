@@ -61,7 +61,7 @@ def identify_function(name: str, function: Any, home: Path | None = None) -> Fun
 
 
 class _Look:
-    """One visit of one function: how many values are left to look at, and what was met on the way."""
+    """One visit of one function: how many values are left to look at, and what was found on the way."""
 
     def __init__(self, home: Path | None) -> None:
         self.home = home

@@ -14,7 +14,7 @@ _FIXED_ROWS = frozenset({"OneRowRelation", "LocalRelation", "Range"})
 
 
 class Walk:
-    """One walk over one plan. It remembers common table expressions and sorts, which are met before their use."""
+    """One walk over one plan. It remembers common table expressions and sorts, which are reached before their use."""
 
     def __init__(self, flagged: frozenset[str], thorough: bool = False) -> None:
         self.flagged = flagged

@@ -18,7 +18,7 @@ _UNNAMED = (
     ("file", re.compile(r"[^\n]*(?:Read-only file system|Mkdirs failed to create)[^\n]*")),
     ("call", re.compile(r"[^\n]*(?:Network is unreachable|UnknownHostException|Connection refused)[^\n]*")),
 )
-"""What the system's own refusals look like where the JVM or a library in C met them."""
+"""What the system's own refusals look like where they stopped the JVM or a library in C."""
 _LONGEST = 400
 
 

@@ -116,7 +116,7 @@ def _end_of(proof_session: ProofSession, copy: ScratchCopy) -> str:
 
 
 def _dies(proof_session: ProofSession, copy: ScratchCopy, action: Action) -> bool:
-    """Whether the run met that step. An hour later, so that its lease is over."""
+    """Whether the run reached that step. An hour later, so that its lease is over."""
     try:
         with armed(action):
             copy.run(proof_session.slices)

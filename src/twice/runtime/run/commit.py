@@ -8,7 +8,7 @@ from dataclasses import replace
 from twice.core.interruption import BrokenOff, behind, being_handled
 from twice.core.ports import Landed, Lost, Staged, Target
 from twice.core.record import Facts
-from twice.core.root_cause import key_line
+from twice.core.root_cause import cause_line
 from twice.core.task import TableName
 from twice.core.token import Note
 from twice.errors import OutcomeUnknown
@@ -39,7 +39,9 @@ def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[s
             landing.known = Known.NOT_LANDED
             raise
         landed = _counted(landed, staged)
-        notes = () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {key_line(error)}",)
+        notes = (
+            () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {cause_line(error)}",)
+        )
         landing.landed(Facts(version=landed.version, changes=landed.changes, notes=notes), aims)
         if interrupt is not None:
             raise
@@ -71,7 +73,7 @@ def _asked(landing: Landing, target: Target, table: TableName, note: Note, error
         if isinstance(error, KeyboardInterrupt):
             raise error from silent
         raise OutcomeUnknown(
-            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {key_line(silent)}",
+            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {cause_line(silent)}",
             now=landing.wording.may_hold,
             fix=LOOKS_FIRST,
         ) from error

@@ -1,4 +1,4 @@
-"""The last two steps: data and tokens land together, then the ledger hears of it. The first to land wins."""
+"""The last two steps: data and tokens land together, then the ledger records it. The first to land wins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from twice.core.failpoints import Point, hit
 from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
-from twice.core.root_cause import key_line
+from twice.core.root_cause import cause_line
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.since import mark_text
 from twice.core.token import Kind, Note
@@ -90,7 +90,7 @@ def _tidy_up(attempt: Attempt) -> None:
     try:
         remove_passed(attempt.context, attempt.task, attempt.target, attempt.plan)
     except Exception as error:  # noqa: BLE001 - see above
-        attempt.notes.append(f"files of dead attempts could not be deleted: {key_line(error)}")
+        attempt.notes.append(f"files of dead attempts could not be deleted: {cause_line(error)}")
 
 
 def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool | None]:

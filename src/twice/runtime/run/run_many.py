@@ -77,7 +77,7 @@ Report = Callable[[TaskEnd], None]
 
 
 def quiet(_: TaskEnd) -> None:
-    """All is told at the end."""
+    """All is reported at the end."""
 
 
 def run_in_order(
@@ -106,7 +106,7 @@ def run_all(
     (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is reported, not made.
 
     What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
-    `report` hears of each task's end without what is stale, which is known when all have ended.
+    `report` gets each task's end without what is stale, which is known when all have ended.
     """
     slices, left_out = of_date(context.project, date_)
     done: dict[str, set[str]] = {}

@@ -46,7 +46,7 @@ class _Run:
 
 def run_task(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest = PLAIN_RUN) -> RunResult:
     """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing.
-    Passing trouble is tried again by itself, as the task's policy says: always as a whole attempt (a new claim, a new
+    A transient error is tried again by itself, as the task's policy says: always as a whole attempt (a new claim, a new
     fence, a look first), never as a blind commit. Between two attempts nothing is held, so dying in a pause loses
     nothing: the next run begins at once, and looks."""
     run = _Run(context, task, slices, request, Baseline(request.planned))

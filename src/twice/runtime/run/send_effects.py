@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from twice.core.interruption import exit_code_of
 from twice.core.outbox import PreparedEffect, prepare
-from twice.core.root_cause import key_line
+from twice.core.root_cause import cause_line
 from twice.core.run import EffectEnd, RunResult
 from twice.errors import Interrupted, RunError, TwiceError
 from twice.runtime.effects.send import send_pending
@@ -37,7 +37,7 @@ def send_effects(attempt: Attempt, result: RunResult) -> RunResult:
         send_pending(attempt.context, attempt.task.name)
         ends = _ends(attempt)
     except Exception as error:  # noqa: BLE001 - the rows are published, whatever happens to their effects
-        what = error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {key_line(error)}"
+        what = error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {cause_line(error)}"
         note = f"its effects could not be sent now ({what}); next: twice effects send"
         return replace(result, notes=(*result.notes, note))
     except KeyboardInterrupt as interrupt:

@@ -70,7 +70,7 @@ def changed_by_others(context: RunContext, task: Task, target: Target, plan: Pla
 
 def _of_slices(task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
     mine = [slice_ for slice_ in plan.slices if slice_.label in known]
-    # One question for all of them: hardly ever is there anything to tell apart.
+    # One question for all of them: there is hardly ever anything to distinguish.
     if not mine or not target.foreign(task.target, min(known.values()), mine):
         return Others()
     found = {slice_.label: target.foreign(task.target, known[slice_.label], [slice_]) for slice_ in mine}

@@ -52,7 +52,7 @@ def remove_passed(context: RunContext, task: Task, target: Target, plan: Plan) -
         if not {slice_.label for slice_ in attempt.slices} & set(generations):
             continue
         if never_looked(attempt) or passed_at(attempt, generations) is not None:
-            files += target.discard(task.target, attempt.id, _reach(context, task, attempt))
+            files += target.discard(task.target, attempt.id, _slices_covered(context, task, attempt))
             context.ledger.discarded(attempt.id)
             done.append(attempt.id)
         else:
@@ -117,7 +117,7 @@ def _left_behind(context: RunContext, task: str | None = None) -> dict[str, set[
     return labels
 
 
-def _reach(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
+def _slices_covered(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
     """Where in the table its files may lie."""
     slices = slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
     return make_write_plan(context.project.id, task, slices).file_slices

@@ -19,7 +19,7 @@ from twice.core.write import Layout
 from twice.errors import DeclarationError
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import FORGETS_TOKENS, Intent, Table, wider
-from twice.targets.grain import MARK, check_grain, check_partitioning, check_values, grain_mark, slice_value
+from twice.targets.grain import MARK, check_grain, check_partitioning, check_values, grain_property, slice_value
 from twice.targets.schema import check_named, intended
 
 
@@ -63,7 +63,7 @@ def check(session: SparkSession, name: str, path: str, into: Intent, layout: Lay
 def _new(session: SparkSession, columns: Sequence[Column], slice_column: SliceColumn | None) -> str:
     """Delta's metadata of a new table, partitioned by the slice column, which remembers its grain."""
     by = [] if slice_column is None else [_spelled(columns, slice_column)]
-    marks = {} if slice_column is None else {by[0]: {MARK: grain_mark(slice_column)}}
+    marks = {} if slice_column is None else {by[0]: {MARK: grain_property(slice_column)}}
     body: dict[str, Any] = {
         "id": str(uuid4()),
         "format": {"provider": "parquet", "options": {}},

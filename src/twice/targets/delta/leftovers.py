@@ -66,7 +66,7 @@ def _referred(session: SparkSession, path: str, attempt: str) -> str:
 
 def _folders(files: Any, root: Any, table: Table, slices: Sequence[Slice]) -> Iterator[Any]:
     """Only the folders of the slices: a table has thousands of others. With column mapping Delta gives files folders of
-    any name, which tell no slice: such a table takes one slice per commit, so all that an attempt left there is its."""
+    any name, which name no slice: such a table takes one slice per commit, so all that an attempt left there is its."""
     if not files.exists(root):
         return
     for status in files.listStatus(root):

@@ -21,7 +21,7 @@ from twice.core.task import TableName
 from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import InputMissing, StageMismatch
-from twice.targets.grain import grain_mark
+from twice.targets.grain import grain_property
 from twice.targets.keyed import survivors
 from twice.targets.memory.checks import check_partitions, check_staged, check_unchanged, count_rows, partition_column
 from twice.targets.memory.rows import Rows
@@ -57,7 +57,7 @@ class MemoryTarget:
             held = self._tables.get(table.name)
             columns = intended(shape, None if held is None else held.shape, evolve)
             if held is None:
-                mark = None if slice_column is None else grain_mark(slice_column)
+                mark = None if slice_column is None else grain_property(slice_column)
                 into = Intent(Shape(columns, partition_column(shape, slice_column)), mark, None)
             else:
                 if not layout.any_partitions:

@@ -128,7 +128,7 @@ def _verify(transaction: Transaction, diff: RowDiff, added: list[Any], removed: 
 
 
 def _key_range(staged: Staged) -> KeyRange | None:
-    """How far the staged keys reach, where that tells which rows they can meet."""
+    """How far the staged keys reach, where that shows which rows they can match."""
     verb, handle = _verb(staged.plan), staged.handle
     if verb.delete_missing or verb.null_keys == "match" or not handle.files:
         return None

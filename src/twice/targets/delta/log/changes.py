@@ -25,7 +25,7 @@ def foreign_changes(history: CommitHistory, table: Table, since: int, slices: Se
     for version in range(table.version, since, -1):
         line = history.first_line(version)
         if line is not None and note_in(line) is not None:
-            continue  # ours: most are, and one line tells
+            continue  # ours: most are, and one line shows it
         actions = None if line is None else history.actions(version)
         if actions is None:
             found.append(Foreign(version, "forgotten", forgotten=True))
@@ -65,7 +65,7 @@ def _inside(file: dict[str, Any], table: Table, slices: Sequence[Slice]) -> bool
 
 
 class _Column:
-    """How a file of the table tells its values in one column: by its partition, or by its statistics."""
+    """How a file of the table shows its values in one column: by its partition, or by its statistics."""
 
     def __init__(self, name: str, type_: str, partition: bool) -> None:
         self.name, self.type, self.partition = name, type_, partition

@@ -74,7 +74,7 @@ class Log:
 
     @property
     def name(self) -> str:
-        """The table's folder as a plan's scans tell it."""
+        """The table's folder as a plan's scans name it."""
         return str(self._log.dataPath().toString())
 
     def partition_values(self, column: str) -> list[str | None]:

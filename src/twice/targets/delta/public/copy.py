@@ -48,8 +48,8 @@ def write(table_handle: TableHandle, stage: Stage, frame: DataFrame, plan: Plan)
 
 
 def rows(session: SparkSession, stage: Stage) -> DataFrame:
-    """The hidden copy. Its schema is said, not inferred: an empty copy has the table's columns too. What Delta keeps of
-    a column is its own affair: a column that is new to the table must not bring any of it."""
+    """The hidden copy. Its schema is given, not inferred: an empty copy has the table's columns too. What Delta keeps
+    of a column is its own affair: a column that is new to the table must not bring any of it."""
     assert stage.folder is not None
     fields = StructType.fromJson(json.loads(stage.table.schema)).fields
     kept = [{name: value for name, value in (each.metadata or {}).items() if name == MARK} for each in fields]

@@ -73,7 +73,7 @@ def in_all(files: Sequence[DataFile]) -> int:
 
 
 def at_paths(files: Sequence[Any], paths: Iterable[str]) -> list[Any]:
-    """Of Delta's added files those at these places (URIs, as a scan tells them). Raises if one of them is not there:
+    """Of Delta's added files those at these places (URIs, as a scan names them). Raises if one of them is not there:
     its rows would stay beside their successors."""
     wanted = {unquote(urlsplit(path).path) for path in paths}
     by_name: dict[str, list[str]] = {}

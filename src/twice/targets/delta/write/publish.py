@@ -199,7 +199,7 @@ def _moved_since(table_handle: TableHandle, staged: Staged, expected: Mapping[st
     if found != dict(expected):
         return Lost(Published(version, found))
     if handle.folder is not None and handle.read_at not in (None, version):
-        raise out_of_date()  # the internal path's transaction began on that version, and Delta tells
+        raise out_of_date()  # the internal path's transaction began on that version, and Delta detects it
     return None
 
 
@@ -221,7 +221,7 @@ def landed_or_not(
     try:
         log, app = Log(session, stage.path), staged.plan.token_names[0]
         version, _ = log.generations(())
-        # The commit itself tells more cheaply than the log as a whole: it carries the rows and the tokens together.
+        # The commit itself shows it more cheaply than the log as a whole: it carries the rows and the tokens together.
         if version is not None:
             history = CommitHistory(session, stage.path)
             found = history.find(app, note.generations[app], version, oldest=max(0, stage.table.version))

@@ -103,7 +103,7 @@ def compared(
 
 
 def _changes(rows: int, counts: Mapping[str, int]) -> Changes:
-    """Of so many staged rows, one of each key: those that met no row of the table are new."""
+    """Of so many staged rows, one of each key: those that matched no row of the table are new."""
     known = sum(count for difference, count in counts.items() if difference != DELETED)
     won, lost = counts.get(WON, 0), counts.get(LOST, 0)
     return Changes(
@@ -148,7 +148,7 @@ def _joined(
     many rows of the table have it, and their files (of keys whose rows go, or must be looked into).
 
     Without `hashes`, rows of one stamp are unsure. The staged side is narrow (key, stamp, hashes), so that it can be
-    broadcast; the table's rows are hashed behind the join, so that only those that met are.
+    broadcast; the table's rows are hashed behind the join, so that only joined ones are.
     """
     *ours, at, given, first, second, file, behind, equal, lesser, held, difference = unused(
         table.columns, len(verb.key) + 10

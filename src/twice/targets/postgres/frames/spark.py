@@ -61,7 +61,7 @@ class SparkFrames:
         return tuple(Column(each.name, each.dataType.simpleString()) for each in frame.schema.fields)
 
     def copy(self, frame: DataFrame, wanted: Sequence[Column], loading: Loading) -> None:
-        """Spark tells the takes of those tasks that count, however often it tried."""
+        """Spark reports the takes of those tasks that count, however often it tried."""
         rows = _fitted(frame, wanted).coalesce(self._tasks)
         try:
             with acting(self._session):

@@ -134,10 +134,10 @@ def _read_back(server: Server, staged: Staged, note: Note, end: Landed | Lost) -
         with server.transaction() as connection:
             version = state.landed(connection, _number(connection, staged.handle), note)
     except TwiceError:
-        return end  # the server itself said that it committed; what went wrong came after that
+        return end  # the server itself reported that it committed; what went wrong came after that
     if version != end.version:
         raise OutcomeUnknown(
-            "the server said that it committed, but the table does not have it",
+            "the server reported that it committed, but the table does not have it",
             now="The table may have been restored to an older state.",
             fix="Look at the server, then run again: it will look first.",
         )
