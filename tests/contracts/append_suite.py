@@ -14,14 +14,14 @@ from twice.core.mark import mark_of, version_of
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.since import SINCE
 from twice.core.task import TableName
-from twice.core.token import Note, token_name
-from twice.core.write import AppendRows, Layout, Plan
+from twice.core.token import CommitNote, token_name
+from twice.core.write import AppendRows, Layout, WritePlan
 from twice.errors import DeclarationError, SchemaDrift, StageMismatch
 
 EVENTS = TableName("shop.events")
 COLUMNS = (Column("name", "string"), Column("day", "date"))
 ANYWHERE = Layout(any_partitions=True)
-PLAN = Plan(AppendRows((SINCE,)), (SINCE,), (token_name("p", "events", SINCE.label),))
+PLAN = WritePlan(AppendRows((SINCE,)), (SINCE,), (token_name("p", "events", SINCE.label),))
 APP = PLAN.token_names[0]
 ONE, TWO = ("click", date(2026, 6, 9)), ("view", date(2026, 6, 10))
 
@@ -35,7 +35,7 @@ def mark(target: Target) -> int:
 
 
 def move(target: Target, staged: Staged, expected: int, to: int) -> Landed | Lost:
-    return target.commit(staged, {APP: expected}, Note(staged.attempt, "run", {APP: to}))
+    return target.commit(staged, {APP: expected}, CommitNote(staged.attempt, "run", {APP: to}))
 
 
 def append(harness: Harness, target: Target, rows: Sequence[Row], to: int, attempt: str) -> Landed | Lost:

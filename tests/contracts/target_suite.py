@@ -19,8 +19,8 @@ from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import TableName
-from twice.core.token import Intention, Note, token_name
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote, Intention, token_name
+from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift, StageMismatch
 
 REVENUE = TableName("shop.revenue")
@@ -72,8 +72,8 @@ def sale(day: str, region: str, revenue: str) -> Row:
     return (date.fromisoformat(day), region, Decimal(revenue))
 
 
-def plan_of(*slices: Slice, task: str = "revenue") -> Plan:
-    return Plan(ReplaceRows(slices), slices, tuple(token_name("p", task, slice_.label) for slice_ in slices))
+def plan_of(*slices: Slice, task: str = "revenue") -> WritePlan:
+    return WritePlan(ReplaceRows(slices), slices, tuple(token_name("p", task, slice_.label) for slice_ in slices))
 
 
 def made(target: Target, name: TableName, shape: Shape, layout: Layout, evolve: bool = False) -> Shape:
@@ -82,10 +82,10 @@ def made(target: Target, name: TableName, shape: Shape, layout: Layout, evolve: 
     into = target.prepare(name, shape, layout, evolve)
     token = target.published(name, ["setup"])
     if evolve or not token.generations["setup"]:
-        plan = Plan(AppendRows((WHOLE,)), (WHOLE,), ("setup",))
+        plan = WritePlan(AppendRows((WHOLE,)), (WHOLE,), ("setup",))
         attempt = f"setup-{token.generations['setup']}-{uuid4().hex[:8]}"
         staged = target.stage(name, None, plan, attempt, into=into)
-        note = Note(staged.attempt, "run", {"setup": token.generations["setup"] + 1})
+        note = CommitNote(staged.attempt, "run", {"setup": token.generations["setup"] + 1})
         if not isinstance(target.commit(staged, token.generations, note), Landed):
             return made(target, name, shape, layout, evolve)
     return into.shape
@@ -100,13 +100,13 @@ def layout_of(scope: Scope = DAILY) -> Layout:
     return Layout(None if isinstance(scope, Whole | Since) else scope.held_in)
 
 
-def generations(target: Target, plan: Plan) -> dict[str, int]:
+def generations(target: Target, plan: WritePlan) -> dict[str, int]:
     return dict(target.published(REVENUE, plan.token_names).generations)
 
 
-def note_of(plan: Plan, attempt: str, expected: Mapping[str, int]) -> Note:
+def note_of(plan: WritePlan, attempt: str, expected: Mapping[str, int]) -> CommitNote:
     moved = {app: expected[app] + 1 for app in plan.token_names}
-    return Note(attempt, "run", moved, {app: Intention("code", attempt) for app in plan.token_names})
+    return CommitNote(attempt, "run", moved, {app: Intention("code", attempt) for app in plan.token_names})
 
 
 def publish(
@@ -584,7 +584,7 @@ class TargetSuite:
         app = plan_of(DAY).token_names[0]
         found = [harness.target().provenance(REVENUE, app, generation) for generation in (1, 2, 3)]
         assert [note and note.attempt for note in found] == ["a", "c", None]
-        assert found[1] == Note("c", "run", {app: 2}, {app: Intention("code", "c")})
+        assert found[1] == CommitNote("c", "run", {app: 2}, {app: Intention("code", "c")})
 
     def test_every_token_is_reported_with_the_commit_that_wrote_it(self, harness: Harness) -> None:
         target = harness.target()
@@ -596,8 +596,8 @@ class TargetSuite:
         assert version is not None
         day, next_ = plan_of(DAY, NEXT).token_names
         assert harness.target().tokens(REVENUE, "twice/p/revenue/") == {
-            day: Held(2, version, Note("c", "run", {day: 2}, {day: Intention("code", "c")})),
-            next_: Held(1, version - 1, Note("b", "run", {next_: 1}, {next_: Intention("code", "b")})),
+            day: Held(2, version, CommitNote("c", "run", {day: 2}, {day: Intention("code", "c")})),
+            next_: Held(1, version - 1, CommitNote("b", "run", {next_: 1}, {next_: Intention("code", "b")})),
         }
         assert harness.target().tokens(REVENUE, "twice/p/revenue_of_others/") == {}
         assert harness.target().tokens(TableName("shop.missing"), "twice/p/revenue/") == {}
@@ -612,9 +612,9 @@ class TargetSuite:
         assert harness.target().published(REVENUE, other).owners == Ownership({old: 2})
         assert harness.target().published(TableName("shop.missing"), other).owners == Ownership()
         token = takeover_token(new, old)
-        taking = Plan(AppendRows((WHOLE,)), (WHOLE,), (token,))
+        taking = WritePlan(AppendRows((WHOLE,)), (WHOLE,), (token,))
         staged = target.stage(REVENUE, None, taking, "c")
-        assert isinstance(target.commit(staged, {token: 0}, Note("c", "takeover", {token: 3}, why="so")), Landed)
+        assert isinstance(target.commit(staged, {token: 0}, CommitNote("c", "takeover", {token: 3}, why="so")), Landed)
         owners = harness.target().published(REVENUE, other).owners
         assert owners == Ownership({old: 2}, {(new, old): 3})
         assert (owners.other_owners(new), owners.other_owners(Owner("p", "reven"))) == ({}, {old: 2, new: 0})

@@ -17,8 +17,8 @@ from twice.core.mark import version_of
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Whole
 from twice.core.task import TableName
-from twice.core.token import Intention, Note, token_name
-from twice.core.write import Changes, Layout, Plan, UpsertRows
+from twice.core.token import CommitNote, Intention, token_name
+from twice.core.write import Changes, Layout, UpsertRows, WritePlan
 from twice.errors import DeclarationError, NullKey, ResultRefused, RowsOutsideSlice, StageMismatch
 
 ORDERS = TableName("shop.orders")
@@ -31,22 +31,22 @@ ANY_ORDER = replace(NEWEST, newest_by=None)
 INSERT = replace(ANY_ORDER, insert_only=True)
 
 
-def plan_of(verb: UpsertRows) -> Plan:
-    return Plan(verb, verb.slices, tuple(token_name("p", "orders", slice_.label) for slice_ in verb.slices))
+def plan_of(verb: UpsertRows) -> WritePlan:
+    return WritePlan(verb, verb.slices, tuple(token_name("p", "orders", slice_.label) for slice_ in verb.slices))
 
 
 def prepare(target: Target, columns: Sequence[Column] = COLUMNS, layout: Layout | None = None) -> Shape:
     return made(target, ORDERS, Shape(tuple(columns)), layout or Layout(key=("order_id",), any_partitions=True))
 
 
-def generations(target: Target, plan: Plan) -> dict[str, int]:
+def generations(target: Target, plan: WritePlan) -> dict[str, int]:
     return dict(target.published(ORDERS, plan.token_names).generations)
 
 
 def commit(target: Target, staged: Staged, expected: Mapping[str, int] | None = None) -> Landed | Lost:
     found = generations(target, staged.plan) if expected is None else expected
     moved = {app: generation + 1 for app, generation in found.items()}
-    note = Note(staged.attempt, "run", moved, dict.fromkeys(moved, Intention("code", staged.attempt)))
+    note = CommitNote(staged.attempt, "run", moved, dict.fromkeys(moved, Intention("code", staged.attempt)))
     return target.commit(staged, found, note)
 
 
@@ -125,7 +125,7 @@ class UpsertSuite:
                 plan = replace(plan_of(NEWEST), token_names=(f"twice/p/ties/{at}",))
                 staged = target.stage(name, harness.frame(target, COLUMNS, batch), plan, f"t{len(tables)}{at}")
                 landed = target.commit(
-                    staged, {plan.token_names[0]: 0}, Note(staged.attempt, "run", {plan.token_names[0]: 1})
+                    staged, {plan.token_names[0]: 0}, CommitNote(staged.attempt, "run", {plan.token_names[0]: 1})
                 )
                 assert isinstance(landed, Landed)
             tables.append(harness.rows(target.read(name)))
@@ -169,7 +169,7 @@ class UpsertSuite:
         marks = [1_000_001, *map(version_of, points)]
         for at, mark in enumerate(marks):
             staged = stage(harness, target, [(at, "new", at)], NEWEST, f"a{at}")
-            note = Note(f"a{at}", "run", {plan.token_names[0]: mark})
+            note = CommitNote(f"a{at}", "run", {plan.token_names[0]: mark})
             assert isinstance(target.commit(staged, {plan.token_names[0]: held}, note), Landed)
             held = generations(harness.target(), plan)[plan.token_names[0]]
             assert held == mark
@@ -387,7 +387,7 @@ class UpsertSuite:
                 plan = plan_of(replace(NEWEST, slices=(slice_,), delete_missing=slice_.bounds is not None))
                 staged = target.stage(name, harness.frame(target, BY_DAY, batch), plan, f"m{at}{turn}")
                 held = dict(target.published(name, plan.token_names).generations)
-                note = Note(staged.attempt, "run", {app: generation + 1 for app, generation in held.items()})
+                note = CommitNote(staged.attempt, "run", {app: generation + 1 for app, generation in held.items()})
                 landed = target.commit(staged, held, note)
                 assert isinstance(landed, Landed)
                 if turn == 3:
@@ -408,7 +408,7 @@ class UpsertSuite:
             for turn, rows in enumerate(order):
                 plan = plan_of(verb)
                 staged = target.stage(name, harness.frame(target, BY_DAY, rows), plan, f"i{at}{turn}")
-                note = Note(staged.attempt, "run", {plan.token_names[0]: turn + 1})
+                note = CommitNote(staged.attempt, "run", {plan.token_names[0]: turn + 1})
                 assert isinstance(target.commit(staged, {plan.token_names[0]: turn}, note), Landed)
             tables.append(harness.rows(target.read(name)))
         assert tables[0] == tables[1]
@@ -454,7 +454,7 @@ class UpsertSuite:
             verb = replace(NEWEST, slices=(slice_,))
             upsert(harness, target, batches[slice_], verb, f"a{slice_.label[-1]}")
         assert table(harness, target) == expected
-        both = Plan(NEWEST, ANYWHERE, tuple(token_name("p", "orders", slice_.label) for slice_ in ANYWHERE))
+        both = WritePlan(NEWEST, ANYWHERE, tuple(token_name("p", "orders", slice_.label) for slice_ in ANYWHERE))
         assert list(generations(target, both).values()) == [1, 2]
 
     def test_a_lost_token_publishes_nothing(self, harness: Harness) -> None:

@@ -20,8 +20,8 @@ from tests.proof.postgres_shop import COLUMNS, DAILY, day, open_context, run, ta
 from twice.core.failpoints import Point, armed, kill_at
 from twice.core.ports import Landed, Shape
 from twice.core.task import TableName
-from twice.core.token import Note, token_name
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote, token_name
+from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.targets.memory.rows import Rows
 
 RACED = TableName("shop.raced")
@@ -60,7 +60,7 @@ def run_one(url: str, ledger: Path, command: dict[str, Any]) -> int:
 def race(url: str, command: dict[str, Any]) -> list[dict[str, Any]]:
     """So many processes stage the same slice for the same generation, and commit at one signal."""
     slice_ = DAILY.slice_of(day(command["round"]))
-    plan = Plan(ReplaceRows((slice_,)), (slice_,), (token_name("proof", "raced", slice_.label),))
+    plan = WritePlan(ReplaceRows((slice_,)), (slice_,), (token_name("proof", "raced", slice_.label),))
     ready_read, ready_write = os.pipe()
     go_read, go_write = os.pipe()
 
@@ -72,7 +72,7 @@ def race(url: str, command: dict[str, Any]) -> list[dict[str, Any]]:
         staged = target.stage(RACED, Rows(COLUMNS, rows), plan, attempt, into=into)
         os.write(ready_write, b".")
         os.read(go_read, 1)  # until the other end is closed
-        end = target.commit(staged, {plan.token_names[0]: 0}, Note(attempt, "run", {plan.token_names[0]: 1}))
+        end = target.commit(staged, {plan.token_names[0]: 0}, CommitNote(attempt, "run", {plan.token_names[0]: 1}))
         if not isinstance(end, Landed):
             target.discard(RACED, attempt, (slice_,))
         os.write(ready_write, (json.dumps({"number": number, "end": type(end).__name__}) + "\n").encode())

@@ -21,8 +21,8 @@ import psycopg
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Whole
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote
+from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.session.session import SessionSettings, close, embedded, run_session
 from twice.targets.postgres.frames import spark as frames
 from twice.targets.postgres.server.server import Server
@@ -67,12 +67,12 @@ def main() -> None:
     base = embedded(SessionSettings(folder / "spark", folder / "tables", short_jobs=True, archive="use", conf=conf))
     session = run_session(base)
     target = PostgresTarget(Server("postgres", url), frames.SparkFrames(session, PARTS))
-    plan = Plan(ReplaceRows((Whole().only,)), (Whole().only,), ("twins",))
+    plan = WritePlan(ReplaceRows((Whole().only,)), (Whole().only,), ("twins",))
     into = target.prepare(TABLE, Shape((Column("id", "bigint"),)), Layout(), False)
     staged = target.stage(TABLE, session.range(ROWS).repartition(PARTS), plan, "a", into=into)
     with psycopg.connect(url) as connection:
         manifest = [take for (take,) in connection.execute("SELECT take FROM twice.takes").fetchall()]
-    end = target.commit(staged, {"twins": 0}, Note("a", "run", {"twins": 1}))
+    end = target.commit(staged, {"twins": 0}, CommitNote("a", "run", {"twins": 1}))
     reported = {"staged": staged.rows, "manifest": manifest, "landed": isinstance(end, Landed)}
     (folder / "report.json").write_text(json.dumps(reported))
     close(base)

@@ -19,7 +19,7 @@ from tests.proof.protocol.system import GUARDS
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.runtime.run import run_task
 from twice.runtime.staleness.decide import Decision
 from twice.runtime.table import garbage as collect
@@ -114,9 +114,9 @@ class TestEachGuardIsNeeded:
         model = {"delta": "DeltaModel", "postgres": "PostgresModel"}[database]
         commit = getattr(__import__("tests.proof.protocol.actor", fromlist=[model]), model).commit
 
-        def late(self: ModelTarget, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+        def late(self: ModelTarget, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
             now = self.published(staged.table, [APP]).generations
-            moved = Note(note.attempt, note.kind, {APP: now[APP] + 1}, note.intentions)
+            moved = CommitNote(note.attempt, note.kind, {APP: now[APP] + 1}, note.intentions)
             return commit(self, staged, now, moved)  # type: ignore[no-any-return]
 
         monkeypatch.setattr(f"tests.proof.protocol.actor.{model}.commit", late)
@@ -143,9 +143,9 @@ class TestEachGuardIsNeeded:
 
         ask = ModelTarget.provenance
 
-        def vague(self: ModelTarget, table: Any, token_name: str, generation: int) -> Note | None:
+        def vague(self: ModelTarget, table: Any, token_name: str, generation: int) -> CommitNote | None:
             note = ask(self, table, token_name, generation)
-            return note and Note(Anyone(note.attempt), note.kind, note.generations, note.intentions)
+            return note and CommitNote(Anyone(note.attempt), note.kind, note.generations, note.intentions)
 
         monkeypatch.setattr(ModelTarget, "provenance", vague)
         assert "is recorded but did not land" in self.broken(SAME, database)

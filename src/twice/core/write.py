@@ -78,7 +78,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WritePlan:
     """One atomic publish: what is written, and the token of each slice that lands in the same commit."""
 
     write: WriteVerb

@@ -31,8 +31,8 @@ from twice.core.record_owner import RecordOwner, TaskTable
 from twice.core.run import AttemptState, Outcome
 from twice.core.slice import Slice
 from twice.core.task import Task
-from twice.core.token import Note
-from twice.core.write import AppendRows, Plan
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, WritePlan
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database.connect import connect, for_writing, parse_url
 from twice.ledgers.database.migrate import upgrade
@@ -160,11 +160,11 @@ def commit_again(bench: Bench, task: Task, commits: list[Any]) -> None:
     columns = (COLUMNS[1], replace(COLUMNS[2], name="revenue"))
     for attempt, generations in commits:
         slices: list[Slice] = [task.scope.slice_of(app.rpartition("/")[2]) for app in generations]  # type: ignore[union-attr]
-        plan = Plan(AppendRows(tuple(slices)), tuple(slices), tuple(generations))
+        plan = WritePlan(AppendRows(tuple(slices)), tuple(slices), tuple(generations))
         into = bench.target.prepare(REVENUE, Shape(columns, "order_date"), task.write.layout(task.scope), False)
         staged = bench.target.stage(REVENUE, None, plan, attempt, into=into)
         before = {app: number - 1 for app, number in generations.items()}
-        bench.target.commit(staged, before, Note(attempt, "run", generations))
+        bench.target.commit(staged, before, CommitNote(attempt, "run", generations))
 
 
 def test_an_environment_that_was_alone_gets_its_whole_history(opened: Open) -> None:

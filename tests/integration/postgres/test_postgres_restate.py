@@ -19,8 +19,8 @@ from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Column, Landed, Shape
 from twice.core.run import RunResult
 from twice.core.task import Task
-from twice.core.token import Note
-from twice.core.write import Layout, Plan
+from twice.core.token import CommitNote
+from twice.core.write import Layout, WritePlan
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
@@ -151,10 +151,10 @@ def test_several_slices_in_one_commit_are_distinguished_whatever_types_their_col
 
     def publish(attempt: str, kind: Any) -> Landed:
         into = target.prepare(REVENUE, Shape(ODD), Layout(DAILY.held_in), False)
-        plan: Plan = plan_of(DAY, NEXT)
+        plan: WritePlan = plan_of(DAY, NEXT)
         expected = generations(target, plan)
         staged = target.stage(REVENUE, Rows(ODD, tuple(rows)), plan, attempt, into=into)
-        end = target.commit(staged, expected, Note(attempt, kind, {app: n + 1 for app, n in expected.items()}))
+        end = target.commit(staged, expected, CommitNote(attempt, kind, {app: n + 1 for app, n in expected.items()}))
         assert isinstance(end, Landed)
         return end
 

@@ -11,12 +11,12 @@ from tests.postgres_server import PostgresServer
 from twice.core.ports import Column, Landed, Shape
 from twice.core.slice import WHOLE
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, WritePlan
 
 EVENTS = TableName("shop.events")
 COLUMNS = (Column("id", "bigint"),)
-PLAN = Plan(AppendRows((WHOLE,)), (WHOLE,), ("twice/p/events/whole",))
+PLAN = WritePlan(AppendRows((WHOLE,)), (WHOLE,), ("twice/p/events/whole",))
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def append(harness: PostgresHarness, expected: int) -> None:
     into = target.prepare(EVENTS, Shape(COLUMNS), Layout(any_partitions=True), False)
     staged = target.stage(EVENTS, harness.frame(target, COLUMNS, [(expected,)]), PLAN, attempt, into=into)
     app = PLAN.token_names[0]
-    assert isinstance(target.commit(staged, {app: expected}, Note(attempt, "run", {app: expected + 1})), Landed)
+    assert isinstance(target.commit(staged, {app: expected}, CommitNote(attempt, "run", {app: expected + 1})), Landed)
 
 
 def published(harness: PostgresHarness) -> list[int]:

@@ -21,7 +21,7 @@ from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, RunRec
 from twice.core.record_owner import RecordOwner
 from twice.core.run import AttemptState, Outcome, RunRequest
 from twice.core.task import TableName, Task
-from twice.core.token import Intention, Note
+from twice.core.token import CommitNote, Intention
 from twice.engine.plain import PlainEngine
 from twice.errors import LeaseLost, RunError, SliceBusy, StageMismatch, TwiceError
 from twice.runtime.context import RunContext
@@ -292,12 +292,12 @@ class ModelTarget:
         version, generation = self._line.ask("published")
         return Published(version, {APP: generation})
 
-    def provenance(self, table: Any, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: Any, token_name: str, generation: int) -> CommitNote | None:
         commit: Commit | None = self._line.ask("provenance", generation)
         if commit is None:
             return None
         intentions = {APP: Intention(*commit.intention)}
-        return Note(commit.attempt, "run", {APP: generation}, intentions, version=generation)
+        return CommitNote(commit.attempt, "run", {APP: generation}, intentions, version=generation)
 
     def foreign(self, table: Any, since: int, slices: Any) -> tuple[()]:
         return ()
@@ -309,7 +309,7 @@ class ModelTarget:
     def discard(self, table: Any, attempt: str, slices: Any) -> int:
         return int(self._line.ask("discard", attempt))
 
-    def _commit(self, note: Note) -> Commit:
+    def _commit(self, note: CommitNote) -> Commit:
         intention = note.intentions[APP]
         return Commit(self._me.id, note.generations[APP], (intention.code, str(intention.inputs)), note.kind)
 
@@ -326,7 +326,7 @@ class ModelTarget:
 
 
 class DeltaModel(ModelTarget):
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         commit = self._commit(note)
         while True:
             version, generation, seen, there = self._line.ask("begin")
@@ -341,7 +341,7 @@ class DeltaModel(ModelTarget):
 
 
 class PostgresModel(ModelTarget):
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         commit = self._commit(note)
         while True:
             version, generation, there = self._line.ask("lock")

@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Whole
 from twice.core.task import TableName
-from twice.core.token import Note, token_name
+from twice.core.token import CommitNote, token_name
 from twice.core.transience import Nature, judge
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.causes import signs
 from twice.errors import ResultRefused
 from twice.targets.active_session import acting
@@ -42,12 +42,12 @@ def target(server: Server, session: Any) -> Iterator[PostgresTarget]:
 
 
 def publish(target: PostgresTarget, frame: Any, attempt: str = "a") -> Landed:
-    plan = Plan(ReplaceRows((Whole().only,)), (Whole().only,), (token_name("p", "kinds", "all"),))
+    plan = WritePlan(ReplaceRows((Whole().only,)), (Whole().only,), (token_name("p", "kinds", "all"),))
     columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     into = target.prepare(TABLE, Shape(columns), Layout(), False)
     expected = target.published(TABLE, plan.token_names).generations
     staged = target.stage(TABLE, frame, plan, attempt, into=into)
-    end = target.commit(staged, expected, Note(attempt, "run", {app: g + 1 for app, g in expected.items()}))
+    end = target.commit(staged, expected, CommitNote(attempt, "run", {app: g + 1 for app, g in expected.items()}))
     assert isinstance(end, Landed)
     return end
 

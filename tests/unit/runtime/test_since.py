@@ -19,8 +19,8 @@ from twice.core.run import AttemptState, Outcome, RunRequest, RunResult
 from twice.core.since import Window
 from twice.core.slice import WHOLE
 from twice.core.task import Strategy, TableName, Task
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
 from twice.errors import DeclarationError, Superseded, UsageError
 from twice.ledgers.ledger import Ledger
 from twice.runtime.run.run_many import run_slices
@@ -59,11 +59,11 @@ class Source:
         staged = target.stage(
             CHANGES,
             Rows(COLUMNS, self.rows),
-            Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",)),
+            WritePlan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",)),
             f"o{len(self.rows)}",
             into=into,
         )
-        target.commit(staged, expected, Note("other", "run", {"other": expected["other"] + 1}))
+        target.commit(staged, expected, CommitNote("other", "run", {"other": expected["other"] + 1}))
 
 
 @pytest.fixture
@@ -342,9 +342,9 @@ def test_numbers_and_dates_are_marks_too(bench: Bench, initial: Any, first: Any,
     columns = (Column("id", "bigint"), Column("seq", kind))
     target = bench.target
     into = target.prepare(CHANGES, Shape(columns), Layout(), False)
-    rows, plan = Rows(columns, ((1, first), (2, second))), Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",))
+    rows, plan = Rows(columns, ((1, first), (2, second))), WritePlan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",))
     staged = target.stage(CHANGES, rows, plan, "o", into=into)
-    target.commit(staged, {"other": 0}, Note("other", "run", {"other": 1}))
+    target.commit(staged, {"other": 0}, CommitNote("other", "run", {"other": 1}))
     scope = Since("seq", initial=initial)
     declare = task(
         "shop.copy", scope=scope, inputs={"rows": read("shop.changes", by="seq")}, write=append_once(), name="copy"
@@ -456,14 +456,14 @@ def counted(bench: Bench, source: Source, declared: Task, minute: int) -> int:
     app = "twice/p/copy/since"
     into = bench.target.prepare(COPY, Shape(COLUMNS), Layout(), False)
     rows = Rows(COLUMNS, tuple(row for row in source.rows if row[1] is not None and row[1] < at(minute)))
-    plan = Plan(AppendRows((declared.scope.only,)), (declared.scope.only,), (app,))  # type: ignore[union-attr]
+    plan = WritePlan(AppendRows((declared.scope.only,)), (declared.scope.only,), (app,))  # type: ignore[union-attr]
     claim = bench.ledger.claim("copy", ["since"], attempt="old", kind="run", holder="h", lease=timedelta(hours=1))
     assert isinstance(claim, Claim)
     bench.ledger.fix(claim, {"since": 0}, {"since": version})
     window = Window(at(0), at(minute), False)
     bench.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.STAGED, Facts(why=f"rows of {window}"))
     staged = bench.target.stage(COPY, rows, plan, "old", into=into)
-    bench.target.commit(staged, {app: 0}, Note("old", "run", {app: version}))
+    bench.target.commit(staged, {app: 0}, CommitNote("old", "run", {app: version}))
     bench.ledger.publish("old", Facts(version=1), generations={"since": version})
     return version
 

@@ -11,8 +11,8 @@ from twice.core.owner import Ownership
 from twice.core.ports.frame import Frame, Shape
 from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import Changes, Layout, Plan
+from twice.core.token import CommitNote
+from twice.core.write import Changes, Layout, WritePlan
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Held:
 
     generation: int
     version: int | None
-    note: Note | None
+    note: CommitNote | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Staged:
     """
 
     table: TableName
-    plan: Plan
+    plan: WritePlan
     attempt: str
     rows: int
     rows_by_slice: Mapping[str, int]
@@ -136,7 +136,7 @@ class Target(Protocol):
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         """Every token whose name begins so, for a ledger that must be made anew. A missing table holds none."""
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         """The note of the commit that gave this token this generation, with that commit's version; None once the log
         forgot it."""
 
@@ -155,7 +155,7 @@ class Target(Protocol):
         self,
         table: TableName,
         frame: Frame | None,
-        plan: Plan,
+        plan: WritePlan,
         attempt: str,
         *,
         read_at: int | None = None,
@@ -172,7 +172,7 @@ class Target(Protocol):
         """How many staged rows share their values in these columns with an earlier one (NULL equals NULL), counted
         where they are; None where the engine must read them for that."""
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
         token to the note's generation, in one commit, then read back. Else Lost. A table that must be made for it, or
         get new columns, is and does in the same commit; if somebody else made or changed it otherwise meanwhile, it is

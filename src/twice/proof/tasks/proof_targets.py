@@ -11,7 +11,7 @@ from twice.core.owner import Ownership
 from twice.core.ports import Foreign, Held, Landed, Lost, PreparedTable, Published, Staged, Target, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
-from twice.core.token import Note
+from twice.core.token import CommitNote
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class _ReadsThrough:
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         return self.inner.tokens(table, prefix)
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         return self.inner.provenance(table, token_name, generation)
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:

@@ -17,7 +17,7 @@ from twice.core.since import Window
 from twice.core.summary import run_label
 from twice.core.task import Task
 from twice.core.token import Kind
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.compute import Computed
@@ -33,7 +33,7 @@ class Attempt:
 
     context: RunContext
     task: Task
-    plan: Plan
+    plan: WritePlan
     request: RunRequest
     claim: Claim
     trace: Trace

@@ -11,7 +11,7 @@ from twice.core.record import Facts
 from twice.core.root_cause import cause_line
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.since import mark_text
-from twice.core.token import Kind, Note
+from twice.core.token import CommitNote, Kind
 from twice.core.write import Changes
 from twice.errors import Superseded
 from twice.runtime.run.attempt import Attempt, StagedRun, ended
@@ -39,7 +39,7 @@ def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed 
     attempt.context.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING, effects)
     hit(Point.PUBLISHING)
     expected = {attempt.token_names[label]: generation for label, generation in ready.found.generations.items()}
-    note = Note(
+    note = CommitNote(
         attempt.id,
         attempt.kind,
         {attempt.token_names[label]: aim for label, aim in ready.found.aims.items()},

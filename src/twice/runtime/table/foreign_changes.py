@@ -9,7 +9,7 @@ from twice.core.ports import Foreign, Target
 from twice.core.since import Since
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
-from twice.core.write import Plan, ReplaceRows
+from twice.core.write import ReplaceRows, WritePlan
 from twice.runtime.context import RunContext
 
 _SHOWN = 3
@@ -58,7 +58,7 @@ class Others:
         return f"the table was changed by others {when}, in {noun} {versions}{more}; {end}"
 
 
-def changed_by_others(context: RunContext, task: Task, target: Target, plan: Plan) -> Others:
+def changed_by_others(context: RunContext, task: Task, target: Target, plan: WritePlan) -> Others:
     """Since each slice was published. A slice that owns no rows (its write finds them by key, or only adds) is
     concerned by every change of the table; one that is new, by those since the task last published. Reads only."""
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
@@ -68,7 +68,7 @@ def changed_by_others(context: RunContext, task: Task, target: Target, plan: Pla
     return _of_the_table(context, task, target, plan, known)
 
 
-def _of_slices(task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
+def _of_slices(task: Task, target: Target, plan: WritePlan, known: dict[str, int]) -> Others:
     mine = [slice_ for slice_ in plan.slices if slice_.label in known]
     # One question for all of them: there is hardly ever anything to distinguish.
     if not mine or not target.foreign(task.target, min(known.values()), mine):
@@ -77,7 +77,7 @@ def _of_slices(task: Task, target: Target, plan: Plan, known: dict[str, int]) ->
     return Others(found, frozenset(known))
 
 
-def _of_the_table(context: RunContext, task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
+def _of_the_table(context: RunContext, task: Task, target: Target, plan: WritePlan, known: dict[str, int]) -> Others:
     labels = [slice_.label for slice_ in plan.slices]
     last = None if all(label in known for label in labels) else context.ledger.last_version(task.name)
     found = {}

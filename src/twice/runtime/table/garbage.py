@@ -11,7 +11,7 @@ from twice.core.record import AttemptRecord
 from twice.core.scope import slices_named
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import Task
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import in_one_line
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
@@ -35,7 +35,7 @@ class RemovedFiles:
     unasked: str = ""
 
 
-def remove_passed(context: RunContext, task: Task, target: Target, plan: Plan) -> RemovedFiles:
+def remove_passed(context: RunContext, task: Task, target: Target, plan: WritePlan) -> RemovedFiles:
     """Settle and tidy up after the attempts on these slices that must lose by now. A second call finds nothing.
 
     Dying in here leaves files that the next call finds.

@@ -7,7 +7,7 @@ from twice.core.mark import counted_from, kind_of, last_of_kind, mark_in, mark_o
 from twice.core.ports import GenerationHistory
 from twice.core.since import CursorValue, Since, mark_text, type_of
 from twice.core.task import Task
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
 
@@ -27,7 +27,7 @@ def kept_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int)
     return mark_of(version)
 
 
-def refuse_other_kind(context: RunContext, task: Task, plan: Plan) -> None:
+def refuse_other_kind(context: RunContext, task: Task, plan: WritePlan) -> None:
     """Raise DeclarationError where the table's mark is of another kind of cursor: before anything is claimed, so that
     nothing is recorded of it. The table is asked only where the ledger knows no mark of the right kind. What is in its
     way is left to the look, which reports it."""

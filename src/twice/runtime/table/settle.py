@@ -14,7 +14,7 @@ from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
 from twice.core.token import Intention, SliceToken
-from twice.core.write import Changes, Plan
+from twice.core.write import Changes, WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
@@ -37,7 +37,7 @@ class TableState:
     others: Others = field(default_factory=Others)
 
 
-def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str | None = None) -> TableState:
+def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine: str | None = None) -> TableState:
     """Ask the target what it holds; bring the ledger up to it. A second look changes nothing more. `mine` is the
     attempt that looks: it settles others, never itself. Raises TableTaken for a table that is another task's.
 

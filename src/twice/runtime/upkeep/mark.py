@@ -12,7 +12,7 @@ from twice.core.record import Facts
 from twice.core.run import AttemptState, RunRequest
 from twice.core.since import Since, mark_text
 from twice.core.task import Task
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.core.write import AppendRows
 from twice.errors import MAY_BE_MOVED, MOVED, DeclarationError, Superseded, UsageError
 from twice.runtime.context import RunContext, Trace
@@ -104,7 +104,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
         hit(Point.PUBLISHING)
         (name,) = plan.token_names
-        end = commit(landing, target, staged, {name: before.version}, Note(claim.attempt, "reset", {name: aim}))
+        end = commit(landing, target, staged, {name: before.version}, CommitNote(claim.attempt, "reset", {name: aim}))
         if isinstance(end, Lost):
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)

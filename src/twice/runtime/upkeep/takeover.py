@@ -11,8 +11,8 @@ from twice.core.ports import Landed, Lost, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.task import Task
-from twice.core.token import Note, token_name
-from twice.core.write import AppendRows, Plan
+from twice.core.token import CommitNote, token_name
+from twice.core.write import AppendRows, WritePlan
 from twice.errors import Superseded, TwiceError, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.commit import commit
@@ -79,14 +79,14 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: 
     names = (token, *mine)
     before = target.published(task.target, names)
     slices = tuple(replace(WHOLE, label=name) for name in names)
-    staged = target.stage(task.target, None, Plan(AppendRows(slices), slices, names), attempt)
+    staged = target.stage(task.target, None, WritePlan(AppendRows(slices), slices, names), attempt)
     moved = {name: generation + 1 for name, generation in before.generations.items()}
     moved[token] = before.owners.next_takeover
     landing = Landing(
         task.name, lambda *_: context.ledger.record_takeover(task.name, attempt, context.holder, why), _WORDING
     )
     try:
-        end = commit(landing, target, staged, before.generations, Note(attempt, "takeover", moved, why=why))
+        end = commit(landing, target, staged, before.generations, CommitNote(attempt, "takeover", moved, why=why))
         if isinstance(end, Landed):
             landing.record()
     except (Exception, KeyboardInterrupt) as error:

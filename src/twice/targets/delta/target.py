@@ -13,8 +13,8 @@ from twice.core.closed import assert_never
 from twice.core.ports import Foreign, Held, Landed, Lost, PreparedTable, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows, may_delete
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan, may_delete
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import acting
 from twice.targets.delta import create, leftovers
@@ -100,7 +100,7 @@ class DeltaTarget:
             nothing = (None, None)
             return {app: Held(held, *wrote.get((app, held), nothing)) for app, held in recorded.items()}
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         path = self._locate(table)
         with acting(self._session):
             version, _ = Log(self._session, path).generations(())
@@ -137,7 +137,7 @@ class DeltaTarget:
         self,
         table: TableName,
         frame: DataFrame | None,
-        plan: Plan,
+        plan: WritePlan,
         attempt: str,
         *,
         read_at: int | None = None,
@@ -158,7 +158,7 @@ class DeltaTarget:
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - Spark counts files
         return None
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Dying here has published all or nothing."""
         if set(expected) != set(staged.plan.token_names):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
@@ -196,7 +196,7 @@ class DeltaTarget:
             return (reader if at is None else reader.option("versionAsOf", at)).load(path)
 
     def _stage(
-        self, table_handle: TableHandle, into: Intent, frame: DataFrame | None, plan: Plan, attempt: str
+        self, table_handle: TableHandle, into: Intent, frame: DataFrame | None, plan: WritePlan, attempt: str
     ) -> Staged:
         """By the write verb, and by whether the table allows the internal path."""
         verb = plan.write

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from twice.core.ports import Held, Shape
 from twice.core.slice import Slice, SliceValue
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.targets.grain import as_utc
 from twice.targets.memory.rows import Rows
 
@@ -28,7 +28,7 @@ class MemoryFile:
 class Version:
     files: tuple[MemoryFile, ...] = ()
     tokens: Mapping[str, int] = field(default_factory=dict)
-    note: Note | None = None
+    note: CommitNote | None = None
 
 
 @dataclass

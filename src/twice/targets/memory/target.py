@@ -18,8 +18,8 @@ from twice.core.owner import Ownership, ownership
 from twice.core.ports import ChangedRange, Foreign, Held, Landed, Lost, PreparedTable, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
 from twice.errors import InputMissing, StageMismatch
 from twice.targets.grain import grain_property
 from twice.targets.keyed import survivors
@@ -81,7 +81,7 @@ class MemoryTarget:
         tokens = held.latest[1].tokens
         return {app: held_token(held, app, generation) for app, generation in tokens.items() if app.startswith(prefix)}
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         held = self._tables.get(table.name)
         found = held_token(held, token_name, generation) if held else None
         return found.note if found else None
@@ -117,7 +117,7 @@ class MemoryTarget:
         self,
         table: TableName,
         frame: Rows | None,
-        plan: Plan,
+        plan: WritePlan,
         attempt: str,
         *,
         read_at: int | None = None,
@@ -159,7 +159,7 @@ class MemoryTarget:
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - nothing counts here
         return None
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Dying before the new version is appended publishes nothing; after it, everything."""
         plan = staged.plan
         if set(expected) != set(plan.token_names):

@@ -24,8 +24,8 @@ from twice.core.ports import (
 )
 from twice.core.slice import Slice
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
 from twice.errors import InputMissing, ResultRefused, StageMismatch, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.frames.plain import Frames
@@ -81,7 +81,7 @@ class PostgresTarget:
                 return {}
             return state.tokens(connection, held.entry.id, prefix)
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         with self._server.transaction(doing=f"looking at {table}") as connection:
             held = find(connection, relation_of(table))
             if held is None or held.entry is None:
@@ -104,7 +104,7 @@ class PostgresTarget:
         self,
         table: TableName,
         frame: Frame | None,
-        plan: Plan,
+        plan: WritePlan,
         attempt: str,
         *,
         read_at: int | None = None,
@@ -139,7 +139,7 @@ class PostgresTarget:
         with self._server.transaction(doing=f"checking the stage of {staged.table}") as connection:
             return duplicates(connection, staged.handle, staged.rows, columns)
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Dying here has published all or nothing."""
         if set(expected) != set(staged.plan.token_names):
             raise ValueError("a generation is expected of every token of the plan, and of no other")

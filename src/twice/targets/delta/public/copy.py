@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from twice.core.failpoints import Point, hit
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import DeclarationError, RowsOutsideSlice
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.lock import FOLDER
@@ -24,7 +24,7 @@ def stage_folder(path: str, attempt: str) -> str:
     return f"{path.rstrip('/')}/{FOLDER}/stage/{attempt}"
 
 
-def write(table_handle: TableHandle, stage: Stage, frame: DataFrame, plan: Plan) -> tuple[Stage, int]:
+def write(table_handle: TableHandle, stage: Stage, frame: DataFrame, plan: WritePlan) -> tuple[Stage, int]:
     """The stage with its files, and how many rows it has. Rows outside the slice are refused. Dying here leaves the
     hidden folder."""
     if len(plan.slices) != 1:

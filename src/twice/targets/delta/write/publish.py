@@ -14,7 +14,7 @@ from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.ports import Landed, Lost, Published, Staged
 from twice.core.root_cause import root_cause
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.core.write import Changes
 from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.active_session import jobs_stopped
@@ -42,7 +42,7 @@ class Stage:
 
     into: Intent
     path: str
-    publish: Callable[[TableHandle, Staged, Mapping[str, int], Note], Landed | Lost]
+    publish: Callable[[TableHandle, Staged, Mapping[str, int], CommitNote], Landed | Lost]
     files: tuple[Any, ...] = ()
     transaction: Any = None
     folder: str | None = None
@@ -72,7 +72,7 @@ class Work:
     staged: Sequence[DataFile] = ()
     made: Sequence[DataFile] = ()
     spare: tuple[str, ...] = ()
-    public: Callable[[Note], object] | None = None
+    public: Callable[[CommitNote], object] | None = None
     at: int | None = None
 
     @property
@@ -89,7 +89,7 @@ def swap(
     table_handle: TableHandle,
     staged: Staged,
     expected: Mapping[str, int],
-    note: Note,
+    note: CommitNote,
     work: Callable[[Transaction], Work],
     lock: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Landed | Lost:
@@ -153,7 +153,7 @@ def _commit(
     table_handle: TableHandle,
     staged: Staged,
     expected: Mapping[str, int],
-    note: Note,
+    note: CommitNote,
     transaction: Transaction,
     todo: Work,
 ) -> tuple[Landed | Lost | None, Exception | None]:
@@ -211,7 +211,7 @@ def check_present(table_handle: TableHandle, staged: Sequence[DataFile]) -> None
 
 
 def landed_or_not(
-    session: SparkSession, staged: Staged, expected: Mapping[str, int], note: Note, cause: Exception | None = None
+    session: SparkSession, staged: Staged, expected: Mapping[str, int], note: CommitNote, cause: Exception | None = None
 ) -> Landed | Lost | None:
     """Read the table afresh (the caller holds its lock): ours landed, another's did, or (None) neither.
 
