@@ -40,7 +40,7 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 	@echo "format" && $(BIN)/ruff format --check --quiet $(SOURCES)
 	@echo "lint" && $(BIN)/ruff check --quiet $(SOURCES)
 	@echo "types" && $(BIN)/mypy
-	@echo "import contracts" && told=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$told"; exit 1; }
+	@echo "import contracts" && output=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$output"; exit 1; }
 	@echo "unit tests" && $(BIN)/python -m pytest -q -n auto tests/unit
 
 # Every test has its own time limit; the session limit is the bound for all of them together.

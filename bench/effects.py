@@ -83,7 +83,7 @@ def receiver() -> Iterator[str]:
 
 
 def filled(folder: Path) -> Ledger:
-    """A project's folder with a ledger that has said much."""
+    """A project's folder with a ledger of many effects."""
     (folder / "pipelines").mkdir()
     (folder / "twice.toml").write_text('project = "bench"\nledger = "ledger.db"\n')
     owner = RecordOwner("bench", "./warehouse")  # as the command line will open it
@@ -129,11 +129,11 @@ def lists(rounds: int) -> list[Row]:
         ledger = filled(folder)
         asked = timed(lambda: (ledger.outbox.listed((), None, 50), ledger.outbox.counts()), rounds)
         command = [sys.executable, "-m", "twice", "effects", "list", "--project", str(folder)]
-        told = timed(lambda: subprocess.run(command, check=True, capture_output=True), rounds)
+        listed = timed(lambda: subprocess.run(command, check=True, capture_output=True), rounds)
         ledger.close()
     return [
         Row(f"list and count, {EFFECTS:,} effects, of 1 s", asked, 1.0, 1.0),
-        Row("twice effects list, the whole process, of 1 s", told, 1.0, 1.0),
+        Row("twice effects list, the whole process, of 1 s", listed, 1.0, 1.0),
     ]
 
 

@@ -160,7 +160,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Side:
-    """One way to do the work. `ready` is not counted; what measures itself tells its seconds."""
+    """One way to do the work. `ready` is not counted; what measures itself returns its seconds."""
 
     act: Callable[[], float | None]
     ready: Callable[[], object] = lambda: None
@@ -173,9 +173,9 @@ def medians(sides: Mapping[str, Side], rounds: int) -> dict[str, float]:
         for name, side in sides.items():
             side.ready()
             started = time.perf_counter()
-            told = side.act()
+            result = side.act()
             if index:
-                took[name].append(time.perf_counter() - started if told is None else told)
+                took[name].append(time.perf_counter() - started if result is None else result)
     return {name: statistics.median(each) for name, each in took.items()}
 
 

@@ -20,8 +20,8 @@ from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
 from twice.core.task import TableName
-from twice.core.token import Note, token_name
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote, token_name
+from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
 from twice.engine.session.session import SessionSettings, close, embedded, run_session
 from twice.targets.active_session import acting
 from twice.targets.delta.log.log import Log
@@ -52,8 +52,8 @@ class Aged:
         """Empty, by a commit that has one token and no rows."""
         target = self.target()
         into = target.prepare(table, Shape(COLUMNS), Layout(DAILY.held_in), False)
-        staged = target.stage(table, None, Plan(AppendRows((WHOLE,)), (WHOLE,), ("bench",)), "make", into=into)
-        target.commit(staged, {"bench": 0}, Note("make", "run", {"bench": 1}))
+        staged = target.stage(table, None, WritePlan(AppendRows((WHOLE,)), (WHOLE,), ("bench",)), "make", into=into)
+        target.commit(staged, {"bench": 0}, CommitNote("make", "run", {"bench": 1}))
 
     def locate(self, table: TableName) -> str:
         return str(self.root / table.name.replace(".", "/"))
@@ -80,10 +80,10 @@ class Aged:
 
     def publish(self, turn: int) -> None:
         target, slice_ = self.target(), DAILY.slice_of(_day(turn))
-        plan = Plan(ReplaceRows((slice_,)), (slice_,), (token_name("bench", "new", slice_.label),))
+        plan = WritePlan(ReplaceRows((slice_,)), (slice_,), (token_name("bench", "new", slice_.label),))
         expected = target.published(self.name, plan.token_names).generations
         staged = target.stage(self.name, self.frame(target._session, slice_.label), plan, f"turn-{turn}")
-        note = Note(staged.attempt, "run", {app: generation + 1 for app, generation in expected.items()})
+        note = CommitNote(staged.attempt, "run", {app: generation + 1 for app, generation in expected.items()})
         if not isinstance(target.commit(staged, expected, note), Landed):
             raise AssertionError("the bench has no rival")
 

@@ -7,12 +7,12 @@ cd "$(dirname "$0")/.."
 
 UV_VERSION=0.13.7
 
-say() { printf '  %s\n' "$*"; }
+log() { printf '  %s\n' "$*"; }
 fail() { printf 'make setup: %s\n' "$*" >&2; exit 1; }
 root_on_debian() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
 
 apt_install() {
-    say "apt-get install $*"
+    log "apt-get install $*"
     apt-get update -qq >/dev/null 2>&1 || true # a stale list may still hold the package
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1
 }
@@ -57,7 +57,7 @@ need_uv() {
             fail "$python has no venv module; install it with: sudo apt-get install -y python3-venv"
         fi
     fi
-    say "uv $UV_VERSION into .tools"
+    log "uv $UV_VERSION into .tools"
     rm -rf .tools # a half-made one from an interrupted set-up
     "$python" -m venv .tools
     .tools/bin/python -m pip install --quiet --disable-pip-version-check "uv==$UV_VERSION"
@@ -67,12 +67,12 @@ need_java
 need_python
 need_uv
 
-say "packages from uv.lock into .venv, for $("$python" --version)"
+log "packages from uv.lock into .venv, for $("$python" --version)"
 unset VIRTUAL_ENV # another project's environment must not be filled by accident
 UV_PYTHON_DOWNLOADS=never UV_COMPILE_BYTECODE=1 UV_PROJECT_ENVIRONMENT=.venv .tools/bin/uv sync --quiet --frozen --all-extras --python "$python"
 
-say "jars of Delta, checked against their sha256"
+log "jars of Delta, checked against their sha256"
 .venv/bin/python -m twice.engine.session.jars >/dev/null
 
-say "class-data archive, for a quick start of Spark"
+log "class-data archive, for a quick start of Spark"
 .venv/bin/python -m twice.engine.train_archive >/dev/null

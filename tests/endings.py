@@ -1,4 +1,4 @@
-"""Ways in which a run is ended from outside or inside, at a failpoint, other than by a kill; and what it then says."""
+"""Ways to end a run at a failpoint, from outside or inside, other than by a kill; and a check of its message."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def end_at(point: Point, ending: Ending, run: Callable[[], T]) -> T | BaseExcept
             raise KeyboardInterrupt
         os.kill(os.getpid(), signal.SIGINT if ending is Ending.CTRL_C else signal.SIGTERM)
 
-    with heard(), armed(act):
+    with signals_raise(), armed(act):
         try:
             return run()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - however it ended
             return error
         finally:
-            assert spent.is_set(), f"{point} was never met"
+            assert spent.is_set(), f"{point} was never reached"
 
 
 @contextmanager
-def heard() -> Iterator[None]:
-    """SIGINT and SIGTERM as the command line hears them."""
+def signals_raise() -> Iterator[None]:
+    """SIGINT and SIGTERM raise, as on the command line."""
 
     def terminated(_: int, __: FrameType | None) -> None:
         raise Terminated
@@ -63,18 +63,18 @@ def heard() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before[1])
 
 
-def check_told(end: object, ending: Ending, holds: bool, landed: str = HOLDS, may_have: str = MAY_HOLD) -> None:
-    """Whatever was said of the table is so, in the words for what was to land; an interrupt stays one and names its
-    signal."""
+def check_message(end: object, ending: Ending, holds: bool, landed: str = HOLDS, may_have: str = MAY_HOLD) -> None:
+    """What the message claims of the table is true, in the words for what was to land; an interrupt stays one and
+    names its signal."""
     if not isinstance(end, BaseException):
         assert holds
         assert ending is Ending.ERROR, "an interrupt is not swallowed"
         return
     if isinstance(end, Interrupted):
         assert end.exit_code == (143 if ending is Ending.SIGTERM else 130)
-    told: Any = end.error if isinstance(end, Interrupted) else end
-    assert isinstance(told, TwiceError), repr(end)
+    error: Any = end.error if isinstance(end, Interrupted) else end
+    assert isinstance(error, TwiceError), repr(end)
     assert isinstance(end, Interrupted) == (ending is not Ending.ERROR), repr(end)
-    said = [sentence for sentence in (UNCHANGED, landed, may_have) if sentence in str(told)]
-    assert len(said) == 1, str(told)
-    assert said[0] != (UNCHANGED if holds else landed), str(told)
+    found = [sentence for sentence in (UNCHANGED, landed, may_have) if sentence in str(error)]
+    assert len(found) == 1, str(error)
+    assert found[0] != (UNCHANGED if holds else landed), str(error)

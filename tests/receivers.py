@@ -142,8 +142,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif plan == "drip":
             self._drip(receiver)
         elif plan == "echo":
-            told = json.dumps({"path": self.path, "headers": dict(self.headers.items())})
-            self._answer(401, {}, told)
+            text = json.dumps({"path": self.path, "headers": dict(self.headers.items())})
+            self._answer(401, {}, text)
         else:
             status, headers, text = plan if isinstance(plan, tuple) else (200 if plan == "ok" else plan, {}, '{"id":7}')
             self._answer(status, headers, text)
@@ -188,7 +188,7 @@ class MailReceiver:
             self.mails.append(envelope)
         if plan == "reset":
             server.transport.abort()
-            return "250 never heard"
+            return "250 never received"
         return plan
 
     @contextmanager

@@ -26,11 +26,11 @@ class Row:
         return self.ours_s / self.other_s
 
     @property
-    def met(self) -> bool:
+    def reached(self) -> bool:
         return self.ours_s <= self.other_s * self.goal + self.allowance
 
     def as_data(self) -> dict[str, object]:
-        return {**asdict(self), "ratio": round(self.ratio, 3), "met": self.met}
+        return {**asdict(self), "ratio": round(self.ratio, 3), "met": self.reached}
 
 
 def interleaved(
@@ -57,8 +57,8 @@ def report(rows: list[Row], json_file: Path | None) -> None:
     print(f"{'measurement':58} {'ours':>8} {'other':>8} {'ratio':>6} {'goal':>6}  met")
     for row in rows:
         goal = f"{row.goal:.2f}" + (f"+{row.allowance:.1f}s" if row.allowance else "")
-        met = "yes" if row.met else "NO"
-        print(f"{row.name:58} {row.ours_s:7.2f}s {row.other_s:7.2f}s {row.ratio:6.2f} {goal:>6}  {met}")
+        reached = "yes" if row.reached else "NO"
+        print(f"{row.name:58} {row.ours_s:7.2f}s {row.other_s:7.2f}s {row.ratio:6.2f} {goal:>6}  {reached}")
     if json_file is not None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(json.dumps([row.as_data() for row in rows], indent=2) + "\n")

@@ -4,7 +4,7 @@
 2. The refund's id is made from the order and the moment of the refund: the same refund has the same id.
 3. The batch is named after the day: a second attempt is the same batch.
 4. The day's rows are replaced, not added to: deleted and inserted in one transaction.
-5. The mark moves in the transaction of the rows it speaks about.
+5. The mark moves in the transaction of the rows it covers.
 6. The message is a row too, written once under a key; a sender that remembers keys delivers it.
 """
 

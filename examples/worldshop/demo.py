@@ -1,4 +1,4 @@
-"""The shop's story: one naive job and one declared with twice, both killed in the middle, both run again.
+"""The shop's revenue: one naive job and one declared with twice, both killed in the middle, both run again.
 
 `make demo` runs it. Every command is really run, every kill is a SIGKILL to Python and its JVM, every number is read
 from the tables. It stops with exit code 1 if one of its claims does not hold. Tables stay in ./demo-shop; the next demo
@@ -43,12 +43,12 @@ KILLED = -signal.SIGKILL
 Revenue = dict[str, Decimal]
 
 
-class Untrue(Exception):
-    """A claim of the story did not hold."""
+class ClaimFailed(Exception):
+    """A claim of the demo did not hold."""
 
 
-class Scenery(Protocol):
-    """What the commands and the words need; demo_postgres.py has its own."""
+class DemoOutput(Protocol):
+    """Where a demo prints and runs its commands; demo_postgres.py has its own."""
 
     @property
     def console(self) -> Console: ...
@@ -58,8 +58,8 @@ class Scenery(Protocol):
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What every act needs: where to speak, the tables, and what the revenue really is."""
+class Demo:
+    """What every step needs: where to print, the tables, and what the revenue really is."""
 
     console: Console
     spark: SparkSession
@@ -87,12 +87,12 @@ def main() -> int:
     console = Console(highlight=False)
     started = time.monotonic()
     try:
-        stage = open_shop(console)
-        for scene in (naive_is_killed, twice_is_killed, run_again, restate, audit_fails):
-            scene(stage)
-        curtain(stage, time.monotonic() - started)
-    except Untrue as untrue:
-        console.print(f"[bold red]The story does not hold:[/] {untrue}")
+        demo = prepare(console)
+        for step in (naive_is_killed, twice_is_killed, run_again, restate, audit_fails):
+            step(demo)
+        what_to_try_next(demo, time.monotonic() - started)
+    except ClaimFailed as failed:
+        console.print(f"[bold red]A claim did not hold:[/] {failed}")
         return 1
     except TwiceError as error:
         console.print(Text(f"{error}", style="bold red"))
@@ -102,77 +102,77 @@ def main() -> int:
     return 0
 
 
-def open_shop(console: Console) -> Stage:
+def prepare(console: Console) -> Demo:
     console.print(Rule("[bold]worldshop[/]: one day's revenue, two ways to write it"))
     _clean_folder()
-    say(console, f"A shop sells in five regions. Its orders go to {_near(FOLDER)}/warehouse/shop/orders …")
+    explain(console, f"A shop sells in five regions. Its orders go to {_near(FOLDER)}/warehouse/shop/orders …")
     warehouse = FOLDER / "warehouse"
     spark = local_spark.start(warehouse)
     _deliver(spark, warehouse, days=3)
     truth = _truth(spark, warehouse)
-    say(console, f"Revenue of {DAY}, added up order by order in plain Python: [bold]{_dollars(truth)}[/]")
-    return Stage(console, spark, warehouse, truth)
+    explain(console, f"Revenue of {DAY}, added up order by order in plain Python: [bold]{_dollars(truth)}[/]")
+    return Demo(console, spark, warehouse, truth)
 
 
-def naive_is_killed(stage: Stage) -> None:
-    act(stage, 1, "A loop of appends, killed part-way and retried")
+def naive_is_killed(demo: Demo) -> None:
+    heading(demo, 1, "A loop of appends, killed part-way and retried")
     command = [sys.executable, "-m", "naive.revenue_daily", "--date", DAY]
     shown = f"python -m naive.revenue_daily --date {DAY}"
-    must(run(stage, command, shown, kill_after=_appended(KILL_AFTER)) == KILLED, "the naive job was not killed")
-    must(run(stage, command, shown) == 0, "the naive job's retry failed")
-    seen = stage.revenue("naive/revenue_daily")
-    _compare(stage, seen)
-    wrong = (_sum(seen) / _sum(stage.truth) - 1) * 100
+    must(run(demo, command, shown, kill_after=_appended(KILL_AFTER)) == KILLED, "the naive job was not killed")
+    must(run(demo, command, shown) == 0, "the naive job's retry failed")
+    seen = demo.revenue("naive/revenue_daily")
+    _compare(demo, seen)
+    wrong = (_sum(seen) / _sum(demo.truth) - 1) * 100
     side = "high" if wrong > 0 else "low"
     must(wrong != 0, "the naive job got it right")
-    verdict(stage, "red", f"Exit 0, no error, and revenue is {abs(wrong):.1f} % too {side}: {_dollars(seen)}.")
+    conclude(demo, "red", f"Exit 0, no error, and revenue is {abs(wrong):.1f} % too {side}: {_dollars(seen)}.")
 
 
-def twice_is_killed(stage: Stage) -> None:
-    act(stage, 2, "The same job with twice, killed just before its commit and retried")
+def twice_is_killed(demo: Demo) -> None:
+    heading(demo, 2, "The same job with twice, killed just before its commit and retried")
     killed = {"TWICE_FAILPOINT": "before_commit"}
-    must(twice(stage, f"run revenue_daily --date {DAY}", environment=killed) == KILLED, "the job was not killed")
-    written = len(list((stage.warehouse / "shop" / "revenue_daily").rglob("*.parquet")))
+    must(twice(demo, f"run revenue_daily --date {DAY}", environment=killed) == KILLED, "the job was not killed")
+    written = len(list((demo.warehouse / "shop" / "revenue_daily").rglob("*.parquet")))
     must(written > 0, "it was killed before it had written anything")
-    must(stage.revenue("shop/revenue_daily") == {}, "a reader sees rows of a run that was killed")
-    say(stage.console, f"Killed with {written} data file(s) written. A reader of the table sees no row of them.")
-    must(twice(stage, f"run revenue_daily --date {DAY}") == 0, "the retry failed")
-    seen = stage.revenue("shop/revenue_daily")
-    _compare(stage, seen)
-    must(seen == stage.truth, f"revenue is {_dollars(seen)}, not {_dollars(stage.truth)}")
-    verdict(stage, "green", f"Exact to the cent: {_dollars(seen)}.")
+    must(demo.revenue("shop/revenue_daily") == {}, "a reader sees rows of a run that was killed")
+    explain(demo.console, f"Killed with {written} data file(s) written. A reader of the table sees no row of them.")
+    must(twice(demo, f"run revenue_daily --date {DAY}") == 0, "the retry failed")
+    seen = demo.revenue("shop/revenue_daily")
+    _compare(demo, seen)
+    must(seen == demo.truth, f"revenue is {_dollars(seen)}, not {_dollars(demo.truth)}")
+    conclude(demo, "green", f"Exact to the cent: {_dollars(seen)}.")
 
 
-def run_again(stage: Stage) -> None:
-    act(stage, 3, "Run again: nothing has changed")
-    before = stage.version("shop/revenue_daily")
-    must(twice(stage, f"run revenue_daily --date {DAY}", expect="already published") == 0, "the second run failed")
-    must(stage.version("shop/revenue_daily") == before, "the second run made a commit")
-    verdict(stage, "green", "Already published: exit 0, no commit, no job over the data.")
+def run_again(demo: Demo) -> None:
+    heading(demo, 3, "Run again: nothing has changed")
+    before = demo.version("shop/revenue_daily")
+    must(twice(demo, f"run revenue_daily --date {DAY}", expect="already published") == 0, "the second run failed")
+    must(demo.version("shop/revenue_daily") == before, "the second run made a commit")
+    conclude(demo, "green", "Already published: exit 0, no commit, no job over the data.")
 
 
-def restate(stage: Stage) -> None:
-    act(stage, 4, "Restate: compute it again on purpose, and compare")
-    must(twice(stage, f"restate revenue_daily --date {DAY}", expect="identical") == 0, "the restatement failed")
-    must(stage.revenue("shop/revenue_daily") == stage.truth, "the restatement changed the revenue")
-    verdict(stage, "green", "A new generation, and row for row the same: IDENTICAL.")
+def restate(demo: Demo) -> None:
+    heading(demo, 4, "Restate: compute it again on purpose, and compare")
+    must(twice(demo, f"restate revenue_daily --date {DAY}", expect="identical") == 0, "the restatement failed")
+    must(demo.revenue("shop/revenue_daily") == demo.truth, "the restatement changed the revenue")
+    conclude(demo, "green", "A new generation, and row for row the same: IDENTICAL.")
 
 
-def audit_fails(stage: Stage) -> None:
-    act(stage, 5, "Bad data arrives, and an audit stops it")
-    say(stage.console, f"{DAY} is delivered again; the currency service was down: no dollars for {BROKEN_REGION}.")
-    before = (stage.version("shop/revenue_daily"), stage.revenue("shop/revenue_daily"))
-    _deliver(stage.spark, stage.warehouse, days=1, broken=BROKEN_REGION)
-    must(twice(stage, f"run revenue_daily --date {DAY}", expect="not_null(revenue)") == 1, "bad data was published")
-    after = (stage.version("shop/revenue_daily"), stage.revenue("shop/revenue_daily"))
+def audit_fails(demo: Demo) -> None:
+    heading(demo, 5, "Bad data arrives, and an audit stops it")
+    explain(demo.console, f"{DAY} is delivered again; the currency service was down: no dollars for {BROKEN_REGION}.")
+    before = (demo.version("shop/revenue_daily"), demo.revenue("shop/revenue_daily"))
+    _deliver(demo.spark, demo.warehouse, days=1, broken=BROKEN_REGION)
+    must(twice(demo, f"run revenue_daily --date {DAY}", expect="not_null(revenue)") == 1, "bad data was published")
+    after = (demo.version("shop/revenue_daily"), demo.revenue("shop/revenue_daily"))
     must(after == before, f"the table changed from {before} to {after}")
-    verdict(stage, "green", f"Exit 1. Readers still see version {after[0]} and {_dollars(after[1])}: untouched.")
-    _deliver(stage.spark, stage.warehouse, days=1)
+    conclude(demo, "green", f"Exit 1. Readers still see version {after[0]} and {_dollars(after[1])}: untouched.")
+    _deliver(demo.spark, demo.warehouse, days=1)
 
 
-def curtain(stage: Stage, seconds: float) -> None:
-    stage.console.print(Rule(f"told in {seconds:.0f} s"))
-    say(stage.console, f"The tables, the ledger and the job are in [bold]{_near(FOLDER)}[/]. Try next:")
+def what_to_try_next(demo: Demo, seconds: float) -> None:
+    demo.console.print(Rule(f"done in {seconds:.0f} s"))
+    explain(demo.console, f"The tables, the ledger and the job are in [bold]{_near(FOLDER)}[/]. Try next:")
     program = Path(sys.executable).parent / "twice"
     shown = os.path.relpath(program, FOLDER) if program.is_relative_to(Path.cwd()) else program
     for why, command in (
@@ -182,19 +182,19 @@ def curtain(stage: Stage, seconds: float) -> None:
         ("another day: stop it where you like, and run it again", f"{shown} run revenue_daily --date 2026-06-10"),
         ("the shop's other jobs, and what they read", f"{shown} graph"),
     ):
-        stage.console.print(Text(f"    # {why}", style="dim") if why else Text(), soft_wrap=True)
-        stage.console.print(Text("    " + command, style="bold"), soft_wrap=True)
-    stage.console.print()
+        demo.console.print(Text(f"    # {why}", style="dim") if why else Text(), soft_wrap=True)
+        demo.console.print(Text("    " + command, style="bold"), soft_wrap=True)
+    demo.console.print()
 
 
-def twice(stage: Scenery, words: str, expect: str = "", environment: dict[str, str] | None = None) -> int:
+def twice(demo: DemoOutput, words: str, expect: str = "", environment: dict[str, str] | None = None) -> int:
     command = [str(Path(sys.executable).parent / "twice"), *words.split()]
     shown = " ".join([*(f"{name}={value}" for name, value in (environment or {}).items()), "twice", words])
-    return run(stage, command, shown, expect=expect, environment=environment)
+    return run(demo, command, shown, expect=expect, environment=environment)
 
 
 def run(
-    stage: Scenery,
+    demo: DemoOutput,
     command: list[str],
     shown: str,
     expect: str = "",
@@ -205,21 +205,21 @@ def run(
 
     It gets a process group of its own, so that a kill takes its JVM too and never this process.
     """
-    stage.console.print(Text("$ " + shown, style="bold cyan"), soft_wrap=True)
+    demo.console.print(Text("$ " + shown, style="bold cyan"), soft_wrap=True)
     process = subprocess.Popen(
         command,
-        cwd=stage.folder,
+        cwd=demo.folder,
         env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
-    told = ""
+    output = ""
     try:
         for line in process.stdout or ():
-            told += line
-            stage.console.print(Padding(Text(line.rstrip(), style="dim"), (0, 0, 0, 4), expand=False))
+            output += line
+            demo.console.print(Padding(Text(line.rstrip(), style="dim"), (0, 0, 0, 4), expand=False))
             if kill_after is not None and kill_after(line):
                 os.killpg(process.pid, signal.SIGKILL)
     except BaseException:  # Ctrl-C reaches this process only: the job must not live on
@@ -227,27 +227,27 @@ def run(
         raise
     code = process.wait()
     if code == KILLED:
-        stage.console.print(Text("    killed: SIGKILL to the whole process group", style="bold red"))
-    must(expect.lower() in told.lower(), f"`{shown}` did not say {expect!r}")
+        demo.console.print(Text("    killed: SIGKILL to the whole process group", style="bold red"))
+    must(expect.lower() in output.lower(), f"`{shown}` did not print {expect!r}")
     return code
 
 
-def act(stage: Scenery, number: int, title: str) -> None:
-    stage.console.print()
-    stage.console.print(Rule(f"[bold]{number}[/]  {title}", align="left"))
+def heading(demo: DemoOutput, number: int, title: str) -> None:
+    demo.console.print()
+    demo.console.print(Rule(f"[bold]{number}[/]  {title}", align="left"))
 
 
-def say(console: Console, text: str) -> None:
+def explain(console: Console, text: str) -> None:
     console.print(text)
 
 
-def verdict(stage: Scenery, colour: str, text: str) -> None:
-    stage.console.print(f"[bold {colour}]=> {text}[/]")
+def conclude(demo: DemoOutput, colour: str, text: str) -> None:
+    demo.console.print(f"[bold {colour}]=> {text}[/]")
 
 
 def must(holds: bool, otherwise: str) -> None:
     if not holds:
-        raise Untrue(otherwise)
+        raise ClaimFailed(otherwise)
 
 
 def _appended(regions: int) -> Callable[[str], bool]:
@@ -264,7 +264,7 @@ def _appended(regions: int) -> Callable[[str], bool]:
 def _clean_folder() -> None:
     """Start with an empty shop; a folder of that name that is not the demo's is left alone."""
     if FOLDER.exists() and any(FOLDER.iterdir()) and not (FOLDER / MARK).exists():
-        raise Untrue(f"{FOLDER} is there and is not the demo's. Move it away and start again.")
+        raise ClaimFailed(f"{FOLDER} is there and is not the demo's. Move it away and start again.")
     shutil.rmtree(FOLDER, ignore_errors=True)
     shutil.copytree(HERE, FOLDER, ignore=shutil.ignore_patterns("__pycache__", "warehouse", ".twice", "demo.py"))
     (FOLDER / MARK).touch()
@@ -285,15 +285,15 @@ def _truth(spark: SparkSession, warehouse: Path) -> Revenue:
     return truth
 
 
-def _compare(stage: Stage, seen: Revenue) -> None:
+def _compare(demo: Demo, seen: Revenue) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for heading in ("    region", "orders say", "the table says", ""):
-        table.add_column(heading, justify="left" if heading.endswith("region") else "right")
-    for region, exact in sorted(stage.truth.items()):
+    for title in ("    region", "orders", "table", ""):
+        table.add_column(title, justify="left" if title.endswith("region") else "right")
+    for region, exact in sorted(demo.truth.items()):
         times = seen.get(region, Decimal(0)) / exact
         remark = "" if times == 1 else f"[red]x {times.normalize():f}[/]"
         table.add_row(f"    {region}", f"{exact:,.2f}", f"{seen.get(region, Decimal(0)):,.2f}", remark)
-    stage.console.print(table)
+    demo.console.print(table)
 
 
 def _sum(revenue: Revenue) -> Decimal:

@@ -21,7 +21,7 @@ import psycopg
 from rich.console import Console
 from rich.rule import Rule
 
-from demo import KILLED, Untrue, act, must, run, say, twice, verdict
+from demo import KILLED, ClaimFailed, conclude, explain, heading, must, run, twice
 
 PROJECT = Path(__file__).resolve().parent / "postgres"
 FOLDER = Path.cwd() / "demo-postgres"
@@ -47,7 +47,7 @@ FROM generate_series(0, {orders} + 999) n
 
 
 @dataclass(frozen=True)
-class Scene:
+class Demo:
     console: Console
     url: str
     folder: Path = FOLDER
@@ -66,54 +66,54 @@ def main() -> int:
     console, started = Console(highlight=False), time.monotonic()
     try:
         with postgres(console) as url:
-            scene = Scene(console, url)
-            truth = scene.ask(
+            demo = Demo(console, url)
+            truth = demo.ask(
                 f"SELECT count(DISTINCT customer_id), sum(amount) FROM shop.orders WHERE order_date='{DAY}'"
             )
-            say(console, f"{DAY}, by the orders: {truth[0]:,} customers, [bold]${truth[1]:,.2f}[/]")
-            naive_is_killed(scene, truth)
-            twice_is_killed(scene, truth)
-            orders_follow(scene)
-        console.print(Rule(f"told in {time.monotonic() - started:.0f} s"))
-    except Untrue as untrue:
-        console.print(f"[bold red]The story does not hold:[/] {untrue}")
+            explain(console, f"{DAY}, by the orders: {truth[0]:,} customers, [bold]${truth[1]:,.2f}[/]")
+            naive_is_killed(demo, truth)
+            twice_is_killed(demo, truth)
+            orders_follow(demo)
+        console.print(Rule(f"done in {time.monotonic() - started:.0f} s"))
+    except ClaimFailed as failed:
+        console.print(f"[bold red]A claim did not hold:[/] {failed}")
         return 1
     return 0
 
 
-def naive_is_killed(scene: Scene, truth: tuple[int, Decimal]) -> None:
-    act(scene, 1, f"Row by row, killed at {KILLED_AT:,} of {CUSTOMERS:,} and retried")
+def naive_is_killed(demo: Demo, truth: tuple[int, Decimal]) -> None:
+    heading(demo, 1, f"Row by row, killed at {KILLED_AT:,} of {CUSTOMERS:,} and retried")
     command, shown = [sys.executable, "naive_summary.py", DAY], f"python naive_summary.py {DAY}"
-    must(run(scene, command, shown, kill_after=at_row(KILLED_AT)) == KILLED, "the naive job was not killed")
-    must(run(scene, command, shown) == 0, "the naive job's retry failed")
-    rows, revenue = scene.summary("naive.summary")
+    must(run(demo, command, shown, kill_after=at_row(KILLED_AT)) == KILLED, "the naive job was not killed")
+    must(run(demo, command, shown) == 0, "the naive job's retry failed")
+    rows, revenue = demo.summary("naive.summary")
     must(rows == CUSTOMERS + KILLED_AT, f"the naive table has {rows:,} rows")
     wrong = (revenue / truth[1] - 1) * 100
-    verdict(scene, "red", f"Exit 0, no error: {rows:,} rows, and revenue is {wrong:.0f} % too high: ${revenue:,.2f}.")
+    conclude(demo, "red", f"Exit 0, no error: {rows:,} rows, and revenue is {wrong:.0f} % too high: ${revenue:,.2f}.")
 
 
-def twice_is_killed(scene: Scene, truth: tuple[int, Decimal]) -> None:
-    act(scene, 2, "The same job with twice, killed with all its rows written and COMMIT not yet sent")
+def twice_is_killed(demo: Demo, truth: tuple[int, Decimal]) -> None:
+    heading(demo, 2, "The same job with twice, killed with all its rows written and COMMIT not yet sent")
     words = f"run daily_customer_summary --date {DAY}"
-    must(twice(scene, words, environment={"TWICE_FAILPOINT": "before_commit"}) == KILLED, "the job was not killed")
-    made = scene.ask(
+    must(twice(demo, words, environment={"TWICE_FAILPOINT": "before_commit"}) == KILLED, "the job was not killed")
+    made = demo.ask(
         "SELECT count(*), 0 FROM pg_tables WHERE schemaname = 'shop' AND tablename = 'daily_customer_summary'"
     )
     must(made[0] == 0, "a run that was killed has left a table")
-    say(scene.console, "There is no table yet: the first publish makes it, with its rows.")
-    must(twice(scene, words) == 0, "the retry failed")
-    seen = scene.summary("shop.daily_customer_summary")
-    must(seen == truth, f"the table says {seen}, the orders say {truth}")
-    left = scene.ask("SELECT count(*), 0 FROM pg_class WHERE relname LIKE 'stage\\_%'")[0]
+    explain(demo.console, "There is no table yet: the first publish makes it, with its rows.")
+    must(twice(demo, words) == 0, "the retry failed")
+    seen = demo.summary("shop.daily_customer_summary")
+    must(seen == truth, f"the table has {seen}, the orders have {truth}")
+    left = demo.ask("SELECT count(*), 0 FROM pg_class WHERE relname LIKE 'stage\\_%'")[0]
     must(left == 0, f"{left} stages were left behind")
-    verdict(scene, "green", f"{seen[0]:,} rows, exact to the cent: ${seen[1]:,.2f}. Nothing was left behind.")
+    conclude(demo, "green", f"{seen[0]:,} rows, exact to the cent: ${seen[1]:,.2f}. Nothing was left behind.")
 
 
-def orders_follow(scene: Scene) -> None:
-    act(scene, 3, "The orders themselves, to Delta: what changed since the last time")
-    must(twice(scene, "run orders", expect="published") == 0, "the first load failed")
-    say(scene.console, "Fifty orders are paid in PostgreSQL, and ten new ones come in.")
-    with psycopg.connect(scene.url) as connection:
+def orders_follow(demo: Demo) -> None:
+    heading(demo, 3, "The orders themselves, to Delta: what changed since the last time")
+    must(twice(demo, "run orders", expect="published") == 0, "the first load failed")
+    explain(demo.console, "Fifty orders are paid in PostgreSQL, and ten new ones come in.")
+    with psycopg.connect(demo.url) as connection:
         connection.execute(
             "UPDATE shop.orders SET status = 'paid', updated_at = '2026-07-01 00:00Z' WHERE order_id < 50"
         )
@@ -121,12 +121,12 @@ def orders_follow(scene: Scene) -> None:
             "INSERT INTO shop.orders SELECT 10000000 + n, n, '2026-07-01', 1, 'new', '2026-07-01 00:00Z'"
             " FROM generate_series(1, 10) n"
         )
-    must(twice(scene, "run orders", expect="10 inserted, 50 updated") == 0, "the second load failed")
-    must(twice(scene, "run orders", expect="nothing new") == 0, "the third load failed")
-    verdict(
-        scene,
+    must(twice(demo, "run orders", expect="10 inserted, 50 updated") == 0, "the second load failed")
+    must(twice(demo, "run orders", expect="nothing new") == 0, "the third load failed")
+    conclude(
+        demo,
         "green",
-        "Sixty orders were read and written, then nothing: the mark lies in the same commit as the rows.",
+        "Sixty orders were read and written, then nothing: the mark is in the same commit as the rows.",
     )
 
 
@@ -142,7 +142,7 @@ def postgres(console: Console) -> Iterator[str]:
 
     console.print(Rule("[bold]worldshop[/]: orders in PostgreSQL"))
     if FOLDER.exists() and any(FOLDER.iterdir()) and not (FOLDER / MARK).exists():
-        raise Untrue(f"{FOLDER} is there and is not the demo's. Move it away and start again.")
+        raise ClaimFailed(f"{FOLDER} is there and is not the demo's. Move it away and start again.")
     shutil.rmtree(FOLDER, ignore_errors=True)
     shutil.copytree(PROJECT, FOLDER, ignore=shutil.ignore_patterns("__pycache__", "warehouse", ".twice"))
     (FOLDER / MARK).touch()
@@ -150,7 +150,7 @@ def postgres(console: Console) -> Iterator[str]:
     server = get_server(data, cleanup_mode="stop")
     try:
         os.environ["SHOP_URL"] = url = server.get_uri()
-        say(console, f"PostgreSQL is up, and has {CUSTOMERS:,} customers who ordered twice on {DAY} …")
+        explain(console, f"PostgreSQL is up, and has {CUSTOMERS:,} customers who ordered twice on {DAY} …")
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(SCHEMA)
             connection.execute(ORDERS.format(customers=CUSTOMERS, day=DAY, orders=2 * CUSTOMERS))

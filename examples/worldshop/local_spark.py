@@ -11,7 +11,7 @@ from twice.engine.session.session import SessionSettings, embedded
 def start(warehouse: Path, short_jobs: bool = True) -> SparkSession:
     """The session twice itself would start (Delta's jars are in its cache), and nothing else of twice.
 
-    `short_jobs` starts quickly and computes slowly: say False for millions of rows.
+    `short_jobs` starts quickly and computes slowly: give False for millions of rows.
     """
     settings = SessionSettings(warehouse.parent / ".twice", warehouse, short_jobs=short_jobs, archive="use")
     return embedded(settings)

@@ -44,7 +44,7 @@ def main(url: str) -> None:
                 print(f"{message_id}: {'booked' if handled else 'handled before'}")
             except TwiceError as error:
                 print(f"{message_id}: refused ({error.what})")
-            # Here the broker is told that the message is handled: after the commit, never before.
+            # Acknowledge to the broker here: after the commit, never before.
         with inbox.connect() as connection:
             for account, cents in connection.execute(text("SELECT account, cents FROM balances ORDER BY account")):
                 print(f"{account}: {cents / 100:.2f}")

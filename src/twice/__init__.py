@@ -29,7 +29,7 @@ from twice.core.effect import (
 from twice.core.item import Item, ItemStatus
 from twice.core.outbox import EffectState
 from twice.core.ports import Leaf, Suspicion
-from twice.core.proof import Beside, Cause, Difference, Proof, ProofRecord, RowPair, Trial, TrialResult
+from twice.core.proof import Cause, Difference, Proof, ProofRecord, RowPair, SideEffect, Trial, TrialResult
 from twice.core.record import AttemptRecord, InputRecord, RunRecord, SliceRecord
 from twice.core.recover_result import Recovered, RecoverResult
 from twice.core.retry import Retry
@@ -81,7 +81,6 @@ __all__ = [
     "BackfillState",
     "BatchSize",
     "BatchState",
-    "Beside",
     "Cause",
     "Changes",
     "Comparison",
@@ -129,6 +128,7 @@ __all__ = [
     "RunResult",
     "Scope",
     "Severity",
+    "SideEffect",
     "Since",
     "SliceRecord",
     "SliceReport",

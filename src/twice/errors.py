@@ -23,7 +23,7 @@
         ├── StageMismatch           what was staged is not what was computed
         │   └── StageLost           staged rows are gone before they were published
         ├── Superseded              another attempt landed first, with another intention or without rows
-        ├── LeaseLost               this attempt was too slow and lets go before publishing
+        ├── LeaseLost               this attempt was too slow and stops before publishing
         ├── Quarantined             every retry failed: it waits for a person (twice retry)  exit 5
         └── OutcomeUnknown          the commit's reply was lost and the target cannot be read
             └── NotRecorded         landed, and not in the ledger yet: the next look records it

@@ -97,7 +97,7 @@ def test_only_what_changed_is_stale_and_a_restatement_says_by_how_much(stocked: 
     assert plan["left_out"] == {"published": 6}
     refused = stocked.call(*BACKFILL, "--only", "published")
     assert refused.code == 2
-    assert "Say so with --restate" in refused.err
+    assert "Use --restate" in refused.err
     done = stocked.call(*BACKFILL, "--restate")
     assert "7 published slices will be computed again" in done.out
     assert "restated: 6 IDENTICAL, 1 CHANGED" in done.out
@@ -170,8 +170,8 @@ def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(stock
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=200)
     assert process.returncode == 130, out + err
-    assert "finishing what is in hand; press Ctrl-C again to stop at once" in err
-    assert "goes on with what is left" in out
+    assert "finishing the batches that are running; press Ctrl-C again to stop at once" in err
+    assert "continues with what is left" in out
     published = len(revenue(spark, stocked))
     assert 1 <= published < 7
     resumed = stocked.call("backfill", "resume", "week")

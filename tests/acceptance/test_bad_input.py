@@ -14,7 +14,7 @@ RUN = ("run", "revenue_daily", "--date", "2026-06-09")
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("run", "revenue_dayly", "--date", "2026-06-09"), "Did you mean revenue_daily?"),
         (("run", "revenue_daily"), "never taken from the clock. Give the logical date: --date 2026-06-09"),
@@ -23,22 +23,22 @@ RUN = ("run", "revenue_daily", "--date", "2026-06-09")
         (("run", "revenue_daily", "--date", "2025-12-31"), "before the task's start, 2026-01-01"),
         (("run", "revenue_daily", "--start", "2026-06-09", "--end", "2026-06-09"), "Airflow 3"),
         (("run", "revenue_daily", "--start", "2026-06-09"), "--start and --end go together"),
-        (("run", "revenue_daily", "--start", "tuesday", "--end", "2026-06-09"), "'tuesday' is no date or time"),
+        (("run", "revenue_daily", "--start", "tuesday", "--end", "2026-06-09"), "'tuesday' is not a date or time"),
         (("run",), "no task given"),
         (("history", "nothing"), "there is no task 'nothing'"),
         (("status", "nothing"), "there is no task 'nothing'"),
     ],
 )
-def test_a_wrong_call_is_told_without_starting_spark(shop: Shop, args: tuple[str, ...], said: str) -> None:
+def test_a_wrong_call_is_reported_without_starting_spark(shop: Shop, args: tuple[str, ...], message: str) -> None:
     answer = shop.call(*args)
     assert answer.code == 2
-    assert said in answer.err
+    assert message in answer.err
     assert answer.out == ""
     assert not shop.warehouse.exists()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("raise RuntimeError('boom')\n", "pipelines/broken.py:1 cannot be imported: RuntimeError: boom"),
         ("def f(:\n", "pipelines/broken.py:1 cannot be imported: SyntaxError"),
@@ -52,15 +52,15 @@ def test_a_wrong_call_is_told_without_starting_spark(shop: Shop, args: tuple[str
         (REVENUE.replace("def revenue_daily", "def umsätze").replace("shop.rev", "shop.x"), "is not a task name"),
     ],
 )
-def test_a_project_that_cannot_work_is_told_before_anything_runs(shop: Shop, text: str, said: str) -> None:
+def test_a_project_that_cannot_work_is_reported_before_anything_runs(shop: Shop, text: str, message: str) -> None:
     shop.write("pipelines/broken.py", text)
     answer = shop.call(*RUN)
     assert answer.code == 2
-    assert said in answer.err
+    assert message in answer.err
     assert not shop.warehouse.exists()
 
 
-def test_a_cycle_of_inputs_is_told(shop: Shop) -> None:
+def test_a_cycle_of_inputs_is_reported(shop: Shop) -> None:
     shop.write(
         "pipelines/ring.py",
         """
@@ -78,7 +78,7 @@ def test_a_cycle_of_inputs_is_told(shop: Shop) -> None:
     assert "the inputs make a cycle" in answer.err
 
 
-def test_no_project_here_is_told(tmp_path: Path) -> None:
+def test_no_project_here_is_reported(tmp_path: Path) -> None:
     answer = Shop(tmp_path).call("status")
     assert answer.code == 2
     assert "twice init" in answer.err
@@ -92,7 +92,7 @@ def test_an_error_is_json_for_programs(shop: Shop) -> None:
     assert answer.err == ""
 
 
-def test_a_missing_input_table_is_told_and_creates_nothing(shop: Shop, spark: Any) -> None:
+def test_a_missing_input_table_is_reported_and_creates_nothing(shop: Shop, spark: Any) -> None:
     answer = shop.call(*RUN)
     assert answer.code == 1
     assert "revenue_daily[2026-06-09]: the input table shop.orders does not exist" in answer.err
@@ -100,7 +100,7 @@ def test_a_missing_input_table_is_told_and_creates_nothing(shop: Shop, spark: An
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ('orders.selectExpr("date_add(order_date, 1) AS order_date", "region")', "rows outside 2026-06-09"),
         ('orders.selectExpr("CAST(NULL AS DATE) AS order_date", "region")', "rows outside 2026-06-09"),
@@ -113,7 +113,9 @@ def test_a_missing_input_table_is_told_and_creates_nothing(shop: Shop, spark: An
         ('orders.select("order_date", "nope")', "raised AnalysisException"),
     ],
 )
-def test_a_result_that_may_not_be_written_is_refused_and_the_table_stays(stocked: Shop, body: str, said: str) -> None:
+def test_a_result_that_may_not_be_written_is_refused_and_the_table_stays(
+    stocked: Shop, body: str, message: str
+) -> None:
     stocked.write(
         "pipelines/wrong.py",
         f"""
@@ -129,7 +131,7 @@ def test_a_result_that_may_not_be_written_is_refused_and_the_table_stays(stocked
     answer = stocked.call("run", "wrong", "--date", "2026-06-09")
     assert answer.code == 1, answer
     assert "wrong[2026-06-09]" in answer.err
-    assert said in answer.err
+    assert message in answer.err
     assert "The table is unchanged." in answer.err
     assert "Traceback" not in answer.err
     assert len(answer.err.splitlines()) == 1, "one message, and nothing of Spark's own beside it"

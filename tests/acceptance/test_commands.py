@@ -56,16 +56,16 @@ def test_a_failed_audit_leaves_the_published_day_as_it_was(
     assert "never visible; the table is unchanged" in answer.err
     assert revenue(spark, stocked) == before
     assert stocked.call("status").code == 1
-    told = stocked.call("history", "revenue_daily", "--date", "2026-06-09").out
-    assert "rejected" in told
-    assert "audit rows(at_least=100): error, 1 rows" in told
+    shown = stocked.call("history", "revenue_daily", "--date", "2026-06-09").out
+    assert "rejected" in shown
+    assert "audit rows(at_least=100): error, 1 rows" in shown
 
 
 def test_plan_says_what_a_run_would_do_and_changes_nothing(stocked: Shop, spark: Any) -> None:
-    told = stocked.call("plan", *RUN[1:])
-    assert told.code == 0, told.err
-    assert "revenue_daily[2026-06-09]: would be computed (never published)" in told.out
-    assert "orders" in told.out
+    shown = stocked.call("plan", *RUN[1:])
+    assert shown.code == 0, shown.err
+    assert "revenue_daily[2026-06-09]: would be computed (never published)" in shown.out
+    assert "orders" in shown.out
     assert not (stocked.warehouse / "shop" / "revenue_daily").exists()
     stocked.call(*RUN)
     assert "would stay as it is (same code, same inputs)" in stocked.call("plan", *RUN[1:]).out
@@ -162,7 +162,7 @@ def test_init_writes_a_project_that_runs(tmp_path: Path, spark: Any) -> None:
     assert {".gitignore", "README.md", ".pre-commit-config.yaml", ".github/workflows/ci.yml"} <= names
     first = shop.call("run", "--all", "--date", "2026-06-09")
     assert first.code == 0, first.err
-    assert "2 of 2 tasks are right" in first.out
+    assert "2 of 2 tasks are done" in first.out
     again = shop.call("run", "--all", "--date", "2026-06-09")
     assert again.out.count("already published") == 2
     refused = CliRunner().invoke(app, ["init", str(shop.root)])

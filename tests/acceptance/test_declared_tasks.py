@@ -22,7 +22,7 @@ def test_a_sql_task_runs_its_file_with_the_slice_bound_as_values(stocked: Shop, 
         "pipelines/by_region.sql",
         """
         WITH paid AS (SELECT * FROM shop.orders WHERE amount > 0)
-        SELECT order_date, paid.region, sum(paid.amount) AS revenue, :ds AS said
+        SELECT order_date, paid.region, sum(paid.amount) AS revenue, :ds AS stamp
         FROM paid WHERE order_date >= :start AND order_date < :end
         GROUP BY ALL
         """,
@@ -38,13 +38,13 @@ def test_a_sql_task_runs_its_file_with_the_slice_bound_as_values(stocked: Shop, 
     )
     answer = stocked.call("run", "by_region", "--date", "2026-06-09")
     assert answer.code == 0, answer.err
-    rows = {row.region: (row.revenue, row.said) for row in published(spark, stocked, "by_region").collect()}
+    rows = {row.region: (row.revenue, row.stamp) for row in published(spark, stocked, "by_region").collect()}
     assert rows == {"EU": (Decimal("12.50"), "2026-06-09"), "US": (Decimal("1.00"), "2026-06-09")}
     assert "already published" in stocked.call("run", "by_region", "--date", "2026-06-09").out
     stocked.write("pipelines/by_region.sql", "SELECT order_date, region FROM shop.other WHERE order_date = :ds")
-    told = stocked.call("run", "by_region", "--date", "2026-06-09")
-    assert told.code == 2
-    assert "shop.other" in told.err
+    shown = stocked.call("run", "by_region", "--date", "2026-06-09")
+    assert shown.code == 2
+    assert "shop.other" in shown.err
 
 
 def test_a_preview_shows_the_slice_and_publishes_nothing(stocked: Shop, spark: Any) -> None:
@@ -168,22 +168,22 @@ def test_a_task_that_reads_its_own_target_sees_what_it_published_before(stocked:
     assert rows == {"2026-06-09": Decimal("13.50"), "2026-06-10": Decimal("20.50")}
 
 
-def test_rows_deleted_by_others_are_told_with_the_version_and_restate_puts_them_right(
+def test_rows_deleted_by_others_are_reported_with_the_version_and_restate_puts_them_right(
     stocked: Shop, spark: Any
 ) -> None:
     run = ("run", "revenue_daily", "--date", "2026-06-09")
     stocked.call(*run)
     path = stocked.warehouse / "shop" / "revenue_daily"
     spark.sql(f"DELETE FROM delta.`{path}` WHERE region = 'EU'")
-    told = stocked.call(*run).out
-    assert "already published" in told
-    assert "2026-06-09 was changed by others in version 1 (DELETE)" in told
+    shown = stocked.call(*run).out
+    assert "already published" in shown
+    assert "2026-06-09 was changed by others in version 1 (DELETE)" in shown
     spark.sql(f"DELETE FROM delta.`{path}`")
     spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 1")
     assert "in version 3 (RESTORE)" in stocked.call(*run).out
     restated = stocked.call("restate", *run[1:]).out
     assert "CHANGED" in restated
-    assert "2026-06-09 was changed by others in version 3 (RESTORE); this run has put it right" in restated
+    assert "2026-06-09 was changed by others in version 3 (RESTORE); this run has corrected it" in restated
     assert "twice restate" not in restated
     assert "IDENTICAL" in stocked.call("restate", *run[1:]).out
     assert published(spark, stocked, "revenue_daily").count() == 2

@@ -1,4 +1,4 @@
-"""`make demo` tells a story whose every claim it checks itself; here it is told once, to the end."""
+"""`make demo` checks every claim it makes; here it runs once, to the end."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ POSTGRES = DEMO.with_name("demo_postgres.py")
 @pytest.mark.kill
 @pytest.mark.timeout(400)  # under three minutes on two idle cores
 def test_the_demo_holds_from_a_clean_folder(tmp_path: Path) -> None:
-    told = subprocess.run([sys.executable, str(DEMO)], cwd=tmp_path, capture_output=True, text=True)
-    assert told.returncode == 0, told.stdout + told.stderr
+    done = subprocess.run([sys.executable, str(DEMO)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
     for claim in ("too high", "Exact to the cent", "Already published", "IDENTICAL", "untouched"):
-        assert claim in told.stdout
+        assert claim in done.stdout
 
 
 @pytest.mark.kill
 @pytest.mark.long
 @pytest.mark.timeout(600)  # under four minutes on two idle cores
 def test_the_demo_with_postgres_holds_from_a_clean_folder(tmp_path: Path) -> None:
-    told = subprocess.run([sys.executable, str(POSTGRES)], cwd=tmp_path, capture_output=True, text=True)
-    assert told.returncode == 0, told.stdout + told.stderr
+    done = subprocess.run([sys.executable, str(POSTGRES)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
     for claim in ("430,000 rows, and revenue is 72 % too high", "250,000 rows, exact to the cent", "Sixty orders"):
-        assert claim in " ".join(told.stdout.split())
+        assert claim in " ".join(done.stdout.split())
 
 
 def test_the_demo_leaves_a_folder_alone_that_is_not_its_own(tmp_path: Path) -> None:
     mine = tmp_path / "demo-shop" / "thesis.txt"
     mine.parent.mkdir()
     mine.write_text("three years of work")
-    told = subprocess.run([sys.executable, str(DEMO)], cwd=tmp_path, capture_output=True, text=True)
-    assert (told.returncode, mine.read_text()) == (1, "three years of work")
-    assert "Move it away" in told.stdout
+    done = subprocess.run([sys.executable, str(DEMO)], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, mine.read_text()) == (1, "three years of work")
+    assert "Move it away" in done.stdout

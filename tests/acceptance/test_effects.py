@@ -55,7 +55,7 @@ def written(root: Path, hook: str, more: str = "", config: str = "") -> Shop:
 
 @pytest.fixture
 def shop(tmp_path: Path, receiver: HttpReceiver) -> Shop:
-    """A project without Spark whose slice `a` is published, and nothing said of it yet."""
+    """A project without Spark whose slice `a` is published, and no effect sent yet."""
     made = written(tmp_path / "shop", receiver.url(""))
     with open_project(made.root) as opened:
         publish(opened.ledger, opened.project, "a")
@@ -92,8 +92,8 @@ def test_doubt_makes_status_fail_until_a_person_gives_their_word(shop: Shop, rec
     number = str(doubtful["id"])
     shown = shop.call("effects", "show", number).out
     assert f"next: twice effects resolve {shop.named} {number} --sent|--resend|--abandon" in shown
-    told = shop.call("effects", "resolve", number, "--sent", "--reason", "seen in their log")
-    assert (told.code, told.out) == (0, f"{number}  revenue[a] plain: sent (seen in their log)\n")
+    resolved = shop.call("effects", "resolve", number, "--sent", "--reason", "seen in their log")
+    assert (resolved.code, resolved.out) == (0, f"{number}  revenue[a] plain: sent (seen in their log)\n")
     assert shop.call("status").code == 0
     last = shop.call("effects", "show", number, "--output", "json").data["events"][-1]
     assert (last["state"], last["why"]) == ("sent", "seen in their log")
@@ -102,7 +102,7 @@ def test_doubt_makes_status_fail_until_a_person_gives_their_word(shop: Shop, rec
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("resolve", "2"), "give one of --sent, --resend and --abandon"),
         (("resolve", "2", "--sent", "--abandon", "--reason", "x"), "give one of --sent, --resend and --abandon"),
@@ -111,10 +111,10 @@ def test_doubt_makes_status_fail_until_a_person_gives_their_word(shop: Shop, rec
         (("show", "99"), "there is no effect 99"),
     ],
 )
-def test_a_word_that_cannot_be_taken_is_refused(shop: Shop, arguments: tuple[str, ...], told: str) -> None:
+def test_a_word_that_cannot_be_taken_is_refused(shop: Shop, arguments: tuple[str, ...], message: str) -> None:
     answer = shop.call("effects", *arguments)
     assert answer.code == 2
-    assert told in answer.err
+    assert message in answer.err
 
 
 def test_the_commands_need_no_java(shop: Shop, receiver: HttpReceiver) -> None:
@@ -142,14 +142,14 @@ class TestCanary:
         logging.getLogger("httpcore").setLevel(logging.DEBUG)
         receiver.plans.extend(["echo", "reset", "echo", "echo"])
         with MailReceiver().running(auth_require_tls=False, authenticator=_refuses) as mail:
-            found = self.everything_told(tmp_path, receiver, mail)
+            found = self.everything_printed(tmp_path, receiver, mail)
         found += [caplog.text, *capfd.readouterr()]
         arrived = json.dumps([[one.path, one.headers] for one in receiver.arrivals])
         assert all(SECRETS[name] in arrived for name in ("URL", "HEADER", "SLACK")), "they were really sent"
         for place, text in enumerate(found):
             assert not [value for value in SECRETS.values() if value in text], f"place {place}"
 
-    def everything_told(self, tmp_path: Path, receiver: HttpReceiver, mail: MailReceiver) -> list[str]:
+    def everything_printed(self, tmp_path: Path, receiver: HttpReceiver, mail: MailReceiver) -> list[str]:
         more = (
             (
                 f'webhook("{receiver.url("")}/secret?token=${{{{env:CANARY_URL}}}}", body="x", name="secret",'
@@ -230,15 +230,15 @@ def _refuses(server: Any, session: Any, envelope: Any, mechanism: str, data: Any
 
 
 @pytest.mark.kill
-def test_on_spark_a_run_killed_after_its_commit_is_spoken_of_once_by_the_next(
+def test_on_spark_a_run_killed_after_its_commit_is_announced_once_by_the_next(
     stocked: Shop, receiver: HttpReceiver, spark: Any
 ) -> None:
     stocked.write("twice.toml", 'project = "worldshop"\n[spark]\nshort_jobs = true\n[effects]\nallow = ["127.0.0.1"]\n')
-    told = f"""
+    declared = f"""
     effects=[webhook("{receiver.url()}", sample=2, idempotency_key=True, body=lambda result: [
         result.slice, result.rows, result.generation, [row["revenue"] for row in result.sample]])],
     inputs"""
-    pipeline = REVENUE.replace("inputs", told.strip(), 1).replace("import Daily,", "import webhook, Daily,")
+    pipeline = REVENUE.replace("inputs", declared.strip(), 1).replace("import Daily,", "import webhook, Daily,")
     stocked.write("pipelines/revenue.py", pipeline)
     run = ("run", "revenue_daily", "--date", "2026-06-09")
     assert stocked.spawn(*run, env={"TWICE_FAILPOINT": "after_commit"}).code == -9

@@ -33,12 +33,12 @@ def lose_the_ledger(shop: Shop) -> None:
 def test_a_deleted_ledger_is_rebuilt_from_the_tables_and_the_next_run_finds_its_slice_published(stocked: Shop) -> None:
     stocked.call(*RUN)
     stocked.call("restate", *RUN[1:])
-    assert stocked.call("ledger", "check").out == "the ledger says what the tables say\n"
+    assert stocked.call("ledger", "check").out == "the ledger agrees with the tables\n"
     lose_the_ledger(stocked)
     missed = stocked.call("ledger", "check")
     assert missed.code == 1
     assert "revenue_daily[2026-06-09]: the table holds generation 2, the ledger knows of 0" in missed.out
-    assert "to put it right: twice ledger rebuild" in missed.out
+    assert "to fix it: twice ledger rebuild" in missed.out
     assert stocked.call("ledger", "rebuild").out.splitlines()[0] == "revenue_daily: 1 slice"
     assert stocked.call("ledger", "check").code == 0
     again = stocked.call(*RUN)
@@ -53,20 +53,20 @@ def test_a_ledger_in_postgresql_serves_every_command_and_shows_no_password(
     on_postgres(stocked, database, monkeypatch)
     assert f"migrated from nothing to schema {HEAD}" in stocked.call("ledger", "migrate").out
     assert f"the ledger is up to date (schema {HEAD})" in stocked.call("ledger", "migrate").out
-    told = [stocked.call(*RUN), stocked.call(*RUN), stocked.call("status"), stocked.call("history", "revenue_daily")]
-    assert [answer.code for answer in told] == [0, 0, 0, 0], told
-    assert "already published (generation 1, 2 rows" in told[1].out
-    assert "revenue_daily[2026-06-09]" in told[2].out
+    answers = [stocked.call(*RUN), stocked.call(*RUN), stocked.call("status"), stocked.call("history", "revenue_daily")]
+    assert [answer.code for answer in answers] == [0, 0, 0, 0], answers
+    assert "already published (generation 1, 2 rows" in answers[1].out
+    assert "revenue_daily[2026-06-09]" in answers[2].out
     assert not (stocked.root / ".twice" / "ledger.db").exists()
     postgres.drop(database)
     gone = stocked.call(*RUN)
     assert gone.code == 4
     assert "the ledger's database or user does not exist" in gone.err
     postgres.execute(f'CREATE DATABASE "{database.rpartition("/")[2]}"')
-    told += [gone, stocked.call("ledger", "rebuild"), stocked.call(*RUN), stocked.call("ledger", "export")]
-    assert "already published (generation 1" in told[-2].out
-    told += [stocked.call("config", "show"), stocked.call("doctor", "--help")]
-    for answer in told:
+    answers += [gone, stocked.call("ledger", "rebuild"), stocked.call(*RUN), stocked.call("ledger", "export")]
+    assert "already published (generation 1" in answers[-2].out
+    answers += [stocked.call("config", "show"), stocked.call("doctor", "--help")]
+    for answer in answers:
         for secret in (PASSWORD, QUOTED_PASSWORD):
             assert secret not in answer.out + answer.err
 
@@ -84,20 +84,20 @@ def test_an_export_is_json_lines_and_a_file_of_it_is_private(stocked: Shop, tmp_
     assert stocked.call("ledger", "export", "--to", str(tmp_path / "no" / "such")).code == 2
 
 
-TELLING = """
+WITH_EFFECT = """
 from pathlib import Path
 
 from pyspark.sql import functions as F
 from twice import Daily, call, read, replace, task
 
 
-def tell(result, key):
-    with Path("{told}").open("a") as told:
-        told.write(f"{{result.slice}} {{key}}\\n")
+def announce(result, key):
+    with Path("{received}").open("a") as log:
+        log.write(f"{{result.slice}} {{key}}\\n")
 
 
 @task("shop.revenue_daily", scope=Daily("order_date", start="2026-01-01"),
-      inputs={{"orders": read("shop.orders", by="order_date")}}, write=replace(), effects=[call(tell, keyed=True)])
+      inputs={{"orders": read("shop.orders", by="order_date")}}, write=replace(), effects=[call(announce, keyed=True)])
 def revenue_daily(orders):
     return orders.groupBy("order_date").agg(F.sum("amount").alias("revenue"))
 """
@@ -112,11 +112,11 @@ def make_old(path: Path) -> None:
         connection.execute("DELETE FROM twice_tasks")
 
 
-def test_two_warehouses_on_one_ledger_publish_and_speak_each_for_itself_and_go_on_after_a_move(
+def test_two_warehouses_on_one_ledger_publish_and_send_each_for_itself_and_go_on_after_a_move(
     stocked: Shop, tmp_path: Path
 ) -> None:
-    told = tmp_path / "told"
-    stocked.write("pipelines/revenue.py", TELLING.format(told=told))
+    received = tmp_path / "received"
+    stocked.write("pipelines/revenue.py", WITH_EFFECT.format(received=received))
     stocked.write("twice.toml", f'{TOML}\n[profiles.prod]\nwarehouse = "{tmp_path}/prod"\n')
     shutil.copytree(stocked.root / "warehouse" / "shop" / "orders", tmp_path / "prod" / "shop" / "orders")
     for profile in ([], ["--profile", "prod"]):
@@ -125,21 +125,21 @@ def test_two_warehouses_on_one_ledger_publish_and_speak_each_for_itself_and_go_o
         assert "already published (generation 1" in again.out and "why: same code, same inputs" in again.out
         assert "recreated" not in again.out + again.err
         assert stocked.call("status", *profile).out.count("revenue_daily[2026-06-09]") == 1
-    said = told.read_text().splitlines()
-    assert [line.split()[0] for line in said] == ["2026-06-09", "2026-06-09"] and len(set(said)) == 2
+    lines = received.read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["2026-06-09", "2026-06-09"] and len(set(lines)) == 2
 
     moved = Shop(stocked.root.rename(tmp_path / "moved"))
     for profile in ([], ["--profile", "prod"]):
         assert moved.call(*RUN, *profile).code == 0
         assert len(moved.call("history", "revenue_daily", "--output", "json", *profile).data["attempts"]) == 3
-    assert told.read_text().splitlines() == said
+    assert received.read_text().splitlines() == lines
 
 
 def test_the_records_of_an_older_ledger_are_given_to_the_warehouses_whose_commits_name_them(
     stocked: Shop, tmp_path: Path
 ) -> None:
-    told = tmp_path / "told"
-    stocked.write("pipelines/revenue.py", TELLING.format(told=told))
+    received = tmp_path / "received"
+    stocked.write("pipelines/revenue.py", WITH_EFFECT.format(received=received))
     stocked.call(*RUN)
     stocked.call("restate", *RUN[1:])
     make_old(stocked.root / ".twice" / "ledger.db")
@@ -147,8 +147,8 @@ def test_the_records_of_an_older_ledger_are_given_to_the_warehouses_whose_commit
     assert "not shown: records from before this ledger knew environments, of revenue_daily" in status.out
     listed = stocked.call("ledger", "unassigned")
     assert "revenue_daily: 2 attempts, 1 slice, 1 effect" in listed.out and "next: twice ledger check" in listed.out
-    assert stocked.call("ledger", "check").out == "the ledger says what the tables say\n"
+    assert stocked.call("ledger", "check").out == "the ledger agrees with the tables\n"
     assert stocked.call("ledger", "unassigned").out == "every record has an owner\n"
     assert "already published (generation 2" in stocked.call(*RUN).out
     stocked.call("restate", *RUN[1:])
-    assert len(told.read_text().splitlines()) == 1
+    assert len(received.read_text().splitlines()) == 1

@@ -22,7 +22,7 @@ def stamped(orders):
 """
 
 
-def test_a_proof_is_told_kept_and_forgotten_when_the_code_changes(stocked: Shop) -> None:
+def test_a_proof_is_reported_kept_and_forgotten_when_the_code_changes(stocked: Shop) -> None:
     answer = stocked.call("prove", "revenue_daily", "--date", "2026-06-09", "-s", "twice")
     assert answer.code == 0, answer
     lines = answer.out.splitlines()
@@ -46,9 +46,9 @@ def test_what_differs_is_shown_with_rows_cause_and_fix_and_exits_1(stocked: Shop
     assert "\nlikely: current_timestamp reaches column loaded_at: it is the time of the run" in answer.out
     assert "\nfix: Use the slice's date (run.slice, :ds).\n" in answer.out
     assert sorted(path.name for path in (stocked.root / "r").iterdir()) == ["junit.xml", "proof.html", "proof.json"]
-    told = json.loads((stocked.root / "r" / "proof.json").read_text())
-    assert told["schema_version"] == 1
-    (trial,) = told["proofs"][0]["trials"]
+    written = json.loads((stocked.root / "r" / "proof.json").read_text())
+    assert written["schema_version"] == 1
+    (trial,) = written["proofs"][0]["trials"]
     assert (trial["verdict"], trial["difference"]["columns"], trial["difference"]["rows"]) == (
         "CHANGED",
         ["loaded_at"],
@@ -83,7 +83,7 @@ def test_in_a_process_whose_clock_is_ahead_a_date_in_the_data_is_another(stocked
     assert "likely: current_date reaches column loaded_at" in answer.out
 
 
-def test_of_all_tasks_one_that_cannot_run_is_told_and_does_not_stop_the_others(stocked: Shop) -> None:
+def test_of_all_tasks_one_that_cannot_run_is_reported_and_does_not_stop_the_others(stocked: Shop) -> None:
     stocked.write("pipelines/astray.py", STAMPED.replace("shop.orders", "shop.nowhere").replace("stamped", "astray"))
     answer = stocked.call("prove", "--all", "--date", "2026-06-09", "-s", "twice")
     assert answer.code == 1

@@ -62,14 +62,14 @@ def test_a_script_that_replaces_its_table_in_one_step_is_proved_though_it_is_kil
     assert proof.trials[1].reason.endswith(" of one run's time, then run again")
 
 
-def test_a_script_that_is_not_told_where_to_write_is_not_run(shop: Shop, tmp_path: Path) -> None:
+def test_a_script_with_no_place_to_write_is_not_run(shop: Shop, tmp_path: Path) -> None:
     path = script(tmp_path, APPENDING).path
     answer = shop.call("prove", "--script", str(path), "--table", "plain.sums", "--", "warehouse")
     assert answer.code == 2
     assert "the script does not know where to write, so it would write your own tables. Nothing was run." in answer.err
 
 
-def test_a_script_that_fails_is_told_with_its_last_line(spark: Any, shop: Shop, tmp_path: Path) -> None:
+def test_a_script_that_fails_is_reported_with_its_last_line(spark: Any, shop: Shop, tmp_path: Path) -> None:
     path = script(tmp_path, "raise SystemExit('no orders today')").path
     answer = shop.call("prove", "--script", str(path), "--table", "plain.sums", "--", "{warehouse}")
     assert answer.code == 1

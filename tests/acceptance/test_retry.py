@@ -25,14 +25,14 @@ JOB = """
 """
 
 
-def test_passing_trouble_is_tried_again_shown_and_at_last_left_to_a_person(stocked: Shop) -> None:
+def test_a_transient_error_is_tried_again_shown_and_at_last_left_to_a_person(stocked: Shop) -> None:
     stocked.write("pipelines/prices.py", JOB)
     away = stocked.root / "away"
     away.write_text("1")
     first = stocked.call(*RUN)
     assert first.code == 0, first.err
-    told = stocked.call("history", "prices").out
-    assert "note: attempt 1 of 2 failed, transient (ConnectionError); tried again after 0.0 s" in told
+    shown = stocked.call("history", "prices").out
+    assert "note: attempt 1 of 2 failed, transient (ConnectionError); tried again after 0.0 s" in shown
 
     away.write_text("2")
     outage = stocked.call("run", "prices", "--date", "2026-06-11")
@@ -51,7 +51,7 @@ def test_passing_trouble_is_tried_again_shown_and_at_last_left_to_a_person(stock
     assert stays.err.strip().endswith(f"when the cause is gone: twice retry {stocked.named} prices --date 2026-06-10.")
     refused = stocked.call("run", "prices", *day)
     assert refused.code == 5
-    assert "it is quarantined since" in refused.err
+    assert "it has been quarantined since" in refused.err
     assert away.read_text() == "7"  # nothing was tried
 
     status = stocked.call("status", "prices")
@@ -63,7 +63,7 @@ def test_passing_trouble_is_tried_again_shown_and_at_last_left_to_a_person(stock
     lifted = stocked.call("retry", "--failed")
     assert lifted.code == 0, lifted.err
     assert "prices[2026-06-10]: published" in lifted.out
-    assert "1 of 1 task is right" in lifted.out
+    assert "1 of 1 task is done" in lifted.out
     assert stocked.call("status", "prices").code == 0
     assert stocked.call("retry", "--failed").out == "nothing has failed\n"
     assert stocked.call("retry", "prices", *day).out.splitlines()[0].startswith("prices[2026-06-10]: already published")

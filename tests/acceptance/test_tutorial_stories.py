@@ -1,4 +1,4 @@
-"""The two retry stories of the tutorial, told with real kills: what people write first, and the same job with twice."""
+"""The two retry stories of the tutorial, with real kills: what people write first, and the same job with twice."""
 
 from __future__ import annotations
 

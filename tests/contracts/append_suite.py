@@ -1,4 +1,4 @@
-"""What every target promises of rows without a key: only the token tells whether they are there."""
+"""What every target promises of rows without a key: only the token shows whether they are there."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 
 import pytest
-from tests.contracts.target_suite import DAILY, House, Row, made, ordered, together
+from tests.contracts.target_suite import DAILY, Harness, Row, made, ordered, together
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.mark import mark_of, version_of
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.since import SINCE
 from twice.core.task import TableName
-from twice.core.token import Note, token_name
-from twice.core.write import AppendRows, Cut, Layout, Plan
+from twice.core.token import CommitNote, token_name
+from twice.core.write import AppendRows, Cut, Layout, WritePlan
 from twice.errors import DeclarationError, SchemaDrift, StageMismatch
 
 EVENTS = TableName("shop.events")
 COLUMNS = (Column("name", "string"), Column("day", "date"))
 ANYWHERE = Layout(any_partitions=True)
-PLAN = Plan(AppendRows((SINCE,)), (SINCE,), (token_name("p", "events", SINCE.label),))
+PLAN = WritePlan(AppendRows((SINCE,)), (SINCE,), (token_name("p", "events", SINCE.label),))
 APP = PLAN.token_names[0]
 ONE, TWO = ("click", date(2026, 6, 9)), ("view", date(2026, 6, 10))
 
@@ -35,11 +35,11 @@ def mark(target: Target) -> int:
 
 
 def move(target: Target, staged: Staged, expected: int, to: int) -> Landed | Lost:
-    return target.commit(staged, {APP: expected}, Note(staged.attempt, "run", {APP: to}))
+    return target.commit(staged, {APP: expected}, CommitNote(staged.attempt, "run", {APP: to}))
 
 
-def append(house: House, target: Target, rows: Sequence[Row], to: int, attempt: str) -> Landed | Lost:
-    staged = target.stage(EVENTS, house.frame(target, COLUMNS, rows), PLAN, attempt)
+def append(harness: Harness, target: Target, rows: Sequence[Row], to: int, attempt: str) -> Landed | Lost:
+    staged = target.stage(EVENTS, harness.frame(target, COLUMNS, rows), PLAN, attempt)
     return move(target, staged, mark(target), to)
 
 
@@ -47,21 +47,21 @@ def reset(target: Target, to: int, attempt: str) -> Landed | Lost:
     return move(target, target.stage(EVENTS, None, PLAN, attempt), mark(target), to)
 
 
-def table(house: House, target: Target) -> list[Row]:
-    return house.rows(target.read(EVENTS))
+def table(harness: Harness, target: Target) -> list[Row]:
+    return harness.rows(target.read(EVENTS))
 
 
 class AppendSuite:
-    """Collected through its subclasses, which live where the fixture `house` is."""
+    """Collected through its subclasses, which live where the fixture `harness` is."""
 
     @pytest.fixture
-    def log(self, house: House) -> House:
-        """A house that takes rows without a key."""
-        if not house.appends:
+    def log(self, harness: Harness) -> Harness:
+        """A harness that takes rows without a key."""
+        if not harness.appends:
             pytest.skip("this path does not append")
-        return house
+        return harness
 
-    def test_rows_are_added_to_those_that_are_there_also_equal_ones(self, log: House) -> None:
+    def test_rows_are_added_to_those_that_are_there_also_equal_ones(self, log: Harness) -> None:
         target = log.target()
         prepare(target)
         assert isinstance(append(log, target, [ONE, ONE], 5, "a"), Landed)
@@ -71,7 +71,7 @@ class AppendSuite:
         assert before.items() <= log.files(EVENTS).items()
         assert mark(log.target()) == 9
 
-    def test_a_mark_that_says_its_kind_follows_one_that_was_counted_and_may_be_set_back(self, log: House) -> None:
+    def test_a_mark_that_says_its_kind_follows_one_that_was_counted_and_may_be_set_back(self, log: Harness) -> None:
         target = log.target()
         prepare(target)
         append(log, target, [ONE], 1_000_001, "a")
@@ -82,20 +82,22 @@ class AppendSuite:
         assert mark_of(mark(log.target())) == datetime(2026, 6, 9, tzinfo=timezone.utc)
         assert table(log, target) == [ONE, TWO]
 
-    def test_a_mark_says_which_column_it_counts_also_where_it_does_not_move(self, log: House) -> None:
+    def test_a_mark_says_which_column_it_counts_also_where_it_does_not_move(self, log: Harness) -> None:
         target = log.target()
         prepare(target)
         staged = target.stage(EVENTS, log.frame(target, COLUMNS, [ONE]), PLAN, "a")
-        target.commit(staged, {APP: 0}, Note("a", "run", {APP: 5}, cursor="made"))
+        target.commit(staged, {APP: 0}, CommitNote("a", "run", {APP: 5}, cursor="made"))
         reset = target.stage(EVENTS, None, PLAN, "b")
         for attempt, cursor in (("a", "made"), ("b", "seen")):
             note = log.target().provenance(EVENTS, APP, 5)
             assert note is not None and (note.attempt, note.cursor) == (attempt, cursor)
             if attempt == "a":
-                assert isinstance(target.commit(reset, {APP: 5}, Note("b", "reset", {APP: 5}, cursor="seen")), Landed)
+                assert isinstance(
+                    target.commit(reset, {APP: 5}, CommitNote("b", "reset", {APP: 5}, cursor="seen")), Landed
+                )
         assert (mark(log.target()), table(log, target)) == (5, [ONE])
 
-    def test_the_token_says_whether_they_are_there(self, log: House) -> None:
+    def test_the_token_says_whether_they_are_there(self, log: Harness) -> None:
         target = log.target()
         prepare(target)
         late = target.stage(EVENTS, log.frame(target, COLUMNS, [ONE]), PLAN, "late")
@@ -105,7 +107,7 @@ class AppendSuite:
         assert lost.published.generations == {APP: 5}
         assert table(log, target) == [ONE]
 
-    def test_a_table_remembers_how_the_slices_of_its_task_are_cut(self, log: House) -> None:
+    def test_a_table_remembers_how_the_slices_of_its_task_are_cut(self, log: Harness) -> None:
         target = log.target()
         by_halves = replace(ANYWHERE, cut=Cut("p/events", "window/30"))
         prepare(target, by_halves)
@@ -117,21 +119,21 @@ class AppendSuite:
         prepare(log.target(), replace(ANYWHERE, cut=Cut("p/taker", "day@Europe/Berlin")))  # which took it over
         assert mark(target) == 0
 
-    def test_an_empty_append_moves_its_token(self, log: House) -> None:
+    def test_an_empty_append_moves_its_token(self, log: Harness) -> None:
         target = log.target()
         prepare(target)
         assert isinstance(append(log, target, [], 3, "a"), Landed)
         assert (table(log, target), mark(target)) == ([], 3)
 
-    def test_without_a_frame_the_token_moves_alone_also_back(self, house: House) -> None:
-        target = house.target()
+    def test_without_a_frame_the_token_moves_alone_also_back(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         assert isinstance(reset(target, 9, "a"), Landed)
-        before = dict(house.files(EVENTS))
+        before = dict(harness.files(EVENTS))
         assert isinstance(reset(target, 4, "b"), Landed)
-        assert mark(house.target()) == 4
+        assert mark(harness.target()) == 4
         assert isinstance(reset(target, 4, "c"), Landed)
-        assert house.files(EVENTS) == before
+        assert harness.files(EVENTS) == before
         found = target.provenance(EVENTS, APP, 4)
         assert found is not None
         assert found.attempt == "c"
@@ -139,14 +141,14 @@ class AppendSuite:
         assert isinstance(move(target, stale, 9, 1), Lost)
         assert mark(target) == 4
 
-    def test_a_table_partitioned_by_anything_takes_them(self, log: House) -> None:
+    def test_a_table_partitioned_by_anything_takes_them(self, log: Harness) -> None:
         target = log.target()
         prepare(target, Layout(replace(DAILY.held_in, name="day")))
         assert prepare(target).partitioned_by == "day"
         append(log, target, [ONE, TWO, ("none", None)], 1, "a")
         assert table(log, target) == ordered([ONE, TWO, ("none", None)])
 
-    def test_columns_are_checked(self, log: House) -> None:
+    def test_columns_are_checked(self, log: Harness) -> None:
         target = log.target()
         prepare(target)
         columns = (Column("day", "date"), Column("NAME", "string"))
@@ -155,7 +157,7 @@ class AppendSuite:
             target.stage(EVENTS, log.frame(target, columns[:1], [(ONE[1],)]), PLAN, "b")
 
     @pytest.mark.parametrize("point", [Point.IN_STAGE, Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
-    def test_a_crashed_append_run_again_adds_its_rows_once(self, log: House, point: Point) -> None:
+    def test_a_crashed_append_run_again_adds_its_rows_once(self, log: Harness, point: Point) -> None:
         target = log.target()
         prepare(target, Layout(replace(DAILY.held_in, name="day")))
         with armed(crash_at(point)), pytest.raises(Crash):
@@ -169,7 +171,7 @@ class AppendSuite:
         assert table(log, again) == [ONE, TWO]
         assert not log.leftovers(EVENTS, "a")
 
-    def test_two_at_once_add_their_rows_once(self, log: House) -> None:
+    def test_two_at_once_add_their_rows_once(self, log: Harness) -> None:
         first, second = log.target(), log.target()
         prepare(first)
         stages = [(t, t.stage(EVENTS, log.frame(t, COLUMNS, [ONE]), PLAN, a)) for t, a in ((first, "a"), (second, "b"))]
@@ -177,7 +179,7 @@ class AppendSuite:
         assert sorted(type(end).__name__ for end in ends) == ["Landed", "Lost"], ends
         assert table(log, first) == [ONE]
 
-    def test_staged_rows_collected_before_the_mark_was_set_back_are_not_committed(self, log: House) -> None:
+    def test_staged_rows_collected_before_the_mark_was_set_back_are_not_committed(self, log: Harness) -> None:
         target = log.target()
         prepare(target)
         slow = target.stage(EVENTS, log.frame(target, COLUMNS, [ONE]), PLAN, "slow")
@@ -188,10 +190,10 @@ class AppendSuite:
             move(target, slow, 0, 5)
         assert (table(log, target), mark(target)) == ([ONE], 0)
 
-    def test_a_path_that_cannot_compare_and_swap_refuses_them(self, house: House) -> None:
-        if house.appends:
+    def test_a_path_that_cannot_compare_and_swap_refuses_them(self, harness: Harness) -> None:
+        if harness.appends:
             pytest.skip("this path appends")
-        target = house.target()
+        target = harness.target()
         prepare(target)
         with pytest.raises(DeclarationError, match="cannot be appended once to shop.events"):
-            target.stage(EVENTS, house.frame(target, COLUMNS, [ONE]), PLAN, "a")
+            target.stage(EVENTS, harness.frame(target, COLUMNS, [ONE]), PLAN, "a")

@@ -71,12 +71,12 @@ def processes(tmp_path: Path, count: int, role: str, url: str, *arguments: str) 
     while len(list(tmp_path.glob("start.*"))) < count and time.monotonic() < deadline:
         time.sleep(0.005)
     start.touch()
-    told = []
+    reports = []
     for process in running:
         out, err = process.communicate(timeout=100)
         assert process.returncode == 0, err
-        told.append(json.loads(out))
-    return told
+        reports.append(json.loads(out))
+    return reports
 
 
 class LedgerSuite:
@@ -106,8 +106,8 @@ class OpeningSuite:
     """A test module gives the fixture `fresh`: the URL of a database without a ledger, `{step}` in it for one more."""
 
     def test_processes_that_open_a_fresh_ledger_at_once_share_one(self, fresh: str, tmp_path: Path) -> None:
-        told = processes(tmp_path, 4, "open_at_once", fresh.replace("{step}", "0"))
-        assert sorted(found["fence"] for found in told) == [1, 2, 3, 4]
+        reports = processes(tmp_path, 4, "open_at_once", fresh.replace("{step}", "0"))
+        assert sorted(found["fence"] for found in reports) == [1, 2, 3, 4]
 
     @pytest.mark.kill
     def test_a_ledger_killed_at_any_statement_of_its_making_opens_whole(self, fresh: str) -> None:
@@ -264,8 +264,8 @@ class ClaimSuite(LedgerSuite):
         assert len(ledger.runs()) == len(labels)
 
     def test_processes_never_hold_the_same_slice(self, url: str, tmp_path: Path, ledger: Ledger) -> None:
-        told = processes(tmp_path, 4, "race", url, "40")
-        won = [claimed for process in told for claimed in process]
+        reports = processes(tmp_path, 4, "race", url, "40")
+        won = [claimed for process in reports for claimed in process]
         labels = [label for _, *labels in won for label in labels]
         assert len(labels) == len(set(labels))
         assert len({fence for fence, *_ in won}) == len(won)
@@ -275,15 +275,15 @@ class ClaimSuite(LedgerSuite):
         assert len(ledger.open_attempts("race")) == len(won)
 
     def test_processes_that_take_over_get_growing_fences(self, url: str, tmp_path: Path, ledger: Ledger) -> None:
-        told = processes(tmp_path, 4, "take_over", url, "25")
-        assert all(fences == sorted(fences) for fences in told)
-        assert len({fence for fences in told for fence in fences}) == sum(len(fences) for fences in told)
-        newest = max(fence for fences in told for fence in fences)
+        reports = processes(tmp_path, 4, "take_over", url, "25")
+        assert all(fences == sorted(fences) for fences in reports)
+        assert len({fence for fences in reports for fence in fences}) == sum(len(fences) for fences in reports)
+        newest = max(fence for fences in reports for fence in fences)
         assert [a.fence for a in ledger.open_attempts("over") if a.lease_until is not None] == [newest]
 
     def test_processes_take_turns_at_a_slice_and_never_overlap(self, url: str, tmp_path: Path, ledger: Ledger) -> None:
-        told = processes(tmp_path, 3, "claim_and_release", url, "8")
-        spans = sorted(span for process in told for span in process)
+        reports = processes(tmp_path, 3, "claim_and_release", url, "8")
+        spans = sorted(span for process in reports for span in process)
         assert len(spans) == 24
         assert all(ended <= began for (_, ended), (began, _) in itertools.pairwise(spans))
         run = ledger.run("turn", "all")
@@ -294,8 +294,8 @@ class ClaimSuite(LedgerSuite):
         names = [f"dead-{number}" for number in range(20)]
         for name in names:
             claim(ledger, name, name)
-        told = processes(tmp_path, 3, "settle_at_once", url, ",".join(names))
-        assert sorted(name for closed in told for name in closed) == sorted(names)
+        reports = processes(tmp_path, 3, "settle_at_once", url, ",".join(names))
+        assert sorted(name for closed in reports for name in closed) == sorted(names)
 
 
 class TransitionSuite(LedgerSuite):
@@ -342,7 +342,7 @@ class TransitionSuite(LedgerSuite):
         assert (record.state, record.why) == (S.STAGED, None)
 
     @pytest.mark.parametrize("ending", CLOSINGS)
-    def test_an_attempt_that_was_declared_dead_cannot_advance_and_is_told_so(
+    def test_an_attempt_that_was_declared_dead_cannot_advance_and_is_refused(
         self, ledger: Ledger, ending: AttemptState
     ) -> None:
         held = claim(ledger, "one")
@@ -407,8 +407,8 @@ class TransitionSuite(LedgerSuite):
             held = claim(looking, f"one {number}", str(number))
             gave_up: list[bool] = []
 
-            def give_up(name: str = held.attempt, told: list[bool] = gave_up) -> None:
-                told.append(giving_up.abandon_unlooked(name))
+            def give_up(name: str = held.attempt, reports: list[bool] = gave_up) -> None:
+                reports.append(giving_up.abandon_unlooked(name))
 
             other = threading.Thread(target=give_up)
             other.start()
@@ -420,7 +420,7 @@ class TransitionSuite(LedgerSuite):
             other.join(60)
             assert gave_up == [not looked]
 
-    def test_closing_an_attempt_the_ledger_does_not_know_is_told_by_false(self, ledger: Ledger) -> None:
+    def test_closing_an_attempt_the_ledger_does_not_know_returns_false(self, ledger: Ledger) -> None:
         assert not ledger.close_attempt("nobody", S.FAILED)
 
     def test_a_published_attempt_cannot_be_closed(self, ledger: Ledger) -> None:
@@ -676,7 +676,7 @@ class AdoptSuite(LedgerSuite):
         ledger.publish("one", FACTS, generations={"a": 5, "b": 5})
         claim(ledger, "two", "a")
         ledger.forget("revenue", "a")
-        ledger.forget("revenue", "never heard of")
+        ledger.forget("revenue", "unknown")
         first, second = ledger.runs()
         assert (first.generation, first.attempt, first.intention, first.rows, first.published) == (0, *[None] * 4)
         assert (first.last_attempt, second.generation) == ("two", 5)
@@ -722,7 +722,7 @@ class HistorySuite(LedgerSuite):
         assert run is not None
         assert (run.attempt, run.last_attempt, run.last_state) == ("one", "two", S.REJECTED)
 
-    def test_attempts_are_told_newest_first_and_limited(self, ledger: Ledger) -> None:
+    def test_attempts_are_reported_newest_first_and_limited(self, ledger: Ledger) -> None:
         for number in range(5):
             claim(ledger, str(number), "a", "b" if number % 2 else "c")
             ledger.close_attempt(str(number), S.FAILED)
@@ -732,7 +732,7 @@ class HistorySuite(LedgerSuite):
         assert [a.id for a in ledger.attempts("revenue", "a", limit=2)] == ["4", "3"]
         assert len(ledger.attempts("revenue", "b")[0].slices) == 2
 
-    def test_open_attempts_are_told_oldest_first_by_task_and_slice(self, ledger: Ledger) -> None:
+    def test_open_attempts_are_reported_oldest_first_by_task_and_slice(self, ledger: Ledger) -> None:
         for name, label, task in (("1", "a", "x"), ("2", "b", "x"), ("3", "a", "y"), ("4", "c", "x")):
             claim(ledger, name, label, f"{label}2", task=task)
         ledger.close_attempt("4", S.FAILED)

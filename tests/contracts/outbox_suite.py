@@ -20,7 +20,7 @@ from twice.core.outbox import (
     Delivered,
     EffectRecord,
     EffectState,
-    Prepared,
+    PreparedEffect,
     Refused,
     after_answer,
     after_silence,
@@ -35,18 +35,18 @@ A = AttemptState
 HELLO = Message(("https://example.com/hook",), '{"rows":3}')
 
 
-def prepared(again: Any = "never", generation: int = 1, fingerprint: str = "f", **options: Any) -> Prepared:
+def prepared(again: Any = "never", generation: int = 1, fingerprint: str = "f", **options: Any) -> PreparedEffect:
     effect = webhook("https://example.com/hook", body="x", again=again, **options)
     return prepare("p", "revenue", effect, "a", generation, fingerprint)
 
 
-def publishing(ledger: Ledger, attempt: str, *effects: Prepared) -> None:
+def publishing(ledger: Ledger, attempt: str, *effects: PreparedEffect) -> None:
     """An attempt with its intent and its effects on record, about to ask the target. Its lease is over at once."""
     held = claim(ledger, attempt, lease=timedelta(0))
     ledger.advance(held, A.CLAIMED, A.PUBLISHING, Facts(effects=effects))
 
 
-def landed(ledger: Ledger, attempt: str, *effects: Prepared, generation: int = 1) -> tuple[EffectRecord, ...]:
+def landed(ledger: Ledger, attempt: str, *effects: PreparedEffect, generation: int = 1) -> tuple[EffectRecord, ...]:
     publishing(ledger, attempt, *effects)
     ledger.publish(attempt, Facts(version=generation), generations={"a": generation})
     return ledger.outbox.of_attempt(attempt)
@@ -99,13 +99,13 @@ class OutboxSuite(LedgerSuite):
         (effect,) = ledger.outbox.of_attempt("one")
         assert (effect.state, effect.why) == (S.CANCELLED, f"the attempt ended as {end.value}")
 
-    def test_an_attempt_thought_dead_that_landed_after_all_is_spoken_of(self, ledger: Ledger) -> None:
+    def test_an_attempt_thought_dead_that_landed_after_all_is_announced(self, ledger: Ledger) -> None:
         publishing(ledger, "one", prepared())
         ledger.close_attempt("one", A.ABANDONED)
         ledger.publish("one", Facts(), generations={"a": 1})
         assert states(ledger, "one") == [S.RELEASED]
 
-    def test_of_two_attempts_at_one_occasion_the_one_that_landed_speaks(self, ledger: Ledger) -> None:
+    def test_of_two_attempts_at_one_occasion_the_one_that_landed_sends_its_effect(self, ledger: Ledger) -> None:
         publishing(ledger, "slow", prepared())
         ledger.close_attempt("slow", A.ABANDONED)
         publishing(ledger, "quick", prepared())
@@ -113,7 +113,7 @@ class OutboxSuite(LedgerSuite):
         ledger.close_attempt("quick", A.SUPERSEDED)
         assert (states(ledger, "slow"), states(ledger, "quick")) == ([S.RELEASED], [S.CANCELLED])
 
-    def test_if_both_landed_the_second_finds_it_said(self, ledger: Ledger) -> None:
+    def test_if_both_landed_the_second_finds_it_sent(self, ledger: Ledger) -> None:
         publishing(ledger, "one", prepared())
         publishing(ledger, "two", prepared())
         ledger.publish("one", Facts(), generations={"a": 1})
@@ -126,12 +126,12 @@ class OutboxSuite(LedgerSuite):
         pending(ledger)
         assert landed(ledger, "two", prepared(generation=2, fingerprint="g"), generation=2) == ()
 
-    def test_on_restate_speaks_of_every_generation_once(self, ledger: Ledger) -> None:
+    def test_on_restate_sends_once_for_every_generation(self, ledger: Ledger) -> None:
         pending(ledger, again="on_restate")
         (second,) = landed(ledger, "two", prepared("on_restate", 2), generation=2)
         assert second.state is S.RELEASED
 
-    def test_when_changed_speaks_of_other_rows_also_when_they_change_back(self, ledger: Ledger) -> None:
+    def test_when_changed_sends_for_other_rows_also_when_they_change_back(self, ledger: Ledger) -> None:
         pending(ledger, again="when_changed")
         assert landed(ledger, "two", prepared("when_changed", 2, "f"), generation=2) == ()
         assert len(landed(ledger, "three", prepared("when_changed", 3, "g"), generation=3)) == 1
@@ -239,7 +239,7 @@ class OutboxSuite(LedgerSuite):
         assert ledger.outbox.due(None, 10) == ()
         assert ledger.outbox.counts() == {S.UNKNOWN: 1}
 
-    def test_a_renamed_task_keeps_what_it_said(self, ledger: Ledger) -> None:
+    def test_a_renamed_task_keeps_what_it_sent(self, ledger: Ledger) -> None:
         pending(ledger)
         ledger.rename("revenue", "revenue_daily")
         held = claim(ledger, "two", task="revenue_daily")
@@ -271,12 +271,12 @@ class OutboxSuite(LedgerSuite):
         wanted = tuple(prepared(again="on_restate", generation=n, name=f"hook{n}") for n in range(60))
         for effect in landed(ledger, "one", *wanted):
             ledger.outbox.render(effect, HELLO, "host")
-        told = processes(tmp_path, 3, "take_effects", url)
-        taken = [id_ for each in told for id_ in each]
+        reports = processes(tmp_path, 3, "take_effects", url)
+        taken = [id_ for each in reports for id_ in each]
         assert sorted(taken) == sorted(set(taken))
         assert len(taken) == 60
 
-    def test_two_connections_that_release_one_occasion_let_one_of_them_speak(
+    def test_two_connections_that_release_one_occasion_let_one_of_them_send(
         self, ledgers: Callable[[], Ledger]
     ) -> None:
         first, second = ledgers(), ledgers()

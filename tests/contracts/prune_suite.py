@@ -14,7 +14,7 @@ from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, Pla
 from twice.core.backfill_result import BackfillState
 from twice.core.effect import Message
 from twice.core.mark import last_of_kind, version_of
-from twice.core.outbox import Change, EffectState, Prepared
+from twice.core.outbox import Change, EffectState, PreparedEffect
 from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, Pruned, SliceRecord
 from twice.core.run import AttemptState
 from twice.core.token import Intention
@@ -55,8 +55,8 @@ def attempt(ledger: Ledger, id_: str, task: str, label: str, end: str, effect: s
         _publish(ledger, claim, label, (held, aim), (leaf, *tables), effect)
     else:
         state = S.ABANDONED if end == "abandoned" else S.FAILED
-        said = (_prepared(task, label, aim),) if effect else ()
-        ledger.advance(claim, S.CLAIMED, S.PUBLISHING, Facts(effects=said))
+        effects = (_prepared(task, label, aim),) if effect else ()
+        ledger.advance(claim, S.CLAIMED, S.PUBLISHING, Facts(effects=effects))
         ledger.close_attempt(id_, state, Facts(error={"what": "it failed"}))
         if end == "quarantined":
             ledger.quarantine(id_, "no more")
@@ -68,9 +68,9 @@ def _publish(
     ledger: Ledger, claim: Claim, label: str, at: tuple[int, int], inputs: tuple[InputRecord, ...], effect: str | None
 ) -> None:
     held, aim = at
-    told = SliceRecord(label, held, Intention("code", claim.attempt), 3, f"print of {claim.attempt}")
-    said = (_prepared(claim.task, label, aim),) if effect else ()
-    ledger.advance(claim, S.CLAIMED, S.PUBLISHING, Facts(slices=(told,), inputs=inputs, effects=said))
+    published = SliceRecord(label, held, Intention("code", claim.attempt), 3, f"print of {claim.attempt}")
+    effects = (_prepared(claim.task, label, aim),) if effect else ()
+    ledger.advance(claim, S.CLAIMED, S.PUBLISHING, Facts(slices=(published,), inputs=inputs, effects=effects))
     ledger.publish(claim.attempt, Facts(version=7), generations={label: aim})
     for record in ledger.outbox.of_attempt(claim.attempt):
         if record.state is not EffectState.RELEASED or effect == "released":
@@ -83,8 +83,8 @@ def _publish(
         ledger.outbox.end(sending, Change(ended, "so", receipt="HTTP 200"), "host")
 
 
-def _prepared(task: str, label: str, generation: int) -> Prepared:
-    return Prepared(
+def _prepared(task: str, label: str, generation: int) -> PreparedEffect:
+    return PreparedEffect(
         key=f"{task}/{label}/{generation}",
         label=label,
         name="mail",
@@ -110,8 +110,8 @@ def answers(ledger: Ledger) -> dict[str, Any]:
             found[f"end of {task}[{run.label}]"] = ledger.frozen_aim(task, run.label, run.generation)
             furthest = [ledger.furthest_aim(task, run.label, last_of_kind(kind)) for kind in KINDS]
             found[f"furthest of {task}[{run.label}]"] = furthest
-            said = ledger.outbox.last_counted(task, run.label, "mail")
-            found[f"said of {task}[{run.label}]"] = said and (said.id, said.key, said.occasion, said.state)
+            last = ledger.outbox.last_counted(task, run.label, "mail")
+            found[f"effect of {task}[{run.label}]"] = last and (last.id, last.key, last.occasion, last.state)
             found[f"last of {task}[{run.label}]"] = ledger.attempts(task, run.label, 1)
     waiting = [state for state in EffectState if state not in (EffectState.CANCELLED, EffectState.SENT)]
     found["effects"] = ledger.outbox.listed(waiting, None, 1000)
@@ -181,15 +181,15 @@ class PruneSuite:
         assert answers(ledger) == before
         assert [each.id for each in ledger.attempts("revenue")] == ["3", "2", "1", "5"]
 
-    def test_of_a_sent_effect_stays_that_it_was_said(self, ledger: Ledger, clock: HandClock) -> None:
+    def test_of_a_sent_effect_stays_that_it_was_sent(self, ledger: Ledger, clock: HandClock) -> None:
         attempt(ledger, "5", "revenue", "all", "published", "sent")
         attempt(ledger, "a", "revenue", "all", "failed", "sent")
         clock.tick(100 * 24 * 3600)
         assert ledger.prune(clock.now() - 90 * DAY) == Pruned(effects=1, texts=1)
-        (said,) = ledger.outbox.listed((), None, 10)
-        assert (said.state, said.message, said.receipt) == (EffectState.SENT, None, None)
+        (effect,) = ledger.outbox.listed((), None, 10)
+        assert (effect.state, effect.message, effect.receipt) == (EffectState.SENT, None, None)
         assert ledger.outbox.remember_unknown("revenue", [_prepared("revenue", "all", 1)]) == 0
-        assert ledger.outbox.events(said.id) == ()
+        assert ledger.outbox.events(effect.id) == ()
 
     def test_the_effect_of_an_attempt_that_may_still_land_stays_and_is_sent_if_it_does(
         self, ledger: Ledger, clock: HandClock

@@ -245,14 +245,14 @@ class CompleteSuite(DatabaseSuite):
         assert effects() == ["a"]
 
     @pytest.mark.parametrize("end", ["commit", "rollback"])
-    def test_a_handler_that_ends_the_transaction_by_itself_is_told(
+    def test_a_handler_that_ends_the_transaction_by_itself_is_reported(
         self, queue: WorkQueue, effects: Callable[[], list[str]], end: str
     ) -> None:
         queue.put("a")
         with pytest.raises(UsageError, match="the handler ended the transaction it was handed"):
             queue.complete(claimed(queue), lambda connection: getattr(connection, end)())
 
-    def test_a_handlers_own_database_error_is_told_as_it_is(self, queue: WorkQueue) -> None:
+    def test_a_handlers_own_database_error_is_reported_as_it_is(self, queue: WorkQueue) -> None:
         queue.put("a")
         worked = queue.work(lambda item, connection: connection.execute(text("SELECT * FROM nowhere")))
         assert (worked.done, worked.failed) == (0, 1)
@@ -260,7 +260,7 @@ class CompleteSuite(DatabaseSuite):
 
 
 class FailSuite(DatabaseSuite):
-    def test_passing_trouble_is_tried_again_and_lasting_trouble_is_a_dead_letter(self, queue: WorkQueue) -> None:
+    def test_a_transient_error_is_tried_again_and_a_permanent_one_is_a_dead_letter(self, queue: WorkQueue) -> None:
         queue.put("a")
         assert queue.fail(claimed(queue), ConnectionResetError("cut")) is PENDING
         assert queue.item("a").error == "ConnectionResetError: cut"  # type: ignore[union-attr]
@@ -378,31 +378,31 @@ class InboxSuite(DatabaseSuite):
         self, url: str, inbox: Inbox, effects: Callable[[], list[str]]
     ) -> None:
         """Read committed would let both handle it, if they only looked first (sqlmesh#3866)."""
-        inside, go_on, told = threading.Event(), threading.Event(), []
+        inside, go_on, results = threading.Event(), threading.Event(), []
 
         def slow(connection: Connection) -> None:
             inside.set()
             assert go_on.wait(30)
             effect("m1")(connection)
 
-        first = threading.Thread(target=lambda: told.append(inbox.once("m1", b"x", slow)))
+        first = threading.Thread(target=lambda: results.append(inbox.once("m1", b"x", slow)))
         first.start()
         assert inside.wait(30)
         with Inbox(url, "orders") as other:
-            second = threading.Thread(target=lambda: told.append(other.once("m1", b"x", effect("again"))))
+            second = threading.Thread(target=lambda: results.append(other.once("m1", b"x", effect("again"))))
             second.start()
             second.join(0.3)
             assert second.is_alive()  # it waits
             go_on.set()
             first.join(30)
             second.join(30)
-        assert told == [True, False]
+        assert results == [True, False]
         assert effects() == ["m1"]
 
     def test_if_the_first_of_two_deliveries_fails_the_other_handles_it(
         self, inbox: Inbox, effects: Callable[[], list[str]]
     ) -> None:
-        inside, go_on, told = threading.Event(), threading.Event(), []
+        inside, go_on, results = threading.Event(), threading.Event(), []
 
         def fails(connection: Connection) -> None:
             effect("failed")(connection)
@@ -417,12 +417,12 @@ class InboxSuite(DatabaseSuite):
         first = threading.Thread(target=deliver_badly)
         first.start()
         assert inside.wait(30)
-        second = threading.Thread(target=lambda: told.append(inbox.once("m1", b"x", effect("m1"))))
+        second = threading.Thread(target=lambda: results.append(inbox.once("m1", b"x", effect("m1"))))
         second.start()
         go_on.set()
         first.join(30)
         second.join(30)
-        assert told == [True]
+        assert results == [True]
         assert effects() == ["m1"]
 
     def test_inboxes_share_a_database_and_nothing_else(

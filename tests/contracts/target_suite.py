@@ -1,4 +1,4 @@
-"""What every target promises. A test module gives the fixture `house`; the rest is the same for all of them."""
+"""What every target promises. A test module gives the fixture `harness`; the rest is the same for all of them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import TableName
-from twice.core.token import Intention, Note, token_name
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote, Intention, token_name
+from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift, StageMismatch
 
 REVENUE = TableName("shop.revenue")
@@ -31,7 +31,7 @@ DAY, NEXT, THIRD = DAILY.slice_of("2026-06-09"), DAILY.slice_of("2026-06-10"), D
 Row = tuple[Any, ...]
 
 
-class House(Protocol):
+class Harness(Protocol):
     """How the suite reaches one kind of target."""
 
     one_slice_only: bool
@@ -72,8 +72,8 @@ def sale(day: str, region: str, revenue: str) -> Row:
     return (date.fromisoformat(day), region, Decimal(revenue))
 
 
-def plan_of(*slices: Slice, task: str = "revenue") -> Plan:
-    return Plan(ReplaceRows(slices), slices, tuple(token_name("p", task, slice_.label) for slice_ in slices))
+def plan_of(*slices: Slice, task: str = "revenue") -> WritePlan:
+    return WritePlan(ReplaceRows(slices), slices, tuple(token_name("p", task, slice_.label) for slice_ in slices))
 
 
 def made(target: Target, name: TableName, shape: Shape, layout: Layout, evolve: bool = False) -> Shape:
@@ -82,10 +82,10 @@ def made(target: Target, name: TableName, shape: Shape, layout: Layout, evolve: 
     into = target.prepare(name, shape, layout, evolve)
     token = target.published(name, ["setup"])
     if evolve or not token.generations["setup"]:
-        plan = Plan(AppendRows((WHOLE,)), (WHOLE,), ("setup",))
+        plan = WritePlan(AppendRows((WHOLE,)), (WHOLE,), ("setup",))
         attempt = f"setup-{token.generations['setup']}-{uuid4().hex[:8]}"
         staged = target.stage(name, None, plan, attempt, into=into)
-        note = Note(staged.attempt, "run", {"setup": token.generations["setup"] + 1})
+        note = CommitNote(staged.attempt, "run", {"setup": token.generations["setup"] + 1})
         if not isinstance(target.commit(staged, token.generations, note), Landed):
             return made(target, name, shape, layout, evolve)
     return into.shape
@@ -100,26 +100,31 @@ def layout_of(scope: Scope = DAILY) -> Layout:
     return Layout(None if isinstance(scope, Whole | Since) else scope.held_in)
 
 
-def generations(target: Target, plan: Plan) -> dict[str, int]:
+def generations(target: Target, plan: WritePlan) -> dict[str, int]:
     return dict(target.published(REVENUE, plan.token_names).generations)
 
 
-def note_of(plan: Plan, attempt: str, expected: Mapping[str, int]) -> Note:
+def note_of(plan: WritePlan, attempt: str, expected: Mapping[str, int]) -> CommitNote:
     moved = {app: expected[app] + 1 for app in plan.token_names}
-    return Note(attempt, "run", moved, {app: Intention("code", attempt) for app in plan.token_names})
+    return CommitNote(attempt, "run", moved, {app: Intention("code", attempt) for app in plan.token_names})
 
 
 def publish(
-    house: House, target: Target, rows: Sequence[Row], *slices: Slice, attempt: str, columns: Sequence[Column] = COLUMNS
+    harness: Harness,
+    target: Target,
+    rows: Sequence[Row],
+    *slices: Slice,
+    attempt: str,
+    columns: Sequence[Column] = COLUMNS,
 ) -> Landed | Lost:
     plan = plan_of(*slices)
     expected = generations(target, plan)
-    staged = target.stage(REVENUE, house.frame(target, columns, rows), plan, attempt)
+    staged = target.stage(REVENUE, harness.frame(target, columns, rows), plan, attempt)
     return target.commit(staged, expected, note_of(plan, attempt, expected))
 
 
 def stage_new(
-    house: House,
+    harness: Harness,
     target: Target,
     rows: Sequence[Row],
     *slices: Slice,
@@ -129,7 +134,7 @@ def stage_new(
 ) -> Staged:
     """Rows staged for a table that is made, or gets new columns, when they are published."""
     into = target.prepare(REVENUE, Shape(tuple(columns)), layout_of(), evolve)
-    return target.stage(REVENUE, house.frame(target, columns, rows), plan_of(*slices), attempt, into=into)
+    return target.stage(REVENUE, harness.frame(target, columns, rows), plan_of(*slices), attempt, into=into)
 
 
 def zeros(*slices: Slice) -> dict[str, int]:
@@ -140,8 +145,8 @@ def commit(target: Target, staged: Staged, expected: Mapping[str, int]) -> Lande
     return target.commit(staged, expected, note_of(staged.plan, staged.attempt, expected))
 
 
-def table(house: House, target: Target) -> list[Row]:
-    return house.rows(target.read(REVENUE))
+def table(harness: Harness, target: Target) -> list[Row]:
+    return harness.rows(target.read(REVENUE))
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:
@@ -163,26 +168,26 @@ def together(*calls: Callable[[], Any]) -> list[Any]:
 
 
 class TargetSuite:
-    """Collected through its subclasses, which live where the fixture `house` is."""
+    """Collected through its subclasses, which live where the fixture `harness` is."""
 
     # prepare
 
-    def test_a_missing_table_holds_nothing(self, house: House) -> None:
-        published = house.target().published(REVENUE, plan_of(DAY).token_names)
+    def test_a_missing_table_holds_nothing(self, harness: Harness) -> None:
+        published = harness.target().published(REVENUE, plan_of(DAY).token_names)
         assert published.version is None
         assert list(published.generations.values()) == [0]
 
-    def test_reading_a_missing_table_says_so(self, house: House) -> None:
+    def test_reading_a_missing_table_says_so(self, harness: Harness) -> None:
         with pytest.raises(InputMissing, match=r"no table shop\.revenue"):
-            house.target().read(REVENUE)
+            harness.target().read(REVENUE)
 
-    def test_a_table_that_is_made_is_partitioned_by_the_slice_column(self, house: House) -> None:
-        target = house.target()
+    def test_a_table_that_is_made_is_partitioned_by_the_slice_column(self, harness: Harness) -> None:
+        target = harness.target()
         assert prepare(target) == Shape(COLUMNS, "order_date")
-        assert table(house, target) == []
+        assert table(harness, target) == []
 
-    def test_preparing_writes_nothing(self, house: House) -> None:
-        target = house.target()
+    def test_preparing_writes_nothing(self, harness: Harness) -> None:
+        target = harness.target()
         for _ in range(2):
             into = target.prepare(REVENUE, Shape(COLUMNS), layout_of(), False)
             assert (into.shape, into.exists) == (Shape(COLUMNS, "order_date"), False)
@@ -192,16 +197,16 @@ class TargetSuite:
 
     # the first publish, and new columns
 
-    def test_the_first_publish_makes_the_table_with_its_rows_and_its_token(self, house: House) -> None:
-        target = house.target()
+    def test_the_first_publish_makes_the_table_with_its_rows_and_its_token(self, harness: Harness) -> None:
+        target = harness.target()
         rows = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")]
-        staged = stage_new(house, target, rows, DAY, attempt="a")
-        assert house.rows(target.read(REVENUE, at=staged)) == rows
+        staged = stage_new(harness, target, rows, DAY, attempt="a")
+        assert harness.rows(target.read(REVENUE, at=staged)) == rows
         assert target.published(REVENUE, ()).version is None
         landed = commit(target, staged, generations(target, staged.plan))
         assert isinstance(landed, Landed)
-        assert table(house, target) == rows
-        assert generations(house.target(), staged.plan) == dict.fromkeys(staged.plan.token_names, 1)
+        assert table(harness, target) == rows
+        assert generations(harness.target(), staged.plan) == dict.fromkeys(staged.plan.token_names, 1)
         assert target.prepare(REVENUE, Shape(COLUMNS), layout_of(), False).shape == Shape(COLUMNS, "order_date")
         with pytest.raises(DeclarationError, match="is partitioned by order_date"):
             target.prepare(REVENUE, Shape(COLUMNS), Layout(), False)
@@ -209,129 +214,129 @@ class TargetSuite:
         assert note is not None
         assert note.attempt == "a"
 
-    def test_a_first_attempt_that_is_given_up_leaves_no_table_and_binds_nobody(self, house: House) -> None:
-        target = house.target()
+    def test_a_first_attempt_that_is_given_up_leaves_no_table_and_binds_nobody(self, harness: Harness) -> None:
+        target = harness.target()
         wrong = (Column("order_date", "date"), Column("region", "string"), Column("revenue", "string"))
         row = (date(2026, 6, 9), "eu", "one")
-        stage_new(house, target, [row], DAY, attempt="dead", columns=wrong)
+        stage_new(harness, target, [row], DAY, attempt="dead", columns=wrong)
         assert target.discard(REVENUE, "dead", plan_of(DAY).file_slices) > 0
         assert target.discard(REVENUE, "dead", plan_of(DAY).file_slices) == 0
         assert target.published(REVENUE, ()).version is None
         # Another one died without tidying up: what it left does not bind either.
-        stage_new(house, target, [row], DAY, attempt="killed", columns=wrong)
+        stage_new(harness, target, [row], DAY, attempt="killed", columns=wrong)
         right = [sale("2026-06-09", "eu", "1.00")]
-        assert isinstance(commit(target, stage_new(house, target, right, DAY, attempt="b"), zeros(DAY)), Landed)
-        assert table(house, target) == right
+        assert isinstance(commit(target, stage_new(harness, target, right, DAY, attempt="b"), zeros(DAY)), Landed)
+        assert table(harness, target) == right
         assert target.discard(REVENUE, "killed", plan_of(DAY).file_slices) > 0
-        assert table(house, target) == right
+        assert table(harness, target) == right
 
-    def test_two_first_publishes_of_two_slices_both_land(self, house: House) -> None:
-        first, second = house.target(), house.target()
+    def test_two_first_publishes_of_two_slices_both_land(self, harness: Harness) -> None:
+        first, second = harness.target(), harness.target()
         rows = {DAY: [sale("2026-06-09", "eu", "1.00")], NEXT: [sale("2026-06-10", "eu", "2.00")]}
-        one = stage_new(house, first, rows[DAY], DAY, attempt="a")
-        other = stage_new(house, second, rows[NEXT], NEXT, attempt="b")
+        one = stage_new(harness, first, rows[DAY], DAY, attempt="a")
+        other = stage_new(harness, second, rows[NEXT], NEXT, attempt="b")
         ends = together(lambda: commit(first, one, zeros(DAY)), lambda: commit(second, other, zeros(NEXT)))
         assert [type(end) for end in ends] == [Landed, Landed], ends
-        assert table(house, first) == [*rows[DAY], *rows[NEXT]]
+        assert table(harness, first) == [*rows[DAY], *rows[NEXT]]
 
-    def test_of_two_first_publishes_with_other_columns_the_second_is_stopped(self, house: House) -> None:
-        target = house.target()
+    def test_of_two_first_publishes_with_other_columns_the_second_is_stopped(self, harness: Harness) -> None:
+        target = harness.target()
         rows = [sale("2026-06-09", "eu", "1.00")]
-        slow = stage_new(house, target, rows, DAY, attempt="slow")
+        slow = stage_new(harness, target, rows, DAY, attempt="slow")
         wider = (*COLUMNS, Column("tax", "int"))
-        fast = stage_new(house, target, [(*sale("2026-06-10", "eu", "2.00"), 7)], NEXT, attempt="b", columns=wider)
+        fast = stage_new(harness, target, [(*sale("2026-06-10", "eu", "2.00"), 7)], NEXT, attempt="b", columns=wider)
         assert isinstance(commit(target, fast, zeros(NEXT)), Landed)
         with pytest.raises(StageMismatch):
             commit(target, slow, zeros(DAY))
-        assert table(house, target) == [(*sale("2026-06-10", "eu", "2.00"), 7)]
+        assert table(harness, target) == [(*sale("2026-06-10", "eu", "2.00"), 7)]
         with pytest.raises(SchemaDrift, match="tax"):
             target.prepare(REVENUE, Shape(COLUMNS), layout_of(), False)
 
-    def test_new_columns_are_published_with_the_rows_or_not_at_all(self, house: House) -> None:
-        target = house.target()
+    def test_new_columns_are_published_with_the_rows_or_not_at_all(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         old = sale("2026-06-09", "eu", "1.00")
-        publish(house, target, [old], DAY, attempt="a")
+        publish(harness, target, [old], DAY, attempt="a")
         version = target.published(REVENUE, ()).version
         wider, row = (*COLUMNS, Column("tax", "int")), (*sale("2026-06-10", "eu", "2.00"), 7)
-        staged = stage_new(house, target, [row], NEXT, attempt="failed", columns=wider, evolve=True)
-        assert house.rows(target.read(REVENUE, at=staged)) == [row]
+        staged = stage_new(harness, target, [row], NEXT, attempt="failed", columns=wider, evolve=True)
+        assert harness.rows(target.read(REVENUE, at=staged)) == [row]
         target.discard(REVENUE, "failed", staged.plan.file_slices)
         # As if it had never been: for readers, and for the code before it.
         assert target.published(REVENUE, ()).version == version
         assert target.prepare(REVENUE, Shape(COLUMNS), layout_of(), False).shape == Shape(COLUMNS, "order_date")
-        assert table(house, target) == [old]
-        staged = stage_new(house, target, [row], NEXT, attempt="b", columns=wider, evolve=True)
+        assert table(harness, target) == [old]
+        staged = stage_new(harness, target, [row], NEXT, attempt="b", columns=wider, evolve=True)
         landed = commit(target, staged, zeros(NEXT))
         assert isinstance(landed, Landed)
         assert version is not None
         assert landed.version == version + 1
-        assert table(house, target) == [(*old, None), row]
+        assert table(harness, target) == [(*old, None), row]
         assert target.prepare(REVENUE, Shape(wider), layout_of(), False).shape == Shape(wider, "order_date")
 
-    def test_new_columns_do_not_lose_what_others_published_meanwhile(self, house: House) -> None:
-        target = house.target()
+    def test_new_columns_do_not_lose_what_others_published_meanwhile(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         wider = (*COLUMNS, Column("tax", "int"))
         row, third = (*sale("2026-06-10", "eu", "2.00"), 7), (*sale("2026-06-11", "eu", "2.00"), 8)
-        first = stage_new(house, target, [row], NEXT, attempt="a", columns=wider, evolve=True)
-        again = stage_new(house, target, [third], THIRD, attempt="b", columns=wider, evolve=True)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="c")
+        first = stage_new(harness, target, [row], NEXT, attempt="a", columns=wider, evolve=True)
+        again = stage_new(harness, target, [third], THIRD, attempt="b", columns=wider, evolve=True)
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="c")
         assert isinstance(commit(target, first, zeros(NEXT)), Landed)
         # The column it wanted to add is there by now: the same one, so its rows fit.
         assert isinstance(commit(target, again, zeros(THIRD)), Landed)
-        assert table(house, target) == [(*sale("2026-06-09", "eu", "1.00"), None), row, third]
+        assert table(harness, target) == [(*sale("2026-06-09", "eu", "1.00"), None), row, third]
 
-    def test_a_second_prepare_changes_nothing(self, house: House) -> None:
-        target = house.target()
+    def test_a_second_prepare_changes_nothing(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         version = target.published(REVENUE, ()).version
-        assert prepare(house.target()) == Shape(COLUMNS, "order_date")
+        assert prepare(harness.target()) == Shape(COLUMNS, "order_date")
         assert target.published(REVENUE, ()).version == version
 
-    def test_two_that_prepare_at_once_both_succeed(self, house: House) -> None:
-        first, second = house.target(), house.target()
+    def test_two_that_prepare_at_once_both_succeed(self, harness: Harness) -> None:
+        first, second = harness.target(), harness.target()
         shapes = together(lambda: prepare(first), lambda: prepare(second))
         assert shapes == [Shape(COLUMNS, "order_date")] * 2
 
-    def test_a_whole_table_is_not_partitioned(self, house: House) -> None:
-        assert prepare(house.target(), Whole()).partitioned_by is None
+    def test_a_whole_table_is_not_partitioned(self, harness: Harness) -> None:
+        assert prepare(harness.target(), Whole()).partitioned_by is None
 
-    def test_a_scope_on_another_column_is_refused(self, house: House) -> None:
-        target = house.target()
+    def test_a_scope_on_another_column_is_refused(self, harness: Harness) -> None:
+        target = harness.target()
         columns = (*COLUMNS, Column("shipped", "date"))
         prepare(target, columns=columns)
         with pytest.raises(DeclarationError, match="partitioned by order_date"):
             prepare(target, Daily("shipped", start="2026-01-01"), columns)
 
-    def test_a_time_scope_over_a_whole_table_is_refused(self, house: House) -> None:
-        target = house.target()
+    def test_a_time_scope_over_a_whole_table_is_refused(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target, Whole())
         with pytest.raises(DeclarationError, match="partitioned by nothing"):
             prepare(target)
 
-    def test_a_finer_scope_over_coarser_partitions_is_refused(self, house: House) -> None:
-        target = house.target()
+    def test_a_finer_scope_over_coarser_partitions_is_refused(self, harness: Harness) -> None:
+        target = harness.target()
         columns = (*COLUMNS, Column("order_month", "date"))
         prepare(target, Monthly("order_date", start="2026-01"), columns)
         with pytest.raises(DeclarationError, match="one partition per month"):
             prepare(target, Daily("order_date", start="2026-01-01", slice_column="order_month"), columns)
 
-    def test_a_month_replaces_the_days_it_is_made_of(self, house: House) -> None:
-        target = house.target()
+    def test_a_month_replaces_the_days_it_is_made_of(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-05-31", "eu", "1.00")], DAILY.slice_of("2026-05-31"), attempt="a")
-        publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
+        publish(harness, target, [sale("2026-05-31", "eu", "1.00")], DAILY.slice_of("2026-05-31"), attempt="a")
+        publish(harness, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
         monthly = Monthly("order_date", start="2026-01", slice_column="order_date")
         prepare(target, monthly)
         rows = [sale("2026-06-01", "eu", "3.00"), sale("2026-06-30", "eu", "4.00")]
-        assert isinstance(publish(house, target, rows, monthly.slice_of("2026-06"), attempt="c"), Landed)
-        assert table(house, target) == [sale("2026-05-31", "eu", "1.00"), *rows]
+        assert isinstance(publish(harness, target, rows, monthly.slice_of("2026-06"), attempt="c"), Landed)
+        assert table(harness, target) == [sale("2026-05-31", "eu", "1.00"), *rows]
 
     # schema
 
-    def test_a_new_column_is_refused_before_anything_is_written(self, house: House) -> None:
-        target = house.target()
+    def test_a_new_column_is_refused_before_anything_is_written(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         version = target.published(REVENUE, ()).version
         with pytest.raises(SchemaDrift, match=r"tax \(int\) is new") as refused:
@@ -339,309 +344,309 @@ class TargetSuite:
         assert "evolve=True" in refused.value.fix
         assert target.published(REVENUE, ()).version == version
 
-    def test_a_missing_column_is_refused(self, house: House) -> None:
-        target = house.target()
+    def test_a_missing_column_is_refused(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         with pytest.raises(SchemaDrift, match=r"region \(string\) is missing"):
             prepare(target, columns=(COLUMNS[0], COLUMNS[2]))
 
-    def test_a_retyped_column_is_refused(self, house: House) -> None:
-        target = house.target()
+    def test_a_retyped_column_is_refused(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         with pytest.raises(SchemaDrift, match=r"revenue is double, the table has decimal\(12,2\)"):
             prepare(target, columns=(*COLUMNS[:2], Column("revenue", "double")))
 
-    def test_two_columns_of_one_name_are_refused(self, house: House) -> None:
+    def test_two_columns_of_one_name_are_refused(self, harness: Harness) -> None:
         with pytest.raises(SchemaDrift, match="two columns named REGION"):
-            prepare(house.target(), columns=(*COLUMNS, Column("REGION", "string")))
+            prepare(harness.target(), columns=(*COLUMNS, Column("REGION", "string")))
 
-    def test_staging_checks_the_columns_again(self, house: House) -> None:
-        target = house.target()
+    def test_staging_checks_the_columns_again(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        frame = house.frame(target, (*COLUMNS, Column("tax", "int")), [(*sale("2026-06-09", "eu", "1.00"), 1)])
+        frame = harness.frame(target, (*COLUMNS, Column("tax", "int")), [(*sale("2026-06-09", "eu", "1.00"), 1)])
         with pytest.raises(SchemaDrift, match=r"tax \(int\) is new"):
             target.stage(REVENUE, frame, plan_of(DAY), "a")
 
-    def test_names_that_differ_by_case_are_the_same_column(self, house: House) -> None:
-        target = house.target()
+    def test_names_that_differ_by_case_are_the_same_column(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         columns = (Column("REVENUE", "decimal(12,2)"), Column("Order_Date", "date"), Column("Region", "string"))
         prepare(target, Daily("Order_Date", start="2026-01-01"), columns)
         row = (Decimal("1.00"), date(2026, 6, 9), "eu")
-        assert isinstance(publish(house, target, [row], DAY, attempt="a", columns=columns), Landed)
-        assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
+        assert isinstance(publish(harness, target, [row], DAY, attempt="a", columns=columns), Landed)
+        assert table(harness, target) == [sale("2026-06-09", "eu", "1.00")]
 
-    def test_evolve_adds_a_new_column_and_old_rows_have_null_in_it(self, house: House) -> None:
-        target = house.target()
+    def test_evolve_adds_a_new_column_and_old_rows_have_null_in_it(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
         columns = (*COLUMNS, Column("tax", "int"))
         assert prepare(target, columns=columns, evolve=True) == Shape(columns, "order_date")
-        publish(house, target, [(*sale("2026-06-10", "eu", "2.00"), 7)], NEXT, attempt="b", columns=columns)
-        assert [row[:4] for row in table(house, target)][-1] == (*sale("2026-06-10", "eu", "2.00"), 7)
+        publish(harness, target, [(*sale("2026-06-10", "eu", "2.00"), 7)], NEXT, attempt="b", columns=columns)
+        assert [row[:4] for row in table(harness, target)][-1] == (*sale("2026-06-10", "eu", "2.00"), 7)
 
-    def test_evolve_does_not_change_a_type(self, house: House) -> None:
-        target = house.target()
+    def test_evolve_does_not_change_a_type(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         with pytest.raises(SchemaDrift, match="revenue is string"):
             prepare(target, columns=(*COLUMNS[:2], Column("revenue", "string")), evolve=True)
 
     # replace
 
-    def test_the_first_run_publishes_its_rows_and_its_token(self, house: House) -> None:
-        target = house.target()
+    def test_the_first_run_publishes_its_rows_and_its_token(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        landed = publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        landed = publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
         assert isinstance(landed, Landed)
-        assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
-        published = house.target().published(REVENUE, plan_of(DAY, NEXT).token_names)
+        assert table(harness, target) == [sale("2026-06-09", "eu", "1.00")]
+        published = harness.target().published(REVENUE, plan_of(DAY, NEXT).token_names)
         assert list(published.generations.values()) == [1, 0]
         assert published.version == landed.version
 
-    def test_the_second_run_replaces_the_first(self, house: House) -> None:
-        target = house.target()
+    def test_the_second_run_replaces_the_first(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")], DAY, attempt="a")
-        publish(house, target, [sale("2026-06-09", "eu", "3.00")], DAY, attempt="b")
-        assert table(house, target) == [sale("2026-06-09", "eu", "3.00")]
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")], DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-09", "eu", "3.00")], DAY, attempt="b")
+        assert table(harness, target) == [sale("2026-06-09", "eu", "3.00")]
         assert generations(target, plan_of(DAY)) == {"twice/p/revenue/2026-06-09": 2}
 
-    def test_an_older_version_can_still_be_read_or_is_refused(self, house: House) -> None:
-        target = house.target()
+    def test_an_older_version_can_still_be_read_or_is_refused(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        first = publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
-        publish(house, target, [sale("2026-06-09", "eu", "3.00")], DAY, attempt="b")
+        first = publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-09", "eu", "3.00")], DAY, attempt="b")
         assert isinstance(first, Landed)
-        if house.keeps_versions:
-            assert house.rows(target.read(REVENUE, first.version)) == [sale("2026-06-09", "eu", "1.00")]
+        if harness.keeps_versions:
+            assert harness.rows(target.read(REVENUE, first.version)) == [sale("2026-06-09", "eu", "1.00")]
         else:
             with pytest.raises(StageMismatch, match=f"version {first.version + 1}, not {first.version}"):
                 target.read(REVENUE, first.version)
 
-    def test_an_empty_result_clears_its_slice_and_only_it(self, house: House) -> None:
-        target = house.target()
+    def test_an_empty_result_clears_its_slice_and_only_it(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
-        publish(house, target, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="b")
-        assert isinstance(publish(house, target, [], DAY, attempt="c"), Landed)
-        assert table(house, target) == [sale("2026-06-10", "eu", "2.00")]
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="b")
+        assert isinstance(publish(harness, target, [], DAY, attempt="c"), Landed)
+        assert table(harness, target) == [sale("2026-06-10", "eu", "2.00")]
         assert list(generations(target, plan_of(DAY)).values()) == [2]
 
-    def test_an_empty_result_for_an_empty_slice_still_moves_the_token(self, house: House) -> None:
-        target = house.target()
+    def test_an_empty_result_for_an_empty_slice_still_moves_the_token(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        assert isinstance(publish(house, target, [], DAY, attempt="a"), Landed)
+        assert isinstance(publish(harness, target, [], DAY, attempt="a"), Landed)
         assert list(generations(target, plan_of(DAY)).values()) == [1]
 
-    def test_other_slices_keep_the_very_same_files(self, house: House) -> None:
-        target = house.target()
+    def test_other_slices_keep_the_very_same_files(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="a")
-        before = dict(house.files(REVENUE))
+        publish(harness, target, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="a")
+        before = dict(harness.files(REVENUE))
         assert before
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="b")
-        publish(house, target, [sale("2026-06-09", "us", "1.00")], DAY, attempt="c")
-        after = house.files(REVENUE)
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="b")
+        publish(harness, target, [sale("2026-06-09", "us", "1.00")], DAY, attempt="c")
+        after = harness.files(REVENUE)
         assert before.items() <= after.items()
         assert len(after) > len(before)
 
-    def test_a_whole_table_is_replaced_in_one_commit(self, house: House) -> None:
-        target = house.target()
+    def test_a_whole_table_is_replaced_in_one_commit(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target, Whole())
         whole = Whole().only
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], whole, attempt="a")
-        landed = publish(house, target, [sale("2026-06-10", "us", "2.00")], whole, attempt="b")
-        assert table(house, target) == [sale("2026-06-10", "us", "2.00")]
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], whole, attempt="a")
+        landed = publish(harness, target, [sale("2026-06-10", "us", "2.00")], whole, attempt="b")
+        assert table(harness, target) == [sale("2026-06-10", "us", "2.00")]
         assert isinstance(landed, Landed)
-        if house.keeps_versions:
-            assert house.rows(target.read(REVENUE, landed.version - 1)) == [sale("2026-06-09", "eu", "1.00")]
-        publish(house, target, [], whole, attempt="c")
-        assert table(house, target) == []
+        if harness.keeps_versions:
+            assert harness.rows(target.read(REVENUE, landed.version - 1)) == [sale("2026-06-09", "eu", "1.00")]
+        publish(harness, target, [], whole, attempt="c")
+        assert table(harness, target) == []
 
-    def test_hours_are_utc_instants(self, house: House) -> None:
+    def test_hours_are_utc_instants(self, harness: Harness) -> None:
         hourly = Hourly("seen_at", start="2026-01-01T00")
         columns = (Column("seen_at", "timestamp"), Column("seen_hour", "timestamp"))
-        target = house.target()
+        target = harness.target()
         prepare(target, hourly, columns)
         hour = datetime(2026, 6, 9, 13, tzinfo=timezone.utc)
         rows = [(hour.replace(minute=5), hour), (hour.replace(minute=59), hour)]
         slice_ = hourly.slice_of("2026-06-09T13")
-        assert isinstance(publish(house, target, rows, slice_, attempt="a", columns=columns), Landed)
-        assert isinstance(publish(house, target, rows[:1], slice_, attempt="b", columns=columns), Landed)
-        assert len(table(house, target)) == 1
+        assert isinstance(publish(harness, target, rows, slice_, attempt="a", columns=columns), Landed)
+        assert isinstance(publish(harness, target, rows[:1], slice_, attempt="b", columns=columns), Landed)
+        assert len(table(harness, target)) == 1
         with pytest.raises(RowsOutsideSlice):
-            publish(house, target, rows, hourly.slice_of("2026-06-09T14"), attempt="c", columns=columns)
+            publish(harness, target, rows, hourly.slice_of("2026-06-09T14"), attempt="c", columns=columns)
         prepare(target, hourly, columns)  # its partition values lie on the hour
 
-    def test_rows_outside_the_slice_are_refused_and_nothing_changes(self, house: House) -> None:
-        target = house.target()
+    def test_rows_outside_the_slice_are_refused_and_nothing_changes(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         version = target.published(REVENUE, ()).version
         with pytest.raises(RowsOutsideSlice, match="2026-06-09"):
             publish(
-                house, target, [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "1.00")], DAY, attempt="a"
+                harness, target, [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "1.00")], DAY, attempt="a"
             )
         assert target.published(REVENUE, ()).version == version
-        assert table(house, target) == []
+        assert table(harness, target) == []
 
-    def test_rows_without_a_slice_are_refused(self, house: House) -> None:
-        target = house.target()
+    def test_rows_without_a_slice_are_refused(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         with pytest.raises(RowsOutsideSlice):
-            publish(house, target, [(None, "eu", Decimal("1.00"))], DAY, attempt="a")
-        assert table(house, target) == []
+            publish(harness, target, [(None, "eu", Decimal("1.00"))], DAY, attempt="a")
+        assert table(harness, target) == []
 
     # staging
 
-    def test_staged_rows_are_counted_readable_and_invisible(self, house: House) -> None:
-        target = house.target()
+    def test_staged_rows_are_counted_readable_and_invisible(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         rows = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")]
-        staged = target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), "a")
+        staged = target.stage(REVENUE, harness.frame(target, COLUMNS, rows), plan_of(DAY), "a")
         assert (staged.rows, staged.rows_by_slice) == (2, {"2026-06-09": 2})
-        assert house.rows(target.read(REVENUE, staged)) == rows
-        assert table(house, target) == []
+        assert harness.rows(target.read(REVENUE, staged)) == rows
+        assert table(harness, target) == []
 
-    def test_an_empty_stage_reads_as_no_rows(self, house: House) -> None:
-        target = house.target()
+    def test_an_empty_stage_reads_as_no_rows(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        staged = target.stage(REVENUE, house.frame(target, COLUMNS, []), plan_of(DAY), "a")
+        staged = target.stage(REVENUE, harness.frame(target, COLUMNS, []), plan_of(DAY), "a")
         assert (staged.rows, staged.rows_by_slice) == (0, {"2026-06-09": 0})
-        assert house.rows(target.read(REVENUE, staged)) == []
+        assert harness.rows(target.read(REVENUE, staged)) == []
 
-    def test_discard_leaves_nothing_visible_and_nothing_on_disk(self, house: House) -> None:
-        target = house.target()
+    def test_discard_leaves_nothing_visible_and_nothing_on_disk(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "1.00")])
+        frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "1.00")])
         target.stage(REVENUE, frame, plan_of(DAY), "a")
-        assert house.leftovers(REVENUE, "a")
+        assert harness.leftovers(REVENUE, "a")
         assert target.discard(REVENUE, "a", [DAY]) >= 1
-        assert not house.leftovers(REVENUE, "a")
-        assert table(house, target) == []
+        assert not harness.leftovers(REVENUE, "a")
+        assert table(harness, target) == []
         assert target.discard(REVENUE, "a", [DAY]) == 0
 
-    def test_discard_finds_the_files_of_an_attempt_that_died_in_its_stage(self, house: House) -> None:
-        target = house.target()
+    def test_discard_finds_the_files_of_an_attempt_that_died_in_its_stage(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "1.00")])
+        frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "1.00")])
         with armed(crash_at(Point.IN_STAGE)), pytest.raises(Crash):
             target.stage(REVENUE, frame, plan_of(DAY), "a")
-        assert house.leftovers(REVENUE, "a")
-        assert house.target().discard(REVENUE, "a", [DAY]) >= 1
-        assert not house.leftovers(REVENUE, "a")
+        assert harness.leftovers(REVENUE, "a")
+        assert harness.target().discard(REVENUE, "a", [DAY]) >= 1
+        assert not harness.leftovers(REVENUE, "a")
 
-    def test_discard_of_an_attempt_never_touches_another_attempts_stage(self, house: House) -> None:
-        target, live = house.target(), house.target()
+    def test_discard_of_an_attempt_never_touches_another_attempts_stage(self, harness: Harness) -> None:
+        target, live = harness.target(), harness.target()
         prepare(target)
         rows = [sale("2026-06-09", "eu", "1.00")]
-        target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), "a")
-        staged = live.stage(REVENUE, house.frame(live, COLUMNS, rows), plan_of(DAY), "a2")
+        target.stage(REVENUE, harness.frame(target, COLUMNS, rows), plan_of(DAY), "a")
+        staged = live.stage(REVENUE, harness.frame(live, COLUMNS, rows), plan_of(DAY), "a2")
         target.discard(REVENUE, "a", [DAY])
         assert isinstance(commit(live, staged, generations(live, staged.plan)), Landed)
-        assert table(house, live) == rows
+        assert table(harness, live) == rows
 
-    def test_discard_of_an_attempt_that_landed_deletes_nothing(self, house: House) -> None:
-        target = house.target()
+    def test_discard_of_an_attempt_that_landed_deletes_nothing(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         rows = [sale("2026-06-09", "eu", "1.00")]
-        first = publish(house, target, rows, DAY, attempt="a")
-        publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
+        first = publish(harness, target, rows, DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
         assert isinstance(first, Landed)
         for attempt in ("a", "b"):
-            house.target().discard(REVENUE, attempt, [DAY])
-        if house.keeps_versions:  # not even what only an older version refers to
-            assert house.rows(target.read(REVENUE, first.version)) == rows
-        assert table(house, target) == [sale("2026-06-09", "eu", "2.00")]
+            harness.target().discard(REVENUE, attempt, [DAY])
+        if harness.keeps_versions:  # not even what only an older version refers to
+            assert harness.rows(target.read(REVENUE, first.version)) == rows
+        assert table(harness, target) == [sale("2026-06-09", "eu", "2.00")]
 
-    def test_discard_on_a_missing_table_finds_nothing(self, house: House) -> None:
-        assert house.target().discard(REVENUE, "a", [DAY]) == 0
+    def test_discard_on_a_missing_table_finds_nothing(self, harness: Harness) -> None:
+        assert harness.target().discard(REVENUE, "a", [DAY]) == 0
 
     # tokens
 
-    def test_a_wrong_expected_generation_is_refused(self, house: House) -> None:
-        target = house.target()
+    def test_a_wrong_expected_generation_is_refused(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
         for wrong in (0, 2, 7):
-            frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "9.00")])
+            frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "9.00")])
             staged = target.stage(REVENUE, frame, plan_of(DAY), f"w{wrong}")
             lost = commit(target, staged, dict.fromkeys(staged.plan.token_names, wrong))
             assert isinstance(lost, Lost)
             assert list(lost.published.generations.values()) == [1]
-        assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
+        assert table(harness, target) == [sale("2026-06-09", "eu", "1.00")]
 
-    def test_the_winning_commit_says_whose_it_is(self, house: House) -> None:
-        target = house.target()
+    def test_the_winning_commit_says_whose_it_is(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
-        publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
-        publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="c")
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
+        publish(harness, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="c")
         app = plan_of(DAY).token_names[0]
-        found = [house.target().provenance(REVENUE, app, generation) for generation in (1, 2, 3)]
+        found = [harness.target().provenance(REVENUE, app, generation) for generation in (1, 2, 3)]
         assert [note and note.attempt for note in found] == ["a", "c", None]
-        assert found[1] == Note("c", "run", {app: 2}, {app: Intention("code", "c")})
+        assert found[1] == CommitNote("c", "run", {app: 2}, {app: Intention("code", "c")})
 
-    def test_every_token_is_told_with_the_commit_that_wrote_it(self, house: House) -> None:
-        target = house.target()
+    def test_every_token_is_reported_with_the_commit_that_wrote_it(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
-        publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
-        publish(house, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="c")
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
+        publish(harness, target, [sale("2026-06-09", "eu", "2.00")], DAY, attempt="c")
         version = target.published(REVENUE, ()).version
         assert version is not None
         day, next_ = plan_of(DAY, NEXT).token_names
-        assert house.target().tokens(REVENUE, "twice/p/revenue/") == {
-            day: Held(2, version, Note("c", "run", {day: 2}, {day: Intention("code", "c")})),
-            next_: Held(1, version - 1, Note("b", "run", {next_: 1}, {next_: Intention("code", "b")})),
+        assert harness.target().tokens(REVENUE, "twice/p/revenue/") == {
+            day: Held(2, version, CommitNote("c", "run", {day: 2}, {day: Intention("code", "c")})),
+            next_: Held(1, version - 1, CommitNote("b", "run", {next_: 1}, {next_: Intention("code", "b")})),
         }
-        assert house.target().tokens(REVENUE, "twice/p/revenue_of_others/") == {}
-        assert house.target().tokens(TableName("shop.missing"), "twice/p/revenue/") == {}
+        assert harness.target().tokens(REVENUE, "twice/p/revenue_of_others/") == {}
+        assert harness.target().tokens(TableName("shop.missing"), "twice/p/revenue/") == {}
 
-    def test_a_look_tells_whose_slices_the_table_holds_and_who_took_it_over(self, house: House) -> None:
-        target = house.target()
+    def test_a_look_finds_whose_slices_the_table_holds_and_who_took_it_over(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
-        publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
         old, new = Owner("p", "revenue"), Owner("q", "reven")
         other = plan_of(DAY, task="reven").token_names
-        assert house.target().published(REVENUE, other).owners == Ownership({old: 2})
-        assert house.target().published(TableName("shop.missing"), other).owners == Ownership()
+        assert harness.target().published(REVENUE, other).owners == Ownership({old: 2})
+        assert harness.target().published(TableName("shop.missing"), other).owners == Ownership()
         token = takeover_token(new, old)
-        taking = Plan(AppendRows((WHOLE,)), (WHOLE,), (token,))
+        taking = WritePlan(AppendRows((WHOLE,)), (WHOLE,), (token,))
         staged = target.stage(REVENUE, None, taking, "c")
-        assert isinstance(target.commit(staged, {token: 0}, Note("c", "takeover", {token: 3}, why="so")), Landed)
-        owners = house.target().published(REVENUE, other).owners
+        assert isinstance(target.commit(staged, {token: 0}, CommitNote("c", "takeover", {token: 3}, why="so")), Landed)
+        owners = harness.target().published(REVENUE, other).owners
         assert owners == Ownership({old: 2}, {(new, old): 3})
         assert (owners.other_owners(new), owners.other_owners(Owner("p", "reven"))) == ({}, {old: 2, new: 0})
-        note = house.target().provenance(REVENUE, token, 3)
+        note = harness.target().provenance(REVENUE, token, 3)
         assert note is not None and (note.kind, note.why) == ("takeover", "so")
-        assert len(table(house, target)) == 2
+        assert len(table(harness, target)) == 2
 
-    def test_a_look_tells_how_the_labels_of_a_tasks_slices_are_written(self, house: House) -> None:
-        target = house.target()
+    def test_a_look_tells_how_the_labels_of_a_tasks_slices_are_written(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
-        publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        publish(harness, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
         token = "twice/p/revenue/2026-06"
-        monthly = Plan(AppendRows((WHOLE,)), (WHOLE,), (token,))
+        monthly = WritePlan(AppendRows((WHOLE,)), (WHOLE,), (token,))
         staged = target.stage(REVENUE, None, monthly, "c")
-        assert isinstance(target.commit(staged, {token: 0}, Note("c", "run", {token: 1})), Landed)
-        labels = house.target().published(REVENUE, plan_of(DAY).token_names).owners.labels[Owner("p", "revenue")]
+        assert isinstance(target.commit(staged, {token: 0}, CommitNote("c", "run", {token: 1})), Landed)
+        labels = harness.target().published(REVENUE, plan_of(DAY).token_names).owners.labels[Owner("p", "revenue")]
         assert {form_of(label) for label in labels} == {"0000-00-00", "0000-00"} and len(labels) == 2
 
-    def test_a_missing_table_has_no_provenance(self, house: House) -> None:
-        assert house.target().provenance(REVENUE, "twice/p/revenue/2026-06-09", 1) is None
+    def test_a_missing_table_has_no_provenance(self, harness: Harness) -> None:
+        assert harness.target().provenance(REVENUE, "twice/p/revenue/2026-06-09", 1) is None
 
-    def test_what_commits_touched_is_told_by_the_slice_column_from_the_log(self, house: House) -> None:
-        target = house.target()
+    def test_what_commits_touched_is_reported_by_the_slice_column_from_the_log(self, harness: Harness) -> None:
+        target = harness.target()
         assert target.touched(REVENUE, 0, "order_date") is None
         prepare(target)
         day, both = sale("2026-06-09", "eu", "1.00"), sale("2026-06-11", "eu", "1.00")
-        first = publish(house, target, [day], DAY, attempt="a")
-        second = publish(house, target, [both], THIRD, attempt="b")
-        third = publish(house, target, [], DAY, attempt="c")
+        first = publish(harness, target, [day], DAY, attempt="a")
+        second = publish(harness, target, [both], THIRD, attempt="b")
+        third = publish(harness, target, [], DAY, attempt="c")
         assert isinstance(first, Landed) and isinstance(second, Landed) and isinstance(third, Landed)
-        found = house.target().touched(REVENUE, first.version, "ORDER_DATE")
+        found = harness.target().touched(REVENUE, first.version, "ORDER_DATE")
         assert found is not None
         assert found.version == third.version
         if found.spans is None:
@@ -655,138 +660,138 @@ class TargetSuite:
         ahead = target.touched(REVENUE, third.version + 1, "order_date")
         assert ahead is not None and ahead.spans is None
 
-    def test_a_table_that_was_dropped_and_made_again_has_touched_every_row(self, house: House) -> None:
-        target = house.target()
+    def test_a_table_that_was_dropped_and_made_again_has_touched_every_row(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         day = sale("2026-06-09", "eu", "1.00")
-        first = publish(house, target, [day], DAY, attempt="a")
-        before = house.target().published(REVENUE, ())
-        again = publish(house, house.target(), [day], DAY, attempt="b")
+        first = publish(harness, target, [day], DAY, attempt="a")
+        before = harness.target().published(REVENUE, ())
+        again = publish(harness, harness.target(), [day], DAY, attempt="b")
         assert isinstance(first, Landed) and isinstance(again, Landed)
         assert before.id is not None
-        assert house.target().published(REVENUE, ()).id == before.id, "the same table, whoever asks"
-        known = house.target().touched(REVENUE, first.version, "order_date")
+        assert harness.target().published(REVENUE, ()).id == before.id, "the same table, whoever asks"
+        known = harness.target().touched(REVENUE, first.version, "order_date")
         assert known is not None and known.id == before.id
-        house.drop(REVENUE)
-        assert house.target().published(REVENUE, ()).id is None
-        assert house.target().touched(REVENUE, first.version, "order_date") is None
-        target = house.target()
+        harness.drop(REVENUE)
+        assert harness.target().published(REVENUE, ()).id is None
+        assert harness.target().touched(REVENUE, first.version, "order_date") is None
+        target = harness.target()
         prepare(target)
-        made_again = publish(house, target, [day], DAY, attempt="c")
+        made_again = publish(harness, target, [day], DAY, attempt="c")
         assert isinstance(made_again, Landed)
-        other = house.target().touched(REVENUE, made_again.version, "order_date")
-        assert other is not None and other.id == house.target().published(REVENUE, ()).id
+        other = harness.target().touched(REVENUE, made_again.version, "order_date")
+        assert other is not None and other.id == harness.target().published(REVENUE, ()).id
         assert other.id not in (None, before.id)
-        ahead = house.target().touched(REVENUE, again.version, "order_date")
+        ahead = harness.target().touched(REVENUE, again.version, "order_date")
         assert ahead is not None and ahead.version == made_again.version
 
     @pytest.mark.parametrize("point", [Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
-    def test_a_crash_around_the_commit_publishes_all_or_nothing(self, house: House, point: Point) -> None:
-        target = house.target()
+    def test_a_crash_around_the_commit_publishes_all_or_nothing(self, harness: Harness, point: Point) -> None:
+        target = harness.target()
         prepare(target)
         rows = [sale("2026-06-09", "eu", "1.00")]
-        staged = target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), "a")
+        staged = target.stage(REVENUE, harness.frame(target, COLUMNS, rows), plan_of(DAY), "a")
         with armed(crash_at(point)), pytest.raises(Crash):
             commit(target, staged, generations(target, staged.plan))
         landed = point is Point.AFTER_COMMIT
-        assert list(generations(house.target(), staged.plan).values()) == [int(landed)]
-        assert table(house, target) == (rows if landed else [])
+        assert list(generations(harness.target(), staged.plan).values()) == [int(landed)]
+        assert table(harness, target) == (rows if landed else [])
         # The next run is not held up by a lock of the dead, and finds the generation it should.
-        publish(house, house.target(), [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
-        assert table(house, target) == [sale("2026-06-09", "eu", "2.00")]
+        publish(harness, harness.target(), [sale("2026-06-09", "eu", "2.00")], DAY, attempt="b")
+        assert table(harness, target) == [sale("2026-06-09", "eu", "2.00")]
 
-    def test_a_task_that_read_its_own_target_does_not_publish_over_a_change(self, house: House) -> None:
-        target = house.target()
+    def test_a_task_that_read_its_own_target_does_not_publish_over_a_change(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         old, other = sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "5.00")
-        publish(house, target, [old], DAY, attempt="a")
+        publish(harness, target, [old], DAY, attempt="a")
         read_at = target.published(REVENUE, ()).version
-        frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
+        frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
         staged = target.stage(REVENUE, frame, plan_of(DAY), "b", read_at=read_at)
-        publish(house, house.target(), [other], NEXT, attempt="c")
+        publish(harness, harness.target(), [other], NEXT, attempt="c")
         with pytest.raises(StageMismatch, match="changed after this task read it"):
             commit(target, staged, generations(target, staged.plan))
-        assert table(house, target) == [old, other]
+        assert table(harness, target) == [old, other]
 
-    def test_a_task_that_read_its_own_unchanged_target_publishes(self, house: House) -> None:
-        target = house.target()
+    def test_a_task_that_read_its_own_unchanged_target_publishes(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
-        frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
+        frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
         read_at = target.published(REVENUE, ()).version
         staged = target.stage(REVENUE, frame, plan_of(DAY), "b", read_at=read_at)
         assert isinstance(commit(target, staged, generations(target, staged.plan)), Landed)
-        assert table(house, target) == [sale("2026-06-09", "eu", "2.00")]
+        assert table(harness, target) == [sale("2026-06-09", "eu", "2.00")]
 
     # several slices
 
-    def test_several_slices_land_in_one_commit(self, house: House) -> None:
-        if house.one_slice_only:
+    def test_several_slices_land_in_one_commit(self, harness: Harness) -> None:
+        if harness.one_slice_only:
             pytest.skip("this path takes one slice per commit")
-        target = house.target()
+        target = harness.target()
         prepare(target)
         before = target.published(REVENUE, ()).version or 0
-        publish(house, target, [sale("2026-06-11", "eu", "9.00")], THIRD, attempt="a")
+        publish(harness, target, [sale("2026-06-11", "eu", "9.00")], THIRD, attempt="a")
         rows = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "2.00")]
-        landed = publish(house, target, rows, DAY, NEXT, attempt="b")
+        landed = publish(harness, target, rows, DAY, NEXT, attempt="b")
         assert isinstance(landed, Landed)
         assert landed.version == before + 2
-        assert table(house, target) == [*rows, sale("2026-06-11", "eu", "9.00")]
+        assert table(harness, target) == [*rows, sale("2026-06-11", "eu", "9.00")]
         assert list(generations(target, plan_of(DAY, NEXT, THIRD)).values()) == [1, 1, 1]
 
-    def test_a_batch_empties_its_slices_without_rows(self, house: House) -> None:
-        if house.one_slice_only:
+    def test_a_batch_empties_its_slices_without_rows(self, harness: Harness) -> None:
+        if harness.one_slice_only:
             pytest.skip("this path takes one slice per commit")
-        target = house.target()
+        target = harness.target()
         prepare(target)
-        publish(house, target, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="a")
-        publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, NEXT, attempt="b")
-        assert table(house, target) == [sale("2026-06-09", "eu", "1.00")]
+        publish(harness, target, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="a")
+        publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, NEXT, attempt="b")
+        assert table(harness, target) == [sale("2026-06-09", "eu", "1.00")]
 
-    def test_a_batch_that_lost_one_of_its_slices_publishes_none(self, house: House) -> None:
-        if house.one_slice_only:
+    def test_a_batch_that_lost_one_of_its_slices_publishes_none(self, harness: Harness) -> None:
+        if harness.one_slice_only:
             pytest.skip("this path takes one slice per commit")
-        target, other = house.target(), house.target()
+        target, other = harness.target(), harness.target()
         prepare(target)
         plan = plan_of(DAY, NEXT)
         expected = generations(target, plan)
         rows = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "1.00")]
-        staged = target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan, "a")
-        publish(house, other, [sale("2026-06-10", "us", "2.00")], NEXT, attempt="b")
+        staged = target.stage(REVENUE, harness.frame(target, COLUMNS, rows), plan, "a")
+        publish(harness, other, [sale("2026-06-10", "us", "2.00")], NEXT, attempt="b")
         lost = commit(target, staged, expected)
         assert isinstance(lost, Lost)
         assert list(lost.published.generations.values()) == [0, 1]
-        assert table(house, target) == [sale("2026-06-10", "us", "2.00")]
+        assert table(harness, target) == [sale("2026-06-10", "us", "2.00")]
 
-    def test_a_path_that_cannot_batch_says_so_before_anything_is_written(self, house: House) -> None:
-        if not house.one_slice_only:
+    def test_a_path_that_cannot_batch_says_so_before_anything_is_written(self, harness: Harness) -> None:
+        if not harness.one_slice_only:
             pytest.skip("this path takes several slices per commit")
-        target = house.target()
+        target = harness.target()
         prepare(target)
-        frame = house.frame(target, COLUMNS, [])
+        frame = harness.frame(target, COLUMNS, [])
         with pytest.raises(DeclarationError, match="one slice per commit"):
             target.stage(REVENUE, frame, plan_of(DAY, NEXT), "a")
 
     # at once
 
-    def test_two_slices_at_once_both_land(self, house: House) -> None:
-        prepare(house.target())
-        first, second = house.target(), house.target()
+    def test_two_slices_at_once_both_land(self, harness: Harness) -> None:
+        prepare(harness.target())
+        first, second = harness.target(), harness.target()
         results = together(
-            lambda: publish(house, first, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a"),
-            lambda: publish(house, second, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="b"),
+            lambda: publish(harness, first, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a"),
+            lambda: publish(harness, second, [sale("2026-06-10", "eu", "2.00")], NEXT, attempt="b"),
         )
         assert [type(result) for result in results] == [Landed, Landed], results
-        assert table(house, first) == [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "2.00")]
+        assert table(harness, first) == [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "2.00")]
 
-    def test_the_same_slice_at_once_has_one_winner(self, house: House) -> None:
-        prepare(house.target())
+    def test_the_same_slice_at_once_has_one_winner(self, harness: Harness) -> None:
+        prepare(harness.target())
         barrier = threading.Barrier(2)
 
         def run(attempt: str) -> Landed | Lost:
-            target, plan = house.target(), plan_of(DAY)
+            target, plan = harness.target(), plan_of(DAY)
             expected = generations(target, plan)
-            frame = house.frame(target, COLUMNS, [sale("2026-06-09", attempt, "1.00")])
+            frame = harness.frame(target, COLUMNS, [sale("2026-06-09", attempt, "1.00")])
             staged = target.stage(REVENUE, frame, plan, attempt)
             barrier.wait(30)
             return commit(target, staged, expected)
@@ -794,28 +799,28 @@ class TargetSuite:
         results = together(lambda: run("a"), lambda: run("b"))
         assert sorted(type(result).__name__ for result in results) == ["Landed", "Lost"], results
         winner = "a" if isinstance(results[0], Landed) else "b"
-        target = house.target()
-        assert table(house, target) == [sale("2026-06-09", winner, "1.00")]
+        target = harness.target()
+        assert table(harness, target) == [sale("2026-06-09", winner, "1.00")]
         found = target.provenance(REVENUE, plan_of(DAY).token_names[0], 1)
         assert found is not None
         assert found.attempt == winner
 
     @pytest.mark.parametrize("scope", [DAILY, Whole()], ids=["a day", "the whole table"])
-    def test_a_reader_during_publish_sees_only_old_or_new(self, house: House, scope: Daily | Whole) -> None:
-        target, reader = house.target(), house.target()
+    def test_a_reader_during_publish_sees_only_old_or_new(self, harness: Harness, scope: Daily | Whole) -> None:
+        target, reader = harness.target(), harness.target()
         prepare(target, scope)
         slice_ = scope.only if isinstance(scope, Whole) else DAY
         old = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "1.00")]
         new = [sale("2026-06-09", "eu", "2.00"), sale("2026-06-09", "us", "2.00")]
-        publish(house, target, old, slice_, attempt="a")
+        publish(harness, target, old, slice_, attempt="a")
         done = threading.Event()
         seen: list[list[Row]] = []
 
         def poll() -> None:
             while not done.is_set():
-                seen.append(table(house, reader))
+                seen.append(table(harness, reader))
                 time.sleep(0.005)
-            seen.append(table(house, reader))
+            seen.append(table(harness, reader))
 
         def let_the_reader_look(point: Point | SendPoint) -> None:
             before = len(seen)
@@ -825,7 +830,7 @@ class TargetSuite:
         def write() -> None:
             try:
                 with armed(let_the_reader_look):
-                    publish(house, target, new, slice_, attempt="b")
+                    publish(harness, target, new, slice_, attempt="b")
             finally:
                 done.set()
 

@@ -169,14 +169,14 @@ def test_a_split_batch_becomes_two_in_its_place_and_is_needed_as_both(ledger: Le
 def test_how_a_slice_ended_is_remembered(ledger: Ledger) -> None:
     ledger.backfills.create(plan())
     claim = claimed(ledger)
-    told = [
+    results = [
         SliceEnd("2026-01-01", "changed", 12, "f1", Comparison(False, 10, 12, {"revenue": ("5", "7")})),
         SliceEnd("2026-01-02", "identical", 10, "f2", Comparison(True, 10, 10)),
         SliceEnd("2026-01-03", "published", 3, "f3"),
     ]
-    assert ledger.backfills.done(claim, told, 1.5)
+    assert ledger.backfills.done(claim, results, 1.5)
     batch = ledger.backfills.batches("january")[0]
-    assert (batch.ends, batch.seconds, batch.state) == (tuple(told), 1.5, BatchState.DONE)
+    assert (batch.ends, batch.seconds, batch.state) == (tuple(results), 1.5, BatchState.DONE)
     record = ledger.backfills.record("january")
     assert record is not None and record.rows == 25
 
@@ -188,7 +188,7 @@ def test_nothing_of_a_stopped_backfill_is_claimed(ledger: Ledger, state: Backfil
     assert ledger.backfills.move("january", [BackfillState.RUNNING], state)
     assert not ledger.backfills.move("january", [BackfillState.RUNNING], state)
     assert ledger.backfills.claim("january", "me", MINUTE) is None
-    # What is at work may still be recorded.
+    # What is running may still be recorded.
     assert ledger.backfills.done(first, ends(first), 1.0)
     assert not ledger.backfills.finish("january")
     assert ledger.backfills.move("january", [state], BackfillState.RUNNING)

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 from tests.contracts.append_suite import AppendSuite
-from tests.contracts.delta_house import DeltaHouse
+from tests.contracts.delta_harness import DeltaHarness
 from tests.contracts.target_suite import TargetSuite
 from tests.contracts.upsert_suite import UpsertSuite
 
 
 class TestDeltaInternal(TargetSuite, UpsertSuite, AppendSuite):
     @pytest.fixture
-    def house(self, spark: Any, tmp_path: Path) -> DeltaHouse:
-        return DeltaHouse(spark, tmp_path, internal=True)
+    def harness(self, spark: Any, tmp_path: Path) -> DeltaHarness:
+        return DeltaHarness(spark, tmp_path, internal=True)
 
 
 class TestDeltaPublic(TargetSuite, UpsertSuite, AppendSuite):
     @pytest.fixture
-    def house(self, spark: Any, tmp_path: Path) -> DeltaHouse:
-        return DeltaHouse(spark, tmp_path, internal=False)
+    def harness(self, spark: Any, tmp_path: Path) -> DeltaHarness:
+        return DeltaHarness(spark, tmp_path, internal=False)

@@ -15,7 +15,7 @@ from twice.targets.memory.rows import Rows
 from twice.targets.memory.target import MemoryTarget
 
 
-class MemoryHouse:
+class MemoryHarness:
     one_slice_only = False
     keeps_versions = True
     nested = True
@@ -45,5 +45,5 @@ class MemoryHouse:
 
 class TestMemoryTarget(TargetSuite, UpsertSuite, AppendSuite):
     @pytest.fixture
-    def house(self) -> MemoryHouse:
-        return MemoryHouse()
+    def harness(self) -> MemoryHarness:
+        return MemoryHarness()

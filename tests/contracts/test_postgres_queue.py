@@ -105,8 +105,8 @@ class TestInbox(suite.InboxSuite):
         assert effects() == ["m1"]
 
 
-def test_a_wrong_password_is_told_without_it(postgres: PostgresServer) -> None:
-    with pytest.raises(EnvironmentProblem) as told:
+def test_a_wrong_password_is_reported_without_it(postgres: PostgresServer) -> None:
+    with pytest.raises(EnvironmentProblem) as caught:
         WorkQueue(postgres.url("postgres", password="hunter2"), "invoices")
-    assert "the queue's server refused this user and password" in str(told.value)
-    assert "hunter2" not in str(told.value)
+    assert "the queue's server refused this user and password" in str(caught.value)
+    assert "hunter2" not in str(caught.value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.contracts.append_suite import AppendSuite
-from tests.contracts.postgres_house import PostgresHouse
+from tests.contracts.postgres_harness import PostgresHarness
 from tests.contracts.target_suite import TargetSuite
 from tests.contracts.upsert_suite import UpsertSuite
 from tests.postgres_server import PostgresServer
@@ -22,7 +22,7 @@ def emptied(postgres: PostgresServer) -> Iterator[str]:
 
 class TestPostgresTarget(TargetSuite, UpsertSuite, AppendSuite):
     @pytest.fixture
-    def house(self, emptied: str) -> PostgresHouse:
-        house = PostgresHouse(emptied)
-        house.ask("DROP SCHEMA IF EXISTS shop, twice CASCADE")
-        return house
+    def harness(self, emptied: str) -> PostgresHarness:
+        harness = PostgresHarness(emptied)
+        harness.ask("DROP SCHEMA IF EXISTS shop, twice CASCADE")
+        return harness

@@ -40,7 +40,7 @@ class TestInbox(suite.InboxSuite):
     pass
 
 
-def test_a_database_that_cannot_be_used_is_told_as_what_it_is_for() -> None:
+def test_a_database_that_cannot_be_used_is_reported_as_what_it_is_for() -> None:
     with pytest.raises(EnvironmentProblem, match="the queue cannot live in 'mysql'"):
         WorkQueue("mysql://host/db", "invoices")
     with pytest.raises(EnvironmentProblem, match="the inbox would forget everything"):

@@ -10,15 +10,15 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.contracts.target_suite import DAILY, DAY, NEXT, House, Row, made, ordered, together
+from tests.contracts.target_suite import DAILY, DAY, NEXT, Harness, Row, made, ordered, together
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
 from twice.core.mark import version_of
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Whole
 from twice.core.task import TableName
-from twice.core.token import Intention, Note, token_name
-from twice.core.write import Changes, Layout, Plan, UpsertRows
+from twice.core.token import CommitNote, Intention, token_name
+from twice.core.write import Changes, Layout, UpsertRows, WritePlan
 from twice.errors import DeclarationError, NullKey, ResultRefused, RowsOutsideSlice, StageMismatch
 
 ORDERS = TableName("shop.orders")
@@ -31,27 +31,27 @@ ANY_ORDER = replace(NEWEST, newest_by=None)
 INSERT = replace(ANY_ORDER, insert_only=True)
 
 
-def plan_of(verb: UpsertRows) -> Plan:
-    return Plan(verb, verb.slices, tuple(token_name("p", "orders", slice_.label) for slice_ in verb.slices))
+def plan_of(verb: UpsertRows) -> WritePlan:
+    return WritePlan(verb, verb.slices, tuple(token_name("p", "orders", slice_.label) for slice_ in verb.slices))
 
 
 def prepare(target: Target, columns: Sequence[Column] = COLUMNS, layout: Layout | None = None) -> Shape:
     return made(target, ORDERS, Shape(tuple(columns)), layout or Layout(key=("order_id",), any_partitions=True))
 
 
-def generations(target: Target, plan: Plan) -> dict[str, int]:
+def generations(target: Target, plan: WritePlan) -> dict[str, int]:
     return dict(target.published(ORDERS, plan.token_names).generations)
 
 
 def commit(target: Target, staged: Staged, expected: Mapping[str, int] | None = None) -> Landed | Lost:
     found = generations(target, staged.plan) if expected is None else expected
     moved = {app: generation + 1 for app, generation in found.items()}
-    note = Note(staged.attempt, "run", moved, dict.fromkeys(moved, Intention("code", staged.attempt)))
+    note = CommitNote(staged.attempt, "run", moved, dict.fromkeys(moved, Intention("code", staged.attempt)))
     return target.commit(staged, found, note)
 
 
 def stage(
-    house: House,
+    harness: Harness,
     target: Target,
     rows: Sequence[Row],
     verb: UpsertRows,
@@ -59,46 +59,48 @@ def stage(
     columns: Sequence[Column] = COLUMNS,
     parts: int = 0,
 ) -> Staged:
-    return target.stage(ORDERS, house.frame(target, columns, rows, parts), plan_of(verb), attempt)
+    return target.stage(ORDERS, harness.frame(target, columns, rows, parts), plan_of(verb), attempt)
 
 
-def upsert(house: House, target: Target, rows: Sequence[Row], verb: UpsertRows, attempt: str, **how: Any) -> Changes:
-    landed = commit(target, stage(house, target, rows, verb, attempt, **how))
+def upsert(
+    harness: Harness, target: Target, rows: Sequence[Row], verb: UpsertRows, attempt: str, **how: Any
+) -> Changes:
+    landed = commit(target, stage(harness, target, rows, verb, attempt, **how))
     assert isinstance(landed, Landed), landed
     assert landed.changes is not None
     return landed.changes
 
 
-def table(house: House, target: Target) -> list[Row]:
-    return house.rows(target.read(ORDERS))
+def table(harness: Harness, target: Target) -> list[Row]:
+    return harness.rows(target.read(ORDERS))
 
 
 class UpsertSuite:
-    """Collected through its subclasses, which live where the fixture `house` is."""
+    """Collected through its subclasses, which live where the fixture `harness` is."""
 
     # new, changed, unchanged, older
 
-    def test_new_rows_are_inserted_changed_ones_updated_and_the_rest_is_left(self, house: House) -> None:
-        target = house.target()
+    def test_new_rows_are_inserted_changed_ones_updated_and_the_rest_is_left(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        first = upsert(house, target, [(1, "new", 10), (2, "new", 10), (3, "new", 10)], NEWEST, "a")
+        first = upsert(harness, target, [(1, "new", 10), (2, "new", 10), (3, "new", 10)], NEWEST, "a")
         assert first == Changes(inserted=3)
         batch = [(1, "paid", 20), (2, "new", 10), (3, "stale", 5), (4, "new", 20)]
-        assert upsert(house, target, batch, NEWEST, "b") == Changes(inserted=1, updated=1, unchanged=1, older=1)
-        assert table(house, target) == [(1, "paid", 20), (2, "new", 10), (3, "new", 10), (4, "new", 20)]
-        assert list(generations(house.target(), plan_of(NEWEST)).values()) == [2]
+        assert upsert(harness, target, batch, NEWEST, "b") == Changes(inserted=1, updated=1, unchanged=1, older=1)
+        assert table(harness, target) == [(1, "paid", 20), (2, "new", 10), (3, "new", 10), (4, "new", 20)]
+        assert list(generations(harness.target(), plan_of(NEWEST)).values()) == [2]
 
-    def test_the_same_batch_again_rewrites_no_file_and_still_moves_its_token(self, house: House) -> None:
-        target = house.target()
+    def test_the_same_batch_again_rewrites_no_file_and_still_moves_its_token(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         batch = [(1, "new", 10), (2, "paid", 20), (2, "new", 10)]
-        upsert(house, target, batch, NEWEST, "a")
-        before = dict(house.files(ORDERS))
+        upsert(harness, target, batch, NEWEST, "a")
+        before = dict(harness.files(ORDERS))
         for attempt in ("b", "c"):
-            again = upsert(house, target, batch, NEWEST, attempt)
+            again = upsert(harness, target, batch, NEWEST, attempt)
             assert again == Changes(unchanged=2, deduplicated=1)
-        assert house.files(ORDERS) == before
-        assert not house.leftovers(ORDERS, "b")
+        assert harness.files(ORDERS) == before
+        assert not harness.leftovers(ORDERS, "b")
         plan = plan_of(NEWEST)
         assert list(generations(target, plan).values()) == [3]
         found = target.provenance(ORDERS, plan.token_names[0], 3)
@@ -107,7 +109,7 @@ class UpsertSuite:
 
     # equally new
 
-    def test_equally_new_rows_give_one_table_whatever_order_they_come_in(self, house: House) -> None:
+    def test_equally_new_rows_give_one_table_whatever_order_they_come_in(self, harness: Harness) -> None:
         """The order inside a batch holds between a batch and the table too; NULL is as new as NULL."""
         batches = [
             [(1, "a", 10), (2, "b", 10), (3, "c", None), (4, "d", 10), (4, "e", 10)],
@@ -116,45 +118,47 @@ class UpsertSuite:
         ]
         tables: list[list[Row]] = []
         for order in (batches, batches[::-1], [[row for batch in batches for row in batch]]):
-            target = house.target()
+            target = harness.target()
             name = TableName(f"shop.ties_{len(tables)}")
             made(target, name, Shape(COLUMNS), Layout(key=("order_id",), any_partitions=True))
             for at, batch in enumerate(order):
                 plan = replace(plan_of(NEWEST), token_names=(f"twice/p/ties/{at}",))
-                staged = target.stage(name, house.frame(target, COLUMNS, batch), plan, f"t{len(tables)}{at}")
+                staged = target.stage(name, harness.frame(target, COLUMNS, batch), plan, f"t{len(tables)}{at}")
                 landed = target.commit(
-                    staged, {plan.token_names[0]: 0}, Note(staged.attempt, "run", {plan.token_names[0]: 1})
+                    staged, {plan.token_names[0]: 0}, CommitNote(staged.attempt, "run", {plan.token_names[0]: 1})
                 )
                 assert isinstance(landed, Landed)
-            tables.append(house.rows(target.read(name)))
+            tables.append(harness.rows(target.read(name)))
         assert tables[0] == tables[1] == tables[2]
         assert [row[0] for row in tables[0]] == [1, 2, 3, 4]
 
-    def test_ties_are_counted_in_the_batch_and_with_the_table_and_only_where_rows_differ(self, house: House) -> None:
-        target = house.target()
+    def test_ties_are_counted_in_the_batch_and_with_the_table_and_only_where_rows_differ(
+        self, harness: Harness
+    ) -> None:
+        target = harness.target()
         prepare(target)
         batch = [(1, "a", 10), (1, "b", 10), (1, "b", 10), (2, "a", 10), (2, "a", 10), (3, "a", 9), (3, "b", 10)]
-        first = upsert(house, target, batch, NEWEST, "a")
+        first = upsert(harness, target, batch, NEWEST, "a")
         assert first == Changes(inserted=3, deduplicated=4, ties=1)
-        again = upsert(house, target, [(1, "c", 10), (2, "a", 10), (3, "c", 10), (4, "a", 10)], NEWEST, "b")
+        again = upsert(harness, target, [(1, "c", 10), (2, "a", 10), (3, "c", 10), (4, "a", 10)], NEWEST, "b")
         assert (again.ties, again.updated + again.older, again.unchanged, again.inserted) == (2, 2, 1, 1)
-        assert upsert(house, target, [(1, "d", 11), (2, "b", 9)], NEWEST, "c") == Changes(updated=1, older=1)
-        assert upsert(house, target, [(4, "b", 10)], INSERT, "d") == Changes(differing=1)
-        assert upsert(house, target, [(4, "c", 10)], ANY_ORDER, "e") == Changes(updated=1)
+        assert upsert(harness, target, [(1, "d", 11), (2, "b", 9)], NEWEST, "c") == Changes(updated=1, older=1)
+        assert upsert(harness, target, [(4, "b", 10)], INSERT, "d") == Changes(differing=1)
+        assert upsert(harness, target, [(4, "c", 10)], ANY_ORDER, "e") == Changes(updated=1)
 
-    def test_a_correction_wins_its_ties_and_still_no_newer_row_gives_way(self, house: House) -> None:
-        target = house.target()
+    def test_a_correction_wins_its_ties_and_still_no_newer_row_gives_way(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         wins = replace(NEWEST, wins_ties=True)
-        upsert(house, target, [(1, "a", 10), (2, "a", None), (3, "a", 20)], NEWEST, "a")
+        upsert(harness, target, [(1, "a", 10), (2, "a", None), (3, "a", 20)], NEWEST, "a")
         for attempt, status in (("b", "b"), ("c", "a"), ("d", "b")):
-            changes = upsert(house, target, [(1, status, 10), (2, status, None), (3, status, 10)], wins, attempt)
+            changes = upsert(harness, target, [(1, status, 10), (2, status, None), (3, status, 10)], wins, attempt)
             assert changes == Changes(updated=2, older=1, ties=2)
-            assert table(house, target) == ordered([(1, status, 10), (2, status, None), (3, "a", 20)])
+            assert table(harness, target) == ordered([(1, status, 10), (2, status, None), (3, "a", 20)])
 
-    def test_a_mark_that_says_its_kind_follows_one_that_was_counted(self, house: House) -> None:
+    def test_a_mark_that_says_its_kind_follows_one_that_was_counted(self, harness: Harness) -> None:
         """Numbers of 61 and more bits, each above the one before: Delta compares them itself on the public path."""
-        target = house.target()
+        target = harness.target()
         prepare(target)
         plan, held = plan_of(NEWEST), 0
         points: tuple[datetime | date | int, ...] = (
@@ -164,145 +168,147 @@ class UpsertSuite:
         )
         marks = [1_000_001, *map(version_of, points)]
         for at, mark in enumerate(marks):
-            staged = stage(house, target, [(at, "new", at)], NEWEST, f"a{at}")
-            note = Note(f"a{at}", "run", {plan.token_names[0]: mark})
+            staged = stage(harness, target, [(at, "new", at)], NEWEST, f"a{at}")
+            note = CommitNote(f"a{at}", "run", {plan.token_names[0]: mark})
             assert isinstance(target.commit(staged, {plan.token_names[0]: held}, note), Landed)
-            held = generations(house.target(), plan)[plan.token_names[0]]
+            held = generations(harness.target(), plan)[plan.token_names[0]]
             assert held == mark
-        assert [row[0] for row in table(house, target)] == [0, 1, 2, 3]
+        assert [row[0] for row in table(harness, target)] == [0, 1, 2, 3]
         assert target.tokens(ORDERS, "twice/p/")[plan.token_names[0]].generation == held
 
-    def test_an_update_rewrites_only_the_files_that_hold_its_rows(self, house: House) -> None:
-        target = house.target()
+    def test_an_update_rewrites_only_the_files_that_hold_its_rows(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        upsert(house, target, [(1, "new", 10), (2, "new", 10)], NEWEST, "a")
-        ours = set(house.files(ORDERS))
-        upsert(house, target, [(3, "new", 10), (4, "new", 10)], NEWEST, "b")
-        others = set(house.files(ORDERS)) - ours
-        upsert(house, target, [(1, "paid", 20)], NEWEST, "c")
-        assert others <= set(house.files(ORDERS))
-        assert not ours <= set(house.files(ORDERS))
-        assert table(house, target) == [(1, "paid", 20), (2, "new", 10), (3, "new", 10), (4, "new", 10)]
+        upsert(harness, target, [(1, "new", 10), (2, "new", 10)], NEWEST, "a")
+        ours = set(harness.files(ORDERS))
+        upsert(harness, target, [(3, "new", 10), (4, "new", 10)], NEWEST, "b")
+        others = set(harness.files(ORDERS)) - ours
+        upsert(harness, target, [(1, "paid", 20)], NEWEST, "c")
+        assert others <= set(harness.files(ORDERS))
+        assert not ours <= set(harness.files(ORDERS))
+        assert table(harness, target) == [(1, "paid", 20), (2, "new", 10), (3, "new", 10), (4, "new", 10)]
 
-    def test_an_old_file_replayed_late_changes_nothing(self, house: House) -> None:
-        target = house.target()
+    def test_an_old_file_replayed_late_changes_nothing(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         old = [(1, "new", 10), (2, "new", 10)]
-        upsert(house, target, old, NEWEST, "a")
-        upsert(house, target, [(1, "paid", 20)], NEWEST, "b")
-        before = dict(house.files(ORDERS))
-        assert upsert(house, target, old, NEWEST, "c") == Changes(unchanged=1, older=1)
-        assert house.files(ORDERS) == before
+        upsert(harness, target, old, NEWEST, "a")
+        upsert(harness, target, [(1, "paid", 20)], NEWEST, "b")
+        before = dict(harness.files(ORDERS))
+        assert upsert(harness, target, old, NEWEST, "c") == Changes(unchanged=1, older=1)
+        assert harness.files(ORDERS) == before
 
-    def test_without_newest_by_the_last_run_wins(self, house: House) -> None:
-        target = house.target()
+    def test_without_newest_by_the_last_run_wins(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        upsert(house, target, [(1, "new", 20)], ANY_ORDER, "a")
-        assert upsert(house, target, [(1, "old", 10)], ANY_ORDER, "b") == Changes(updated=1)
-        assert table(house, target) == [(1, "old", 10)]
+        upsert(harness, target, [(1, "new", 20)], ANY_ORDER, "a")
+        assert upsert(harness, target, [(1, "old", 10)], ANY_ORDER, "b") == Changes(updated=1)
+        assert table(harness, target) == [(1, "old", 10)]
 
-    def test_a_row_without_a_stamp_is_older_than_everything(self, house: House) -> None:
-        target = house.target()
+    def test_a_row_without_a_stamp_is_older_than_everything(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        upsert(house, target, [(1, "new", 10), (2, "new", None), (3, "new", None)], NEWEST, "a")
+        upsert(harness, target, [(1, "new", 10), (2, "new", None), (3, "new", None)], NEWEST, "a")
         batch = [(1, "lost", None), (1, "lost", None), (2, "paid", 10), (3, "new", None)]
-        changes = upsert(house, target, batch, NEWEST, "b")
+        changes = upsert(harness, target, batch, NEWEST, "b")
         assert changes == Changes(updated=1, unchanged=1, older=1, deduplicated=1)
-        assert table(house, target) == [(1, "new", 10), (2, "paid", 10), (3, "new", None)]
+        assert table(harness, target) == [(1, "new", 10), (2, "paid", 10), (3, "new", None)]
 
-    def test_an_empty_batch_changes_nothing_and_moves_the_token(self, house: House) -> None:
-        target = house.target()
+    def test_an_empty_batch_changes_nothing_and_moves_the_token(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        assert upsert(house, target, [], NEWEST, "a") == Changes()
-        upsert(house, target, [(1, "new", 10)], NEWEST, "b")
-        assert upsert(house, target, [], NEWEST, "c") == Changes()
-        assert table(house, target) == [(1, "new", 10)]
+        assert upsert(harness, target, [], NEWEST, "a") == Changes()
+        upsert(harness, target, [(1, "new", 10)], NEWEST, "b")
+        assert upsert(harness, target, [], NEWEST, "c") == Changes()
+        assert table(harness, target) == [(1, "new", 10)]
         assert list(generations(target, plan_of(NEWEST)).values()) == [3]
 
     # one row of each key
 
-    def test_several_rows_of_an_absent_key_give_one_row(self, house: House) -> None:
-        target = house.target()
+    def test_several_rows_of_an_absent_key_give_one_row(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         batch = [(1, "new", 10), (1, "paid", 20), (1, "paid", 20), (2, "new", 10)]
-        staged = stage(house, target, batch, NEWEST, "a")
+        staged = stage(harness, target, batch, NEWEST, "a")
         assert (staged.rows, staged.deduplicated) == (2, 2)
-        assert house.rows(target.read(ORDERS, staged)) == [(1, "paid", 20), (2, "new", 10)]
+        assert harness.rows(target.read(ORDERS, staged)) == [(1, "paid", 20), (2, "new", 10)]
         landed = commit(target, staged)
         assert isinstance(landed, Landed)
         assert landed.changes == Changes(inserted=2, deduplicated=2)
-        assert table(house, target) == [(1, "paid", 20), (2, "new", 10)]
+        assert table(harness, target) == [(1, "paid", 20), (2, "new", 10)]
 
-    def test_the_survivor_is_the_same_in_every_order_and_parallelism(self, house: House) -> None:
-        target = house.target()
+    def test_the_survivor_is_the_same_in_every_order_and_parallelism(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         batch = [(order, f"status {n}", n % 2) for order in range(20) for n in range(8)]
         seen = []
         for attempt, parts in (("a", 0), ("b", 1), ("c", 8)):
             shuffled = random.Random(attempt).sample(batch, len(batch))
-            staged = stage(house, target, shuffled, NEWEST, attempt, parts=parts)
+            staged = stage(harness, target, shuffled, NEWEST, attempt, parts=parts)
             assert (staged.rows, staged.deduplicated) == (20, 140)
-            seen.append(house.rows(target.read(ORDERS, staged)))
+            seen.append(harness.rows(target.read(ORDERS, staged)))
         assert seen[0] == seen[1] == seen[2]
         assert {row[2] for row in seen[0]} == {1}
 
     # keys
 
-    def test_a_row_without_a_key_is_refused_and_nothing_changes(self, house: House) -> None:
-        target = house.target()
+    def test_a_row_without_a_key_is_refused_and_nothing_changes(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         with pytest.raises(NullKey, match=r"order_id is NULL.*null_keys=\"match\""):
-            stage(house, target, [(1, "new", 10), (None, "new", 10)], NEWEST, "a")
-        assert table(house, target) == []
+            stage(harness, target, [(1, "new", 10), (None, "new", 10)], NEWEST, "a")
+        assert table(harness, target) == []
 
-    def test_null_is_a_key_like_any_other_where_the_task_says_so(self, house: House) -> None:
-        target = house.target()
+    def test_null_is_a_key_like_any_other_where_the_task_says_so(self, harness: Harness) -> None:
+        target = harness.target()
         verb = replace(NEWEST, key=("order_id", "status"), null_keys="match")
         prepare(target, layout=Layout(key=verb.key, any_partitions=True, null_keys=True))
         batch = [(None, "a", 1), (None, None, 1), (1, None, 1), (None, None, 2)]
-        assert upsert(house, target, batch, verb, "a") == Changes(inserted=3, deduplicated=1)
-        assert upsert(house, target, batch, verb, "b") == Changes(unchanged=3, deduplicated=1)
-        assert upsert(house, target, [(None, None, 3)], verb, "c") == Changes(updated=1)
-        assert table(house, target) == [(None, None, 3), (None, "a", 1), (1, None, 1)]
+        assert upsert(harness, target, batch, verb, "a") == Changes(inserted=3, deduplicated=1)
+        assert upsert(harness, target, batch, verb, "b") == Changes(unchanged=3, deduplicated=1)
+        assert upsert(harness, target, [(None, None, 3)], verb, "c") == Changes(updated=1)
+        assert table(harness, target) == [(None, None, 3), (None, "a", 1), (1, None, 1)]
 
-    def test_a_key_that_the_table_does_not_have_is_refused(self, house: House) -> None:
-        target = house.target()
+    def test_a_key_that_the_table_does_not_have_is_refused(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         with pytest.raises(DeclarationError, match="shop.orders has no column order_no"):
             prepare(target, layout=Layout(key=("order_no",), any_partitions=True))
 
-    def test_a_table_with_several_rows_of_one_key_is_refused(self, house: House) -> None:
-        target = house.target()
+    def test_a_table_with_several_rows_of_one_key_is_refused(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target, layout=Layout(key=("order_id", "status"), any_partitions=True))
-        upsert(house, target, [(1, "a", 1), (1, "b", 1), (2, "a", 1)], replace(NEWEST, key=("order_id", "status")), "a")
-        assert upsert(house, target, [(2, "b", 2)], NEWEST, "b") == Changes(updated=1)
+        upsert(
+            harness, target, [(1, "a", 1), (1, "b", 1), (2, "a", 1)], replace(NEWEST, key=("order_id", "status")), "a"
+        )
+        assert upsert(harness, target, [(2, "b", 2)], NEWEST, "b") == Changes(updated=1)
         with pytest.raises(ResultRefused, match="several rows with one key"):
-            upsert(house, target, [(1, "c", 2)], NEWEST, "c")
-        assert table(house, target) == [(1, "a", 1), (1, "b", 1), (2, "b", 2)]
+            upsert(harness, target, [(1, "c", 2)], NEWEST, "c")
+        assert table(harness, target) == [(1, "a", 1), (1, "b", 1), (2, "b", 2)]
 
-    def test_a_map_is_no_key(self, house: House) -> None:
-        if not house.nested:
+    def test_a_map_is_no_key(self, harness: Harness) -> None:
+        if not harness.nested:
             pytest.skip("it has no maps")
-        target = house.target()
+        target = harness.target()
         columns = (*COLUMNS, Column("tags", "map<string,int>"))
         prepare(target, columns)
         with pytest.raises(DeclarationError, match="tags of shop.orders is a map"):
             prepare(target, columns, Layout(key=("tags",), any_partitions=True))
 
-    def test_columns_of_any_name_and_case_are_keys_and_stamps(self, house: House) -> None:
-        target = house.target()
+    def test_columns_of_any_name_and_case_are_keys_and_stamps(self, harness: Harness) -> None:
+        target = harness.target()
         columns = (Column("Order.Id", "bigint"), Column("größe", "string"), Column("Updated-At", "int"))
         verb = replace(NEWEST, key=("order.id", "GRÖSSE".replace("SS", "ß")), newest_by="updated-at")
         prepare(target, columns, Layout(key=verb.key, any_partitions=True))
-        upsert(house, target, [(1, "s", 1), (1, "m", 1)], verb, "a", columns=columns)
-        changes = upsert(house, target, [(1, "s", 2), (1, "m", 0)], verb, "b", columns=columns)
+        upsert(harness, target, [(1, "s", 1), (1, "m", 1)], verb, "a", columns=columns)
+        changes = upsert(harness, target, [(1, "s", 2), (1, "m", 0)], verb, "b", columns=columns)
         assert changes == Changes(updated=1, older=1)
-        assert table(house, target) == [(1, "m", 1), (1, "s", 2)]
+        assert table(harness, target) == [(1, "m", 1), (1, "s", 2)]
 
-    def test_maps_and_structs_and_decimals_are_compared_by_their_content(self, house: House) -> None:
-        if not house.nested:
+    def test_maps_and_structs_and_decimals_are_compared_by_their_content(self, harness: Harness) -> None:
+        if not harness.nested:
             pytest.skip("it has no maps")
-        target = house.target()
+        target = harness.target()
         columns = (
             Column("order_id", "bigint"),
             Column("tags", "map<string,int>"),
@@ -312,57 +318,57 @@ class UpsertSuite:
         narrow = (*columns[:3], Column("amount", "decimal(10,2)"))
         prepare(target, columns)
         rows = [(1, {"a": 1, "b": 2}, ("Oslo", None), Decimal("1.50")), (2, None, None, None)]
-        upsert(house, target, rows, ANY_ORDER, "a", columns=narrow)
+        upsert(harness, target, rows, ANY_ORDER, "a", columns=narrow)
         same = [(1, {"b": 2, "a": 1}, ("Oslo", None), Decimal("1.50")), (2, None, None, None)]
-        assert upsert(house, target, same, ANY_ORDER, "b", columns=narrow) == Changes(unchanged=2)
+        assert upsert(harness, target, same, ANY_ORDER, "b", columns=narrow) == Changes(unchanged=2)
         other = [(1, {"a": 1, "b": None}, ("Oslo", None), Decimal("1.50")), (2, None, (None, None), None)]
-        assert upsert(house, target, other, ANY_ORDER, "c", columns=narrow) == Changes(updated=2)
+        assert upsert(harness, target, other, ANY_ORDER, "c", columns=narrow) == Changes(updated=2)
 
     # insert only
 
-    def test_insert_only_leaves_what_is_there_and_counts_what_differs(self, house: House) -> None:
-        target = house.target()
+    def test_insert_only_leaves_what_is_there_and_counts_what_differs(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        upsert(house, target, [(1, "new", 10), (2, "new", 10)], INSERT, "a")
-        before = house.files(ORDERS)
+        upsert(harness, target, [(1, "new", 10), (2, "new", 10)], INSERT, "a")
+        before = harness.files(ORDERS)
         batch = [(1, "paid", 20), (2, "new", 10), (3, "new", 10), (3, "new", 10)]
-        changes = upsert(house, target, batch, INSERT, "b")
+        changes = upsert(harness, target, batch, INSERT, "b")
         assert changes == Changes(inserted=1, unchanged=1, differing=1, deduplicated=1)
-        assert table(house, target) == [(1, "new", 10), (2, "new", 10), (3, "new", 10)]
-        assert before.items() <= house.files(ORDERS).items()
-        files = dict(house.files(ORDERS))
-        assert upsert(house, target, batch[:2], INSERT, "c") == Changes(unchanged=1, differing=1)
-        assert house.files(ORDERS) == files
+        assert table(harness, target) == [(1, "new", 10), (2, "new", 10), (3, "new", 10)]
+        assert before.items() <= harness.files(ORDERS).items()
+        files = dict(harness.files(ORDERS))
+        assert upsert(harness, target, batch[:2], INSERT, "c") == Changes(unchanged=1, differing=1)
+        assert harness.files(ORDERS) == files
 
     # deleting what is missing
 
-    def test_delete_missing_deletes_inside_the_slice_only(self, house: House) -> None:
-        target = house.target()
+    def test_delete_missing_deletes_inside_the_slice_only(self, harness: Harness) -> None:
+        target = harness.target()
         day, other = date(2026, 6, 9), date(2026, 6, 10)
         prepare(target, BY_DAY, Layout(DAILY.held_in, ("order_id",), any_partitions=True))
         verb = replace(NEWEST, slices=(DAY,), delete_missing=True)
-        upsert(house, target, [(1, "new", 1, day), (2, "new", 1, day)], verb, "a", columns=BY_DAY)
+        upsert(harness, target, [(1, "new", 1, day), (2, "new", 1, day)], verb, "a", columns=BY_DAY)
         later = replace(verb, slices=(NEXT,))
-        upsert(house, target, [(3, "new", 1, other)], later, "b", columns=BY_DAY)
-        changes = upsert(house, target, [(1, "paid", 2, day)], verb, "c", columns=BY_DAY)
+        upsert(harness, target, [(3, "new", 1, other)], later, "b", columns=BY_DAY)
+        changes = upsert(harness, target, [(1, "paid", 2, day)], verb, "c", columns=BY_DAY)
         assert changes == Changes(updated=1, deleted=1)
-        assert table(house, target) == [(1, "paid", 2, day), (3, "new", 1, other)]
-        before = dict(house.files(ORDERS))
-        assert upsert(house, target, [(1, "paid", 2, day)], verb, "d", columns=BY_DAY) == Changes(unchanged=1)
-        assert house.files(ORDERS) == before
-        assert upsert(house, target, [], verb, "e", columns=BY_DAY) == Changes(deleted=1)
-        assert table(house, target) == [(3, "new", 1, other)]
+        assert table(harness, target) == [(1, "paid", 2, day), (3, "new", 1, other)]
+        before = dict(harness.files(ORDERS))
+        assert upsert(harness, target, [(1, "paid", 2, day)], verb, "d", columns=BY_DAY) == Changes(unchanged=1)
+        assert harness.files(ORDERS) == before
+        assert upsert(harness, target, [], verb, "e", columns=BY_DAY) == Changes(deleted=1)
+        assert table(harness, target) == [(3, "new", 1, other)]
 
-    def test_delete_missing_refuses_rows_outside_the_slice(self, house: House) -> None:
-        target = house.target()
+    def test_delete_missing_refuses_rows_outside_the_slice(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target, BY_DAY, Layout(DAILY.held_in, ("order_id",), any_partitions=True))
         verb = replace(NEWEST, slices=(DAY,), delete_missing=True)
         for stray in (date(2026, 6, 10), None):
             with pytest.raises(RowsOutsideSlice, match="2026-06-09"):
-                stage(house, target, [(1, "new", 1, stray)], verb, "a", BY_DAY)
+                stage(harness, target, [(1, "new", 1, stray)], verb, "a", BY_DAY)
 
     def test_a_row_that_moves_to_another_slice_with_its_stamp_is_there_whichever_slice_runs_first(
-        self, house: House
+        self, harness: Harness
     ) -> None:
         """Content decides inside a slice. A row that lies outside it belongs to a slice that may no longer have it, and
         whose next run then deletes it."""
@@ -375,62 +381,62 @@ class UpsertSuite:
         before = [(ANYWHERE[0], nowhere), (DAY, rows[day][0]), (NEXT, rows[other][1])]
         now = [(DAY, [*rows[day][1], *found]), (NEXT, rows[other][0])]
         for at, order in enumerate((now, now[::-1])):
-            target, name = house.target(), TableName(f"shop.moved_{at}")
+            target, name = harness.target(), TableName(f"shop.moved_{at}")
             made(target, name, Shape(BY_DAY), Layout(DAILY.held_in, ("order_id",), any_partitions=True))
             for turn, (slice_, batch) in enumerate((*before, *order)):
                 plan = plan_of(replace(NEWEST, slices=(slice_,), delete_missing=slice_.bounds is not None))
-                staged = target.stage(name, house.frame(target, BY_DAY, batch), plan, f"m{at}{turn}")
+                staged = target.stage(name, harness.frame(target, BY_DAY, batch), plan, f"m{at}{turn}")
                 held = dict(target.published(name, plan.token_names).generations)
-                note = Note(staged.attempt, "run", {app: generation + 1 for app, generation in held.items()})
+                note = CommitNote(staged.attempt, "run", {app: generation + 1 for app, generation in held.items()})
                 landed = target.commit(staged, held, note)
                 assert isinstance(landed, Landed)
                 if turn == 3:
                     wins = 20 if slice_ is DAY else 10
                     assert landed.changes == Changes(updated=wins, deleted=10, ties=wins)
-            tables.append(house.rows(target.read(name)))
+            tables.append(harness.rows(target.read(name)))
         assert tables[0] == tables[1] == ordered([*rows[other][0], *rows[day][1], *found])
 
     def test_content_decides_between_equally_new_rows_of_one_slice_also_where_missing_ones_go(
-        self, house: House
+        self, harness: Harness
     ) -> None:
         day, tables = date(2026, 6, 9), []
         verb = replace(NEWEST, slices=(DAY,), delete_missing=True)
         batches = [[(key, status, 1, day) for key in range(10)] for status in ("a", "b")]
         for at, order in enumerate((batches, batches[::-1])):
-            target, name = house.target(), TableName(f"shop.inside_{at}")
+            target, name = harness.target(), TableName(f"shop.inside_{at}")
             made(target, name, Shape(BY_DAY), Layout(DAILY.held_in, ("order_id",), any_partitions=True))
             for turn, rows in enumerate(order):
                 plan = plan_of(verb)
-                staged = target.stage(name, house.frame(target, BY_DAY, rows), plan, f"i{at}{turn}")
-                note = Note(staged.attempt, "run", {plan.token_names[0]: turn + 1})
+                staged = target.stage(name, harness.frame(target, BY_DAY, rows), plan, f"i{at}{turn}")
+                note = CommitNote(staged.attempt, "run", {plan.token_names[0]: turn + 1})
                 assert isinstance(target.commit(staged, {plan.token_names[0]: turn}, note), Landed)
-            tables.append(house.rows(target.read(name)))
+            tables.append(harness.rows(target.read(name)))
         assert tables[0] == tables[1]
 
-    def test_delete_missing_on_the_whole_table_deletes_everywhere(self, house: House) -> None:
-        target = house.target()
+    def test_delete_missing_on_the_whole_table_deletes_everywhere(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         verb = replace(NEWEST, slices=(Whole().only,), delete_missing=True)
-        upsert(house, target, [(1, "new", 1), (2, "new", 1), (3, "new", 5)], verb, "a")
-        changes = upsert(house, target, [(2, "paid", 2), (3, "old", 4), (4, "new", 1)], verb, "b")
+        upsert(harness, target, [(1, "new", 1), (2, "new", 1), (3, "new", 5)], verb, "a")
+        changes = upsert(harness, target, [(2, "paid", 2), (3, "old", 4), (4, "new", 1)], verb, "b")
         assert changes == Changes(inserted=1, updated=1, older=1, deleted=1)
-        assert table(house, target) == [(2, "paid", 2), (3, "new", 5), (4, "new", 1)]
+        assert table(harness, target) == [(2, "paid", 2), (3, "new", 5), (4, "new", 1)]
 
     # partitions
 
-    def test_a_row_whose_partition_changes_leaves_the_old_one(self, house: House) -> None:
-        target = house.target()
+    def test_a_row_whose_partition_changes_leaves_the_old_one(self, harness: Harness) -> None:
+        target = harness.target()
         by_day = Layout(DAILY.held_in, any_partitions=False)
         prepare(target, BY_DAY, by_day)
         day, other = date(2026, 6, 9), date(2026, 6, 10)
         rows = [(1, "new", 1, day), (2, "new", 1, day), (3, "new", 1, other), (4, "new", 1, None)]
-        upsert(house, target, rows, NEWEST, "a", columns=BY_DAY)
+        upsert(harness, target, rows, NEWEST, "a", columns=BY_DAY)
         moved = [(1, "moved", 2, other), (4, "found", 2, day)]
-        assert upsert(house, target, moved, NEWEST, "b", columns=BY_DAY) == Changes(updated=2)
-        assert table(house, target) == [(1, "moved", 2, other), (2, "new", 1, day), (3, "new", 1, other), moved[1]]
+        assert upsert(harness, target, moved, NEWEST, "b", columns=BY_DAY) == Changes(updated=2)
+        assert table(harness, target) == [(1, "moved", 2, other), (2, "new", 1, day), (3, "new", 1, other), moved[1]]
 
-    def test_a_table_partitioned_otherwise_is_taken_as_it_is(self, house: House) -> None:
-        target = house.target()
+    def test_a_table_partitioned_otherwise_is_taken_as_it_is(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target, BY_DAY, Layout(DAILY.held_in))
         assert prepare(target, BY_DAY).partitioned_by == "order_date"
         with pytest.raises(DeclarationError, match="has status of type string, and this scope needs date"):
@@ -439,96 +445,96 @@ class UpsertSuite:
 
     # tokens, crashes, others
 
-    def test_slices_out_of_order_leave_the_newest_rows(self, house: House) -> None:
-        target = house.target()
+    def test_slices_out_of_order_leave_the_newest_rows(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
         batches = {ANYWHERE[0]: [(1, "new", 1), (2, "new", 1)], ANYWHERE[1]: [(2, "paid", 2), (3, "new", 2)]}
         expected = [(1, "new", 1), (2, "paid", 2), (3, "new", 2)]
         for slice_ in (ANYWHERE[1], ANYWHERE[0], ANYWHERE[1]):
             verb = replace(NEWEST, slices=(slice_,))
-            upsert(house, target, batches[slice_], verb, f"a{slice_.label[-1]}")
-        assert table(house, target) == expected
-        both = Plan(NEWEST, ANYWHERE, tuple(token_name("p", "orders", slice_.label) for slice_ in ANYWHERE))
+            upsert(harness, target, batches[slice_], verb, f"a{slice_.label[-1]}")
+        assert table(harness, target) == expected
+        both = WritePlan(NEWEST, ANYWHERE, tuple(token_name("p", "orders", slice_.label) for slice_ in ANYWHERE))
         assert list(generations(target, both).values()) == [1, 2]
 
-    def test_a_lost_token_publishes_nothing(self, house: House) -> None:
-        target = house.target()
+    def test_a_lost_token_publishes_nothing(self, harness: Harness) -> None:
+        target = harness.target()
         prepare(target)
-        upsert(house, target, [(1, "new", 1)], NEWEST, "a")
-        staged = stage(house, target, [(1, "paid", 2), (2, "new", 1)], NEWEST, "b")
+        upsert(harness, target, [(1, "new", 1)], NEWEST, "a")
+        staged = stage(harness, target, [(1, "paid", 2), (2, "new", 1)], NEWEST, "b")
         lost = commit(target, staged, dict.fromkeys(staged.plan.token_names, 0))
         assert isinstance(lost, Lost)
-        assert table(house, target) == [(1, "new", 1)]
+        assert table(harness, target) == [(1, "new", 1)]
         target.discard(ORDERS, "b", staged.plan.file_slices)
-        assert not house.leftovers(ORDERS, "b")
+        assert not harness.leftovers(ORDERS, "b")
 
     @pytest.mark.parametrize("point", [Point.IN_STAGE, Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
-    def test_a_crashed_upsert_run_again_gives_the_table_of_one_run(self, house: House, point: Point) -> None:
-        target = house.target()
+    def test_a_crashed_upsert_run_again_gives_the_table_of_one_run(self, harness: Harness, point: Point) -> None:
+        target = harness.target()
         prepare(target, BY_DAY, Layout(DAILY.held_in))
         day, other = date(2026, 6, 9), date(2026, 6, 10)
-        upsert(house, target, [(1, "new", 1, day), (2, "new", 1, other)], NEWEST, "a", columns=BY_DAY)
+        upsert(harness, target, [(1, "new", 1, day), (2, "new", 1, other)], NEWEST, "a", columns=BY_DAY)
         batch = [(1, "paid", 2, day), (2, "new", 1, other), (3, "new", 1, day)]
         with armed(crash_at(point)), pytest.raises(Crash):
-            upsert(house, target, batch, NEWEST, "b", columns=BY_DAY)
+            upsert(harness, target, batch, NEWEST, "b", columns=BY_DAY)
         landed = point is Point.AFTER_COMMIT
-        again = house.target()
+        again = harness.target()
         assert list(generations(again, plan_of(NEWEST)).values()) == [1 + landed]
         again.discard(ORDERS, "b", plan_of(NEWEST).file_slices)
-        assert not house.leftovers(ORDERS, "b")
-        changes = upsert(house, again, batch, NEWEST, "c", columns=BY_DAY)
+        assert not harness.leftovers(ORDERS, "b")
+        changes = upsert(harness, again, batch, NEWEST, "c", columns=BY_DAY)
         assert changes == (Changes(unchanged=3) if landed else Changes(inserted=1, updated=1, unchanged=1))
-        assert table(house, again) == ordered(batch)
-        assert not house.leftovers(ORDERS, "c")
+        assert table(harness, again) == ordered(batch)
+        assert not harness.leftovers(ORDERS, "c")
 
-    def test_two_at_once_on_one_token_have_one_winner(self, house: House) -> None:
-        first, second = house.target(), house.target()
+    def test_two_at_once_on_one_token_have_one_winner(self, harness: Harness) -> None:
+        first, second = harness.target(), harness.target()
         prepare(first)
         stages = [
-            (first, stage(house, first, [(1, "a", 1), (2, "x", 1)], NEWEST, "a")),
-            (second, stage(house, second, [(1, "b", 1), (3, "x", 1)], NEWEST, "b")),
+            (first, stage(harness, first, [(1, "a", 1), (2, "x", 1)], NEWEST, "a")),
+            (second, stage(harness, second, [(1, "b", 1), (3, "x", 1)], NEWEST, "b")),
         ]
         zero = dict.fromkeys(plan_of(NEWEST).token_names, 0)
         ends = together(*(lambda t=t, s=s: commit(t, s, zero) for t, s in stages))
         assert sorted(type(end).__name__ for end in ends) == ["Landed", "Lost"], ends
         rows = [(1, "a", 1), (2, "x", 1)] if isinstance(ends[0], Landed) else [(1, "b", 1), (3, "x", 1)]
-        assert table(house, first) == rows
+        assert table(harness, first) == rows
 
-    def test_two_slices_at_once_both_land_and_the_newest_row_stays(self, house: House) -> None:
-        first, second = house.target(), house.target()
+    def test_two_slices_at_once_both_land_and_the_newest_row_stays(self, harness: Harness) -> None:
+        first, second = harness.target(), harness.target()
         prepare(first)
-        upsert(house, first, [(1, "new", 1)], NEWEST, "z")
+        upsert(harness, first, [(1, "new", 1)], NEWEST, "z")
         later = replace(NEWEST, slices=ANYWHERE[1:])
         ends = together(
-            lambda: commit(first, stage(house, first, [(1, "paid", 3), (2, "new", 1)], NEWEST, "a")),
-            lambda: commit(second, stage(house, second, [(1, "sent", 2), (3, "new", 1)], later, "b")),
+            lambda: commit(first, stage(harness, first, [(1, "paid", 3), (2, "new", 1)], NEWEST, "a")),
+            lambda: commit(second, stage(harness, second, [(1, "sent", 2), (3, "new", 1)], later, "b")),
         )
         assert all(isinstance(end, Landed) for end in ends), ends
-        assert table(house, first) == [(1, "paid", 3), (2, "new", 1), (3, "new", 1)]
+        assert table(harness, first) == [(1, "paid", 3), (2, "new", 1), (3, "new", 1)]
 
-    def test_staged_rows_that_were_collected_are_not_committed(self, house: House) -> None:
+    def test_staged_rows_that_were_collected_are_not_committed(self, harness: Harness) -> None:
         """After a mark was set back, the token is again where a slow attempt expects it; its files are not."""
-        target = house.target()
+        target = harness.target()
         prepare(target)
-        staged = stage(house, target, [(1, "new", 1)], NEWEST, "slow")
+        staged = stage(harness, target, [(1, "new", 1)], NEWEST, "slow")
         assert target.discard(ORDERS, "slow", staged.plan.file_slices) >= 1
         with pytest.raises(StageMismatch, match="are gone"):
             commit(target, staged)
-        assert table(house, target) == []
+        assert table(harness, target) == []
 
-    def test_random_batches_give_what_all_their_rows_give_in_one(self, house: House) -> None:
+    def test_random_batches_give_what_all_their_rows_give_in_one(self, harness: Harness) -> None:
         """The order of rows is total: it does not matter which of them came together."""
-        target = house.target()
+        target = harness.target()
         prepare(target)
         rnd = random.Random(7)
         given: list[Row] = []
         for attempt in "abc":
             batch = [(rnd.randrange(12), rnd.choice(["x", "y"]), rnd.randrange(4)) for _ in range(15)]
             given += batch
-            upsert(house, target, batch, NEWEST, attempt, parts=3)
-            held = table(house, target)
-            together = stage(house, target, given, NEWEST, f"all-{attempt}", parts=2)
-            assert held == ordered(house.rows(target.read(ORDERS, together)))
+            upsert(harness, target, batch, NEWEST, attempt, parts=3)
+            held = table(harness, target)
+            together = stage(harness, target, given, NEWEST, f"all-{attempt}", parts=2)
+            assert held == ordered(harness.rows(target.read(ORDERS, together)))
             assert {row[0]: row[2] for row in held} == {
                 key: max(r[2] for r in given if r[0] == key) for key, *_ in given
             }

@@ -4,7 +4,7 @@
 
 The list is mutants.toml. Each mutant is a whole copy of the source with a few texts replaced; the named tests run on
 it in a process of their own. That process is forked from one that has loaded pytest and the libraries already, but not
-twice: loading them again for every mutant would take most of the time. One line of JSON is told for each.
+twice: loading them again for every mutant would take most of the time. One line of JSON is printed for each.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class Mutant:
 
 @dataclass(frozen=True)
 class MutantResult:
-    """`told` is the end of what pytest said, unless the mutant was killed."""
+    """`output` is the end of what pytest printed, unless the mutant was killed."""
 
     name: str
     killed: bool
     seconds: float
-    told: str = ""
+    output: str = ""
 
 
 def all_mutants() -> tuple[Mutant, ...]:
@@ -102,32 +102,32 @@ def write_source(mutant: Mutant, folder: Path) -> Path:
 def try_to_kill(mutant: Mutant) -> MutantResult:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="twice-mutant-") as folder:
-        source, told = write_source(mutant, Path(folder)), Path(folder) / "told"
+        source, log = write_source(mutant, Path(folder)), Path(folder) / "log"
         child = os.fork()
         if child == 0:
             code = DEFECT
             try:
-                code = _run_tests(mutant, source, told)
+                code = _run_tests(mutant, source, log)
             except BaseException:  # noqa: BLE001 - a forked child must never return into its parent's code
                 traceback.print_exc()
             os._exit(code)
         _, status = os.waitpid(child, 0)
         killed = os.waitstatus_to_exitcode(status) == RED
-        output = told.read_text(encoding="utf-8", errors="replace") if told.exists() else ""
+        output = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     return MutantResult(mutant.name, killed, round(time.monotonic() - started, 2), "" if killed else output[-3000:])
 
 
-def _run_tests(mutant: Mutant, source: Path, told: Path) -> int:
+def _run_tests(mutant: Mutant, source: Path, log: Path) -> int:
     """In the child. `PYTHONPATH`, for the processes that the tests start."""
     import pytest
 
-    with told.open("w") as file:
+    with log.open("w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.chdir(ROOT)
     os.environ["PYTHONPATH"] = str(source)
     sys.path.insert(0, str(source))
-    # Loaded before pytest could rewrite its asserts, as said above: no mutant is judged by hypothesis' own asserts.
+    # Loaded before pytest could rewrite its asserts, as above: no mutant is judged by hypothesis' own asserts.
     loaded = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *loaded, *mutant.tests]))
     sys.stdout.flush()
@@ -157,11 +157,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (mutant.name in options.names if options.names else mutant.needs in ("", *options.needs))
     ]
     _preload()
-    results = [_told(try_to_kill(mutant)) for mutant in chosen]
+    results = [_printed(try_to_kill(mutant)) for mutant in chosen]
     return 0 if all(result.killed for result in results) else 1
 
 
-def _told(result: MutantResult) -> MutantResult:
+def _printed(result: MutantResult) -> MutantResult:
     line: dict[str, Any] = asdict(result)
     print(json.dumps(line), flush=True)
     return result

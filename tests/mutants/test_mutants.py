@@ -20,17 +20,17 @@ FAST = [mutant.name for mutant in mutants.all_mutants() if not mutant.needs]
 def results() -> dict[str, dict[str, Any]]:
     done = subprocess.run(mutants.COMMAND, cwd=mutants.ROOT, capture_output=True, text=True, timeout=1180)
     assert done.stdout, done.stderr[-3000:]
-    return {told["name"]: told for told in map(json.loads, done.stdout.splitlines())}
+    return {result["name"]: result for result in map(json.loads, done.stdout.splitlines())}
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", FAST)
 def test_without_a_protection_a_test_goes_red(name: str, results: dict[str, dict[str, Any]]) -> None:
-    assert results[name]["killed"], results[name]["told"]
+    assert results[name]["killed"], results[name]["output"]
 
 
-def test_a_protection_that_is_not_where_the_list_says_is_told() -> None:
+def test_a_protection_that_is_not_where_the_list_says_is_reported() -> None:
     with pytest.raises(ValueError, match="not once in core/token.py"):
         mutants.mutated(Mutant("gone", (Edit("core/token.py", "nobody wrote this", ""),), ()))
 

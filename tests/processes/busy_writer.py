@@ -32,7 +32,7 @@ def main() -> None:
     parent, end = os.getppid(), time.monotonic() + LIFETIME_SECONDS
     opened = OpenProject(load(root))
     opened.context.engine.fresh().range(1).count()
-    say("ready")
+    report("ready")
     while time.monotonic() < end and os.getppid() == parent:
         task = choice.choice([*BY_DAY, *BY_DAY, *INCREMENTAL, *WHOLE])
         day = choice.choice(open_days(root)) if task in BY_DAY else None
@@ -45,12 +45,12 @@ def main() -> None:
                 "restate" if restate else "run",
                 timedelta(seconds=20),
             ):
-                say(f"{task} {day} {result.outcome.value}")
+                report(f"{task} {day} {result.outcome.value}")
         except TwiceError as error:
-            say(f"{task} {day} {type(error).__name__}: {error}")
+            report(f"{task} {day} {type(error).__name__}: {error}")
 
 
-def say(line: str) -> None:
+def report(line: str) -> None:
     print(line, flush=True)
 
 

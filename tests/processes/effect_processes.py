@@ -71,16 +71,16 @@ def publish(ledger: Ledger, declared: Project, *labels: str, names: tuple[str, .
     ledger.publish(held.attempt, Facts(version=1), generations=dict.fromkeys(labels, 1))
 
 
-def post_for(ledger: Ledger, declared: Project) -> Delivery:
+def delivery_for(ledger: Ledger, declared: Project) -> Delivery:
     senders = {"webhook": WebhookSender(Http(Allowed(("127.0.0.1",)), seconds=5))}
     return Delivery(declared, ledger, senders, SYSTEM_CLOCK, this_process(), lambda *_: ())
 
 
 def send(url: str, declared: Project) -> None:
     ledger = Ledger.open(url)
-    post = post_for(ledger, declared)
-    render_released(post)
-    drain(post)
+    delivery = delivery_for(ledger, declared)
+    render_released(delivery)
+    drain(delivery)
     ledger.close()
 
 
@@ -88,9 +88,9 @@ def send_all(url: str, declared: Project) -> None:
     """As someone who runs `effects send` every hour, until nothing is pending; while keys are remembered."""
     for hours in range(1, 20):
         ledger = Ledger.open(url, Ahead(hours))
-        post = post_for(ledger, declared)
-        render_released(post)
-        drain(post)
+        delivery = delivery_for(ledger, declared)
+        render_released(delivery)
+        drain(delivery)
         left = ledger.outbox.next_due(None)
         ledger.close()
         if left is None:
@@ -130,7 +130,7 @@ def walk(url: str, hook: str) -> None:
             if in_a_child(armed_with(kill_at(point), lambda: send(url, declared))):
                 killed.append(label)
             in_a_child(lambda: send_all(url, declared))
-    tell(killed)
+    report(killed)
 
 
 def crash_at_random(url: str, hook: str, wanted: str, seed: str) -> None:
@@ -147,7 +147,7 @@ def crash_at_random(url: str, hook: str, wanted: str, seed: str) -> None:
             kills += 1
             crash = random_crash(choice) if choice.random() < 0.3 else lambda _: None
         in_a_child(lambda: send_all(url, declared))
-    tell(kills)
+    report(kills)
 
 
 def random_crash(choice: random.Random) -> Action:
@@ -176,15 +176,15 @@ def drain_at_once(url: str, hook: str, start: str) -> None:
     """One of several processes that send the same outbox."""
     declared = project(hook)
     ledger = Ledger.open(url)
-    post = post_for(ledger, declared)
+    delivery = delivery_for(ledger, declared)
     Path(f"{start}.{os.getpid()}").touch()
     while not Path(start).exists():
         time.sleep(0.001)
-    tell(drain(post))
+    report(drain(delivery))
     ledger.close()
 
 
-def tell(found: object) -> None:
+def report(found: object) -> None:
     sys.stdout.write(json.dumps(found))
 
 

@@ -61,24 +61,24 @@ def at(point: Point, folder: Path) -> dict[str, Any]:
     def run() -> RunResult:
         return run_task(context, revenue, (SLICE,))
 
-    told: dict[str, Any] = {"point": point.value, "error": None}
+    report: dict[str, Any] = {"point": point.value, "error": None}
     try:
         with armed(lambda passed: fill(filler) if passed is point else None):
-            told["first"] = run().outcome.value
+            report["first"] = run().outcome.value
     except TwiceError as error:
-        told["error"] = str(error)
+        report["error"] = str(error)
     app = "twice/p/revenue/2026-06-09"
-    told["landed"] = target.published(revenue.target, [app]).generations[app]
+    report["landed"] = target.published(revenue.target, [app]).generations[app]
     filler.unlink(missing_ok=True)
     for attempt in context.ledger.open_attempts():
         context.ledger.release(attempt.id)  # the process is known to be over; another machine would wait for the lease
-    told["second"] = run().outcome.value
-    told["rows"] = len(target.read(revenue.target).rows)
-    told["generation"] = target.published(revenue.target, [app]).generations[app]
+    report["second"] = run().outcome.value
+    report["rows"] = len(target.read(revenue.target).rows)
+    report["generation"] = target.published(revenue.target, [app]).generations[app]
     context.ledger.close()
     for file in folder.glob(f"{point.value}.db*"):
         file.unlink()
-    return told
+    return report
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def crash_everywhere(url: str, call: str) -> None:
         break
     ledger.close()
     seen["before"] = json.loads(Path(os.environ["BEFORE"]).read_text(encoding="utf-8"))
-    tell(seen)
+    report(seen)
 
 
 def crash_while_opening(url_of_step: str, version: str) -> None:
@@ -159,7 +159,7 @@ def crash_while_opening(url_of_step: str, version: str) -> None:
         if not os.WIFSIGNALED(status):
             break
         crashes += 1
-    tell({"crashes": crashes})
+    report({"crashes": crashes})
 
 
 def put_old_ledger(url: str, version: str) -> None:
@@ -188,7 +188,7 @@ def open_at_once(url: str, start: str) -> None:
     ledger = Ledger.open(url)
     found = claimed(ledger, f"opened-by-{os.getpid()}", f"task_{os.getpid()}")
     ledger.close()
-    tell({"fence": found.fence})
+    report({"fence": found.fence})
 
 
 def race(url: str, start: str, slices: str) -> None:
@@ -206,7 +206,7 @@ def race(url: str, start: str, slices: str) -> None:
         if isinstance(found, Claim):
             won.append([found.fence, *found.labels])
     ledger.close()
-    tell(won)
+    report(won)
 
 
 def take_over(url: str, start: str, rounds: str) -> None:
@@ -220,7 +220,7 @@ def take_over(url: str, start: str, rounds: str) -> None:
         if isinstance(found, Claim):
             fences.append(found.fence)
     ledger.close()
-    tell(fences)
+    report(fences)
 
 
 def claim_and_release(url: str, start: str, rounds: str) -> None:
@@ -239,7 +239,7 @@ def claim_and_release(url: str, start: str, rounds: str) -> None:
             ledger.publish(attempt, Facts(), generations={"all": found.fence})
             spans.append([began, ended])
     ledger.close()
-    tell(spans)
+    report(spans)
 
 
 def settle_at_once(url: str, start: str, attempts: str) -> None:
@@ -248,7 +248,7 @@ def settle_at_once(url: str, start: str, attempts: str) -> None:
     _wait_for(start)
     closed = [a for a in attempts.split(",") if ledger.close_attempt(a, AttemptState.ABANDONED)]
     ledger.close()
-    tell(closed)
+    report(closed)
 
 
 def take_effects(url: str, start: str) -> None:
@@ -258,10 +258,10 @@ def take_effects(url: str, start: str) -> None:
     _wait_for(start)
     begun = [effect.id for effect in due if ledger.outbox.begin(effect, str(os.getpid()), MINUTE)]
     ledger.close()
-    tell(begun)
+    report(begun)
 
 
-def tell(found: object) -> None:
+def report(found: object) -> None:
     sys.stdout.write(json.dumps(found))
 
 

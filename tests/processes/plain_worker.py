@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.processes.talking import pausing, say
+from tests.processes.reporting import pausing, report
 
 from twice import Daily, replace, task
 from twice.core.clock import SYSTEM_CLOCK
@@ -38,27 +38,27 @@ def main() -> None:
     ledger_url, target_url, lease = sys.argv[1:]
     target = PostgresTarget(Server("proof", target_url), PlainFrames())
     ledger = Ledger.open(ledger_url)
-    said = {"code": "v1"}
+    options = {"code": "v1"}
 
     @task("public.revenue", scope=SCOPE, inputs={}, write=replace(), name="revenue")
     def revenue(run: Any) -> Rows:
-        return Rows(COLUMNS, ((date.fromisoformat(run.slice.label), said["code"]),))
+        return Rows(COLUMNS, ((date.fromisoformat(run.slice.label), options["code"]),))
 
     context = RunContext(
         project=assemble("proof", [revenue]),
         ledger=ledger,
         engine=PlainEngine(),
         target_of=lambda table, session: target,
-        code_hash=lambda declared: said["code"],
+        code_hash=lambda declared: options["code"],
         clock=SYSTEM_CLOCK,
         holder=this_process(),
         root=Path(),
         lease=timedelta(seconds=float(lease)),
     )
-    say(ready=True)
+    report(ready=True)
     for line in sys.stdin:
         command = json.loads(line)
-        said["code"] = command.get("code", "v1")
+        options["code"] = command.get("code", "v1")
         wait = None if command.get("wait") is None else timedelta(seconds=command["wait"])
         ends: list[dict[str, Any]] = []
         with pausing(command.get("pause")):
@@ -71,7 +71,7 @@ def main() -> None:
                 except TwiceError as error:
                     end = {"error": str(error), "code": error.code, "exit": error.exit_code}
                 ends.append(end)
-        say(ends=ends)
+        report(ends=ends)
     ledger.close()
 
 

@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.proof.postgres_shop import COLUMNS, DAILY, day, open_shop, run, target_of
+from tests.proof.postgres_shop import COLUMNS, DAILY, day, open_context, run, target_of
 
 from twice.core.failpoints import Point, armed, kill_at
 from twice.core.ports import Landed, Shape
 from twice.core.task import TableName
-from twice.core.token import Note, token_name
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote, token_name
+from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.targets.memory.rows import Rows
 
 RACED = TableName("shop.raced")
@@ -43,12 +43,12 @@ def forked(job: Any) -> int:
 
 def run_one(url: str, ledger: Path, command: dict[str, Any]) -> int:
     def job() -> None:
-        shop = open_shop(url, ledger, command["day"] + 1)
+        context = open_context(url, ledger, command["day"] + 1)
         if command.get("kill"):
             with armed(kill_at(Point(command["kill"]))):
-                run(shop, command["task"], command["day"])
+                run(context, command["task"], command["day"])
         else:
-            run(shop, command["task"], command["day"])
+            run(context, command["task"], command["day"])
 
     child = forked(job)
     if command.get("after") is not None:
@@ -60,8 +60,8 @@ def run_one(url: str, ledger: Path, command: dict[str, Any]) -> int:
 def race(url: str, command: dict[str, Any]) -> list[dict[str, Any]]:
     """So many processes stage the same slice for the same generation, and commit at one signal."""
     slice_ = DAILY.slice_of(day(command["round"]))
-    plan = Plan(ReplaceRows((slice_,)), (slice_,), (token_name("proof", "raced", slice_.label),))
-    told_read, told_write = os.pipe()
+    plan = WritePlan(ReplaceRows((slice_,)), (slice_,), (token_name("proof", "raced", slice_.label),))
+    ready_read, ready_write = os.pipe()
     go_read, go_write = os.pipe()
 
     def job(number: int) -> None:
@@ -70,29 +70,29 @@ def race(url: str, command: dict[str, Any]) -> list[dict[str, Any]]:
         into = target.prepare(RACED, Shape(COLUMNS), Layout(DAILY.held_in), False)
         rows = tuple((number * 10 + at, slice_.start.date(), number) for at in range(number + 1))
         staged = target.stage(RACED, Rows(COLUMNS, rows), plan, attempt, into=into)
-        os.write(told_write, b".")
+        os.write(ready_write, b".")
         os.read(go_read, 1)  # until the other end is closed
-        end = target.commit(staged, {plan.token_names[0]: 0}, Note(attempt, "run", {plan.token_names[0]: 1}))
+        end = target.commit(staged, {plan.token_names[0]: 0}, CommitNote(attempt, "run", {plan.token_names[0]: 1}))
         if not isinstance(end, Landed):
             target.discard(RACED, attempt, (slice_,))
-        os.write(told_write, (json.dumps({"number": number, "end": type(end).__name__}) + "\n").encode())
+        os.write(ready_write, (json.dumps({"number": number, "end": type(end).__name__}) + "\n").encode())
 
     children = [forked(lambda number=number: job(number)) for number in range(command["racers"])]
-    os.close(told_write)
+    os.close(ready_write)
     ready = 0
     while ready < len(children):
-        heard = os.read(told_read, len(children) - ready)
-        assert heard, "a racer died before the start"
-        ready += len(heard)
+        received = os.read(ready_read, len(children) - ready)
+        assert received, "a racer died before the start"
+        ready += len(received)
     os.close(go_write)
     os.close(go_read)
-    told = b""
-    while piece := os.read(told_read, 4096):
-        told += piece
-    os.close(told_read)
+    output = b""
+    while piece := os.read(ready_read, 4096):
+        output += piece
+    os.close(ready_read)
     for child in children:
         os.waitpid(child, 0)
-    return [json.loads(line) for line in told.decode().splitlines()]
+    return [json.loads(line) for line in output.decode().splitlines()]
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.processes.command import ROOT, command
-from tests.proof.postgres_shop import open_shop, run
+from tests.proof.postgres_shop import open_context, run
 
 from twice.core.run import Outcome
 
@@ -22,7 +22,7 @@ class Forks:
             command("postgres_forks", url, ledger), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def tell(self, **command: Any) -> Any:
+    def send(self, **command: Any) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(command) + "\n")
@@ -32,11 +32,11 @@ class Forks:
         return json.loads(line)
 
     def rerun(self, name: str, index: int) -> Outcome:
-        shop = open_shop(self.url, self.ledger, index + 1)
+        context = open_context(self.url, self.ledger, index + 1)
         try:
-            return run(shop, name, index).outcome
+            return run(context, name, index).outcome
         finally:
-            shop.ledger.close()
+            context.ledger.close()
 
     def end(self) -> None:
         self._process.kill()

@@ -29,7 +29,7 @@ class TwiceWorker:
         return self.process.poll() is not None
 
     @property
-    def told(self) -> str:
+    def log(self) -> str:
         return self._log.read_text()
 
     def holds_one_of(self, holders: tuple[str, ...]) -> bool:

@@ -4,7 +4,7 @@
 
 The first attempt of partition 0 commits its take, and then fails (a master that retries) or does not end (one that
 speculates: the file FOLDER/slow says so). Every take is noted in FOLDER/takes; what came of it is written to
-FOLDER/said.json.
+FOLDER/report.json.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import psycopg
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Whole
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote
+from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.session.session import SessionSettings, close, embedded, run_session
 from twice.targets.postgres.frames import spark as frames
 from twice.targets.postgres.server.server import Server
@@ -41,7 +41,7 @@ EAGER = {
 
 
 def troubled(folder: Path) -> Any:
-    """`copy_part`, with trouble after the commit: nobody hears of the first take of partition 0."""
+    """`copy_part`, failing after the commit: nobody learns of the first take of partition 0."""
 
     def copying(loading: Loading, batches: Iterator[Any]) -> Taken:
         from pyspark import TaskContext
@@ -67,14 +67,14 @@ def main() -> None:
     base = embedded(SessionSettings(folder / "spark", folder / "tables", short_jobs=True, archive="use", conf=conf))
     session = run_session(base)
     target = PostgresTarget(Server("postgres", url), frames.SparkFrames(session, PARTS))
-    plan = Plan(ReplaceRows((Whole().only,)), (Whole().only,), ("twins",))
+    plan = WritePlan(ReplaceRows((Whole().only,)), (Whole().only,), ("twins",))
     into = target.prepare(TABLE, Shape((Column("id", "bigint"),)), Layout(), False)
     staged = target.stage(TABLE, session.range(ROWS).repartition(PARTS), plan, "a", into=into)
     with psycopg.connect(url) as connection:
         manifest = [take for (take,) in connection.execute("SELECT take FROM twice.takes").fetchall()]
-    end = target.commit(staged, {"twins": 0}, Note("a", "run", {"twins": 1}))
-    said = {"staged": staged.rows, "manifest": manifest, "landed": isinstance(end, Landed)}
-    (folder / "said.json").write_text(json.dumps(said))
+    end = target.commit(staged, {"twins": 0}, CommitNote("a", "run", {"twins": 1}))
+    reported = {"staged": staged.rows, "manifest": manifest, "landed": isinstance(end, Landed)}
+    (folder / "report.json").write_text(json.dumps(reported))
     close(base)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.clientserver import ClientServerConnection
-from tests.processes.talking import pausing, say
+from tests.processes.reporting import pausing, report
 
 from twice.config import load
 from twice.errors import TwiceError
@@ -39,18 +39,18 @@ def stopping_jvm(opened: OpenProject) -> Iterator[None]:
         made = operation(self, *described)  # the last thing that needs an answer before the commit itself
         child = os.fork()
         if child == 0:
-            time.sleep(300)  # holds the pipe whose end would tell the JVM to leave
+            time.sleep(300)  # holds the pipe whose end would make the JVM exit
             os._exit(0)
         os.kill(gateway.proc.pid, signal.SIGSTOP)
-        told.update(jvm=gateway.proc.pid, child=child, port=gateway.gateway_parameters.port)
+        seen.update(jvm=gateway.proc.pid, child=child, port=gateway.gateway_parameters.port)
         return made
 
     def sent(self: ClientServerConnection, command: str) -> Any:
-        if told and "\ncommit\n" in command:
-            say(**told, size=len(command.encode()))
+        if seen and "\ncommit\n" in command:
+            report(**seen, size=len(command.encode()))
         return send(self, command)
 
-    told: dict[str, int] = {}
+    seen: dict[str, int] = {}
     send = ClientServerConnection.send_command
     Transaction._operation = stopped  # type: ignore[assignment, method-assign]
     ClientServerConnection.send_command = sent
@@ -74,13 +74,13 @@ def run(opened: OpenProject, command: dict[str, Any]) -> None:
                 ends.append({"outcome": result.outcome.value, "why": result.why, "attempt": result.attempt, "exit": 0})
             except TwiceError as error:
                 ends.append({"error": str(error), "exit": error.exit_code})
-    say(ends=ends)
+    report(ends=ends)
 
 
 def main() -> None:
     opened = OpenProject(load(Path(sys.argv[1]), None))
     opened.context.engine.fresh().range(1).count()
-    say(ready=True)
+    report(ready=True)
     for line in sys.stdin:
         command = json.loads(line)
         if command["do"] == "run":

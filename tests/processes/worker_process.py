@@ -33,15 +33,15 @@ class Worker:
         )
 
     def ready(self) -> Worker:
-        assert self.hear() == {"ready": True}
+        assert self.receive() == {"ready": True}
         return self
 
-    def tell(self, **command: Any) -> None:
+    def send(self, **command: Any) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
         assert ready, "the worker is silent"
@@ -50,8 +50,8 @@ class Worker:
         return json.loads(line)
 
     def run(self, task: str, *dates: str, **options: Any) -> list[dict[str, Any]]:
-        self.tell(do="run", task=task, dates=dates, **options)
-        ends: list[dict[str, Any]] = self.hear()["ends"]
+        self.send(do="run", task=task, dates=dates, **options)
+        ends: list[dict[str, Any]] = self.receive()["ends"]
         return ends
 
     def end(self) -> None:

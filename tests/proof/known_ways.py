@@ -123,6 +123,6 @@ def _receiver() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/told"
+            yield f"http://127.0.0.1:{server.server_port}/effect"
         finally:
             server.shutdown()

@@ -16,8 +16,8 @@ from twice.core.run import RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import WHOLE
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote
+from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
@@ -71,13 +71,13 @@ def target_of(url: str) -> PostgresTarget:
     return PostgresTarget(Server("postgres", url, Limits(lock=30, statement=60)), PlainFrames())
 
 
-def open_shop(url: str, ledger: Path, days: int) -> RunContext:
+def open_context(url: str, ledger: Path, days: int) -> RunContext:
     """`days`: so many are in the source by now."""
     source, target = MemoryTarget(), target_of(url)
     into = source.prepare(ORDERS, Shape(COLUMNS), Layout(), False)
-    plan = Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("orders",))
+    plan = WritePlan(ReplaceRows((WHOLE,)), (WHOLE,), ("orders",))
     staged = source.stage(ORDERS, Rows(COLUMNS, orders(days)), plan, "orders", into=into)
-    source.commit(staged, {"orders": 0}, Note("orders", "run", {"orders": 1}))
+    source.commit(staged, {"orders": 0}, CommitNote("orders", "run", {"orders": 1}))
     return RunContext(
         project=assemble("proof", TASKS.values()),
         ledger=Ledger.open(f"sqlite:///{ledger}"),

@@ -53,12 +53,12 @@ def test_forty_slices_with_two_workers_one_killed_are_each_published_exactly_onc
         until(lambda: workers[0].holds_one_of(backfills.holders(opened, "forty")), "the first one holds a batch")
         workers[0].kill()
         until(lambda: workers[1].ended, "the second worker finishes alone")
-        assert workers[1].process.returncode == 0, workers[1].told
+        assert workers[1].process.returncode == 0, workers[1].log
     finally:
         for worker in workers:
             worker.kill()
     record = backfills.record(opened, "forty")
-    assert (record.state, record.done, record.total) == (BackfillState.FINISHED, 40, 40), workers[1].told
+    assert (record.state, record.done, record.total) == (BackfillState.FINISHED, 40, 40), workers[1].log
     table = project / "warehouse/shop/revenue"
     days = [f"twice/proof/revenue/{slice_.label}" for _, slice_ in plan.slices]
     assert sorted(tokens(table)) == sorted((day, 1) for day in days)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.endings import Ending, check_told, end_at
+from tests.endings import Ending, check_message, end_at
 from tests.sample import sample
 
 from twice import Outcome
@@ -76,11 +76,11 @@ def test_a_crash_in_process_then_a_rerun_gives_the_clean_table(
     check_all_right(opened, spark, project)
 
 
-def test_every_failpoint_is_met_on_delta(opened: OpenProject) -> None:
-    met: list[Point | SendPoint] = []
-    with armed(met.append):
+def test_every_failpoint_is_reached_on_delta(opened: OpenProject) -> None:
+    reached: list[Point | SendPoint] = []
+    with armed(reached.append):
         runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), "run", None)
-    assert met == list(Point)
+    assert reached == list(Point)
 
 
 def spawn(project: Path, *args: str, **env: str) -> subprocess.Popen[str]:
@@ -117,20 +117,20 @@ def test_a_process_killed_while_it_stages_leaves_nothing_after_the_rerun(
 
 
 def in_the_foreground() -> None:
-    """What a shell does for a command before it starts: the terminal is its own, and Ctrl-C is heard (a job in the
+    """What a shell does for a command before it starts: the terminal is its own, and Ctrl-C reaches it (a job in the
     background, which these tests may be, ignores it)."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def told_on_a_terminal(process: subprocess.Popen[bytes], terminal: int) -> str:
-    """All that a process says on its terminal, until it ends."""
-    said = b""
-    with suppress(OSError):  # how a terminal says that nobody is left
+def shown_on_a_terminal(process: subprocess.Popen[bytes], terminal: int) -> str:
+    """All that a process prints on its terminal, until it ends."""
+    shown = b""
+    with suppress(OSError):  # how a terminal shows that nobody is left
         while part := os.read(terminal, 1 << 16):
-            said += part
+            shown += part
     process.wait(100)
-    return said.decode().replace("\r\n", "\n")
+    return shown.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.kill
@@ -157,15 +157,15 @@ def test_ctrl_c_or_sigterm_inside_a_spark_job_ends_in_order_and_frees_the_slice(
             os.write(ours, b"\x03")  # to everybody in the foreground, as a terminal does it
         else:
             os.kill(process.pid, number)
-        said = told_on_a_terminal(process, ours)
+        shown = shown_on_a_terminal(process, ours)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         os.close(ours)
-    assert process.returncode == code, said
+    assert process.returncode == code, shown
     last = f"copied[{DAY}]: interrupted. The table is unchanged. Run it again: it will look first."
-    assert said.strip().splitlines()[-1].removeprefix("^C") == last, said
-    assert "Traceback" not in said
+    assert shown.strip().splitlines()[-1].removeprefix("^C") == last, shown
+    assert "Traceback" not in shown
     assert not opened.ledger.open_attempts()
     (result,) = runs.run(
         opened, "copied", runs.slices(opened, "copied", DAY), "run", None
@@ -176,45 +176,45 @@ def test_ctrl_c_or_sigterm_inside_a_spark_job_ends_in_order_and_frees_the_slice(
     assert loose_files(table) == []
 
 
-SPOKEN = """
+WITH_EFFECT = """
 from twice import Daily, call, merge, read, replace, task
 
-def tell(result, key):
-    with open({said!r}, "a") as file:
+def announce(result, key):
+    with open({received!r}, "a") as file:
         file.write(f"{{result.task}} {{result.slice}} {{result.generation}}\\n")
     return key
 
-TOLD = [call(tell, keyed=False, name="tell")]
+EFFECTS = [call(announce, keyed=False, name="announce")]
 SCOPE, ORDERS = Daily("order_date", start="2026-01-01"), {{"orders": read("shop.orders", by="order_date")}}
 
-@task("shop.spoken", scope=SCOPE, inputs=ORDERS, write=replace(), effects=TOLD)
-def spoken(orders):
+@task("shop.announced", scope=SCOPE, inputs=ORDERS, write=replace(), effects=EFFECTS)
+def announced(orders):
     return orders
 
-@task("shop.spoken_merged", scope=SCOPE, inputs=ORDERS, write=merge("order_id", order="any"), effects=TOLD)
-def spoken_merged(orders):
+@task("shop.announced_merged", scope=SCOPE, inputs=ORDERS, write=merge("order_id", order="any"), effects=EFFECTS)
+def announced_merged(orders):
     return orders
 """
 WAYS = {
-    "spoken": [
+    "announced": [
         *((Ending.CTRL_C, point) for point in list(Point)[1:]),
         *((Ending.ERROR, point) for point in (Point.BEFORE_COMMIT, *LANDED)),
         *((Ending.SIGTERM, point) for point in (Point.IN_STAGE, Point.BEFORE_COMMIT, *LANDED)),
     ],
-    "spoken_merged": [
+    "announced_merged": [
         (end, at) for end in (Ending.ERROR, Ending.CTRL_C, Ending.SIGTERM) for at in (Point.BEFORE_COMMIT, LANDED[0])
     ],
 }
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", sample(WAYS, of=("spoken_merged",)))
-def test_whatever_ends_a_run_on_delta_a_rerun_gives_the_clean_table_and_says_it_once(
+@pytest.mark.parametrize("name", sample(WAYS, of=("announced_merged",)))
+def test_whatever_ends_a_run_on_delta_a_rerun_gives_the_clean_table_and_sends_it_once(
     project: Path, spark: Any, name: str
 ) -> None:
-    said, table = project / "said.txt", project / f"warehouse/shop/{name}"
-    said.touch()
-    (project / "pipelines" / "spoken.py").write_text(SPOKEN.format(said=str(said)))
+    received, table = project / "received.txt", project / f"warehouse/shop/{name}"
+    received.touch()
+    (project / "pipelines" / "announced.py").write_text(WITH_EFFECT.format(received=str(received)))
     opened = OpenProject(load(project, None))
     days = [f"2026-06-{day:02}" for day in range(1, len(WAYS[name]) + 1)]
     for day, (ending, point) in zip(days, WAYS[name], strict=True):
@@ -222,15 +222,15 @@ def test_whatever_ends_a_run_on_delta_a_rerun_gives_the_clean_table_and_says_it_
         end = end_at(point, ending, lambda s=slices: runs.run(opened, name, s, "run", None)[0])  # type: ignore[misc]
         landed = (f"twice/proof/{name}/{day}", 1) in (tokens(table) if table.exists() else [])
         assert landed or point not in LANDED, (ending, point)
-        check_told(end, ending, landed)
+        check_message(end, ending, landed)
         if landed:
             assert opened.ledger.attempts(name, day)[0].state is AttemptState.PUBLISHED, (ending, point)
         (result,) = runs.run(opened, name, slices, "run", None)
         assert result.outcome is (Outcome.ALREADY if landed else Outcome.PUBLISHED), (ending, point)
-        assert said.read_text().splitlines().count(f"{name} {day} 1") == 1, (ending, point)
+        assert received.read_text().splitlines().count(f"{name} {day} 1") == 1, (ending, point)
     assert rows(spark, table) == rows(spark, project / "warehouse/shop/orders", f"order_date <= '{days[-1]}'")
     assert tokens(table) == [(f"twice/proof/{name}/{day}", 1) for day in days]
-    assert len(said.read_text().splitlines()) == len(days)
+    assert len(received.read_text().splitlines()) == len(days)
     assert loose_files(table) == []
     assert not opened.ledger.open_attempts()
     assert upkeep.recover(opened) == ()

@@ -20,15 +20,15 @@ pytestmark = pytest.mark.kill
 
 def test_with_the_lease_in_force_the_second_is_busy_or_waits(two_workers: tuple[Worker, Worker], project: Path) -> None:
     first, second = two_workers
-    first.tell(do="run", task="revenue", dates=["2026-06-09"], pause="after_audit")
-    assert first.hear() == {"paused": "after_audit"}
+    first.send(do="run", task="revenue", dates=["2026-06-09"], pause="after_audit")
+    assert first.receive() == {"paused": "after_audit"}
     (busy,) = second.run("revenue", "2026-06-09")
     assert busy["exit"] == 3
-    assert "is at work on this slice" in busy["error"]
-    second.tell(do="run", task="revenue", dates=["2026-06-09"], wait=60)
-    first.tell(go=True)
-    (won,) = first.hear()["ends"]
-    (waited,) = second.hear()["ends"]
+    assert "is running this slice" in busy["error"]
+    second.send(do="run", task="revenue", dates=["2026-06-09"], wait=60)
+    first.send(go=True)
+    (won,) = first.receive()["ends"]
+    (waited,) = second.receive()["ends"]
     assert (won["outcome"], waited["outcome"]) == ("published", "already published")
     assert tokens(project / "warehouse/shop/revenue") == [("twice/proof/revenue/2026-06-09", 1)]
 
@@ -40,13 +40,13 @@ def test_with_the_lease_lost_one_commit_lands_and_the_loser_says_who_won(
     first, second = two_workers
     dates = ["2026-06-01", "2026-06-02", "2026-06-03"]
     for day in dates:
-        first.tell(do="run", task="revenue", dates=[day], pause="publishing", heartbeat=False)
-        assert first.hear() == {"paused": "publishing"}
-        second.tell(do="run", task="revenue", dates=[day], pause="publishing", wait=60)  # until the lease runs out
-        assert second.hear() == {"paused": "publishing"}
-        first.tell(go=True)
-        second.tell(go=True)
-        (one,), (two,) = first.hear()["ends"], second.hear()["ends"]
+        first.send(do="run", task="revenue", dates=[day], pause="publishing", heartbeat=False)
+        assert first.receive() == {"paused": "publishing"}
+        second.send(do="run", task="revenue", dates=[day], pause="publishing", wait=60)  # until the lease runs out
+        assert second.receive() == {"paused": "publishing"}
+        first.send(go=True)
+        second.send(go=True)
+        (one,), (two,) = first.receive()["ends"], second.receive()["ends"]
         assert sorted(end["outcome"] for end in (one, two)) == ["already published", "published"]
         winner, loser = (one, two) if one["outcome"] == "published" else (two, one)
         assert loser["why"] == f"published by {winner['attempt'][:8]}"
@@ -61,9 +61,9 @@ def test_two_processes_on_other_slices_of_one_table_lose_no_commit(
 ) -> None:
     first, second = two_workers
     days = [str(date(2026, 6, 1) + timedelta(days=at)) for at in range(number)]
-    first.tell(do="run", task="revenue", dates=days[0::2])
-    second.tell(do="run", task="revenue", dates=days[1::2])
-    ends = first.hear()["ends"] + second.hear()["ends"]
+    first.send(do="run", task="revenue", dates=days[0::2])
+    second.send(do="run", task="revenue", dates=days[1::2])
+    ends = first.receive()["ends"] + second.receive()["ends"]
     assert [end.get("outcome") for end in ends] == ["published"] * number, ends
     table = project / "warehouse/shop/revenue"
     assert sorted(tokens(table)) == sorted((f"twice/proof/revenue/{day}", 1) for day in days)
@@ -87,19 +87,19 @@ def test_a_jvm_that_outlives_its_python_and_commits_late_neither_loses_nor_doubl
     two_workers: tuple[Worker, Worker], project: Path, spark: Any
 ) -> None:
     zombie, rerun = two_workers
-    zombie.tell(do="run", task="revenue", dates=["2026-06-09"], stop_jvm=True)
-    told = zombie.hear()
-    assert "jvm" in told, told
-    until(lambda: unread_bytes(told["port"]) >= told["size"], "the commit to be sent to the stopped JVM")
+    zombie.send(do="run", task="revenue", dates=["2026-06-09"], stop_jvm=True)
+    stopped = zombie.receive()
+    assert "jvm" in stopped, stopped
+    until(lambda: unread_bytes(stopped["port"]) >= stopped["size"], "the commit to be sent to the stopped JVM")
     os.kill(zombie.process.pid, signal.SIGKILL)
     zombie.process.wait(30)
-    rerun.tell(do="run", task="revenue", dates=["2026-06-09"], wait=60)
+    rerun.send(do="run", task="revenue", dates=["2026-06-09"], wait=60)
     table = project / "warehouse/shop/revenue"
     assert tokens(table) == []
-    os.kill(told["jvm"], signal.SIGCONT)
+    os.kill(stopped["jvm"], signal.SIGCONT)
     until(lambda: tokens(table), "the orphan's commit")
-    os.kill(told["child"], signal.SIGKILL)  # now the orphan may leave, and its lock with it
-    (end,) = rerun.hear()["ends"]
+    os.kill(stopped["child"], signal.SIGKILL)  # now the orphan may leave, and its lock with it
+    (end,) = rerun.receive()["ends"]
     assert end["outcome"] == "already published"
     assert tokens(table) == [("twice/proof/revenue/2026-06-09", 1)]
     assert len(rows(spark, table)) == 3

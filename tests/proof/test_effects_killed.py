@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.processes.command import ROOT, command
-from tests.processes.effect_processes import post_for, project, publish
+from tests.processes.effect_processes import delivery_for, project, publish
 from tests.proof.effect_checks import Crashed, crash_rounds, judge, play
 from tests.receivers import HttpReceiver
 
@@ -69,7 +69,7 @@ def test_processes_that_send_one_outbox_send_each_effect_once(url: str, tmp_path
         declared = project(receiver.url(""))
         ledger = Ledger.open(url)
         publish(ledger, declared, *(f"slice-{number}" for number in range(40)))
-        render_released(post_for(ledger, declared))
+        render_released(delivery_for(ledger, declared))
         ledger.close()
         start = tmp_path / "start"
         sender = command("effect_processes", "drain_at_once", url, receiver.url(""), start)
@@ -90,9 +90,9 @@ def test_a_thousand_webhooks_are_drained_with_eight_in_flight(memory: Path) -> N
         declared = project(receiver.url(""))
         ledger = Ledger.open(f"sqlite:///{memory}/ledger.db")
         publish(ledger, declared, *(f"slice-{number}" for number in range(500)))
-        post = post_for(ledger, declared)
-        render_released(post)
-        assert drain(post) == 1000
+        delivery = delivery_for(ledger, declared)
+        render_released(delivery)
+        assert drain(delivery) == 1000
         counts = ledger.outbox.counts()
         ledger.close()
     assert counts == {S.SENT: 1000}

@@ -22,7 +22,7 @@ from twice.runtime.run.run_many import run_slices
 from twice.runtime.upkeep.mark import show_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 
-from .histories.delta_world import DeltaWorld, delta_world
+from .histories.delta_warehouses import DeltaWarehouses, delta_warehouses
 from .histories.project import project
 from .histories.steps import INCREMENTAL, START, Row
 from .tables import loose_files, tokens
@@ -38,15 +38,15 @@ def rows_of(at: int) -> list[Row]:
     return [(id_, day, seen, 10 * at + id_) for id_ in (1, 2, 100 + at)]
 
 
-def run(world: DeltaWorld, task: str, label: str | None) -> None:
-    declared = world.context(0).project.task(task)
-    run_slices(world.context(0), declared, (slice_named(declared.scope, label),))
+def run(warehouses: DeltaWarehouses, task: str, label: str | None) -> None:
+    declared = warehouses.context(0).project.task(task)
+    run_slices(warehouses.context(0), declared, (slice_named(declared.scope, label),))
 
 
-def crash(world: DeltaWorld, task: str, label: str | None, point: Point) -> None:
+def crash(warehouses: DeltaWarehouses, task: str, label: str | None, point: Point) -> None:
     with pytest.raises(Crash), armed(crash_at(point)):
-        run(world, task, label)
-    world.pass_time()
+        run(warehouses, task, label)
+    warehouses.pass_time()
 
 
 def newest(source: list[Row]) -> Counter[Row]:
@@ -63,55 +63,55 @@ def test_a_slice_that_dies_anywhere_and_is_run_again_is_written_once(
     spark: Any, task: str, points: tuple[Point, ...]
 ) -> None:
     """One day for each failpoint, the newest first, so that the slices come out of order as well."""
-    with delta_world(spark) as world:
+    with delta_warehouses(spark) as warehouses:
         days = [rows_of(at) for at in reversed(range(len(points)))]
-        world.arrive(0, [row for rows in days for row in rows])
+        warehouses.arrive(0, [row for rows in days for row in rows])
         for point, rows in zip(points, days, strict=True):
             label = rows[0][1].isoformat()
-            crash(world, task, label, point)
-            run(world, task, label)
-            run(world, task, label)
+            crash(warehouses, task, label, point)
+            run(warehouses, task, label)
+            run(warehouses, task, label)
         source = [row for rows in days for row in rows]
-        assert world.rows(0, f"shop.{task}") == (newest(source) if task == "merged" else Counter(source))
+        assert warehouses.rows(0, f"shop.{task}") == (newest(source) if task == "merged" else Counter(source))
         labels = [f"twice/p/{task}/{rows[0][1].isoformat()}" for rows in days]
-        assert tokens(world.folder / "dev/shop" / task) == [(label, 1) for label in labels]
-        assert loose_files(world.folder / "dev/shop" / task) == []
-        assert not world.context(0).ledger.open_attempts()
+        assert tokens(warehouses.folder / "dev/shop" / task) == [(label, 1) for label in labels]
+        assert loose_files(warehouses.folder / "dev/shop" / task) == []
+        assert not warehouses.context(0).ledger.open_attempts()
 
 
 @pytest.mark.timeout(600)
 def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(spark: Any) -> None:
-    with delta_world(spark) as world:
-        world.arrive(0, rows_of(0) + rows_of(1))
+    with delta_warehouses(spark) as warehouses:
+        warehouses.arrive(0, rows_of(0) + rows_of(1))
         label = rows_of(0)[0][1].isoformat()
         for name, declared in project().tasks.items():
             slices = (slice_named(declared.scope, None if name in INCREMENTAL else label),)
-            run_slices(world.context(0), declared, slices)
-            rows, held = world.rows(0, f"shop.{name}"), tokens(world.folder / "dev/shop" / name)
+            run_slices(warehouses.context(0), declared, slices)
+            rows, held = warehouses.rows(0, f"shop.{name}"), tokens(warehouses.folder / "dev/shop" / name)
             renamed = replace(declared, name=f"{name}_new")
             for project_id in ("p", "q"):  # a new name, and the new name in another project
-                shop = replace(world.context(0), project=assemble(project_id, [renamed]))
+                shop = replace(warehouses.context(0), project=assemble(project_id, [renamed]))
                 with pytest.raises(TableTaken, match=f"published by the task {name}"):
                     run_slices(shop, renamed, slices)
             known = replace(renamed, formerly=(name,))
-            shop = replace(world.context(0), project=assemble("p", [known]))
-            ledger = world.context(0).ledger
+            shop = replace(warehouses.context(0), project=assemble("p", [known]))
+            ledger = warehouses.context(0).ledger
             assert isinstance(ledger, Ledger)
             ledger.rename(name, known.name)
             (end,) = run_slices(shop, known, slices)
             assert end.outcome in (Outcome.ALREADY, Outcome.NOTHING_NEW), name
-            assert (world.rows(0, f"shop.{name}"), tokens(world.folder / "dev/shop" / name)) == (rows, held)
-        for path in (world.folder / "dev/shop/raw/_delta_log").glob("*.crc"):
+            assert (warehouses.rows(0, f"shop.{name}"), tokens(warehouses.folder / "dev/shop" / name)) == (rows, held)
+        for path in (warehouses.folder / "dev/shop/raw/_delta_log").glob("*.crc"):
             path.unlink()  # Delta keeps no list of so many tokens beside a commit: a job over the log finds them
         raw = replace(project().tasks["raw"], name="r")
-        shop = replace(world.context(0), project=assemble("p", [raw]))
+        shop = replace(warehouses.context(0), project=assemble("p", [raw]))
         slices = (slice_named(raw.scope, label),)
         with pytest.raises(TableTaken, match="1 slice that was published by the task raw"):
             run_slices(shop, raw, slices)
         assert take_over(shop, raw, Takeover("ana", "so")) == {"the task raw": 1}
         (end,) = run_slices(shop, raw, slices)
-        assert (end.outcome, len(world.rows(0, "shop.raw"))) == (Outcome.PUBLISHED, 3)
-        assert world.rows(0, "shop.raw").total() == 6
+        assert (end.outcome, len(warehouses.rows(0, "shop.raw"))) == (Outcome.PUBLISHED, 3)
+        assert warehouses.rows(0, "shop.raw").total() == 6
 
 
 @pytest.mark.timeout(600)
@@ -121,18 +121,18 @@ def test_an_incremental_load_that_dies_anywhere_loses_no_row_and_doubles_none(
     spark: Any, task: str, points: tuple[Point, ...]
 ) -> None:
     """New rows arrive before each failpoint; what came with the mark's own stamp, later, is there too."""
-    with delta_world(spark) as world:
+    with delta_warehouses(spark) as warehouses:
         source = rows_of(0)
-        world.arrive(0, source)
+        warehouses.arrive(0, source)
         for at, point in enumerate(points, start=1):
             new = [*rows_of(at), (200 + at, *rows_of(at - 1)[0][1:])]
-            world.arrive(0, new)
+            warehouses.arrive(0, new)
             source += new
-            crash(world, task, None, point)
-            run(world, task, None)
+            crash(warehouses, task, None, point)
+            run(warehouses, task, None)
         mark = max(row[2] for row in source)
         kept = newest(source) if task == "feed" else Counter(row for row in source if row[2] < mark)
-        assert world.rows(0, f"shop.{task}") == kept
-        assert show_mark(world.context(0), world.context(0).project.task(task)).at == mark_text(mark)
-        assert loose_files(world.folder / "dev/shop" / task) == []
-        assert not world.context(0).ledger.open_attempts()
+        assert warehouses.rows(0, f"shop.{task}") == kept
+        assert show_mark(warehouses.context(0), warehouses.context(0).project.task(task)).at == mark_text(mark)
+        assert loose_files(warehouses.folder / "dev/shop" / task) == []
+        assert not warehouses.context(0).ledger.open_attempts()

@@ -22,11 +22,11 @@ def test_when_the_intent_cannot_be_recorded_nothing_is_published_and_with_space_
     filled = ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$0" "$@"', *command("full_disk", tmp_path)]
     done = subprocess.run(filled, cwd=ROOT, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
-    told = {found["point"]: found for found in json.loads(done.stdout)}
+    reported = {found["point"]: found for found in json.loads(done.stdout)}
     order = [point.value for point in Point]
-    assert list(told) == order
+    assert list(reported) == order
     for point in order:
-        found = told[point]
+        found = reported[point]
         landed = order.index(point) >= order.index("publishing")
         assert found["landed"] == landed, found
         if point == "after_finish":

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.postgres_server import PostgresServer
-from tests.proof.histories.delta_world import delta_world
-from tests.proof.histories.memory_world import MemoryWorld
+from tests.proof.histories.delta_warehouses import delta_warehouses
+from tests.proof.histories.memory_warehouses import MemoryWarehouses
 from tests.proof.histories.play import play
-from tests.proof.histories.postgres_world import PostgresWorld
+from tests.proof.histories.postgres_warehouses import PostgresWarehouses
 from tests.proof.histories.steps import Step, steps
 from tests.sample import sample
 
@@ -30,12 +30,12 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def memory_world(empty_ledger: Path) -> Iterator[MemoryWorld]:
+def memory_warehouses(empty_ledger: Path) -> Iterator[MemoryWarehouses]:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(empty_ledger, Path(folder) / "ledger.db")
-        world = MemoryWorld(Path(folder))
-        yield world
-        world.close()
+        warehouses = MemoryWarehouses(Path(folder))
+        yield warehouses
+        warehouses.close()
 
 
 @pytest.mark.timeout(600)
@@ -44,8 +44,8 @@ def test_many_histories_on_the_memory_target(empty_ledger: Path, number: int) ->
     @settings(max_examples=number, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(history=steps())
     def each(history: list[Step]) -> None:
-        with memory_world(empty_ledger) as world:
-            play(world, history)
+        with memory_warehouses(empty_ledger) as warehouses:
+            play(warehouses, history)
 
     each()
 
@@ -54,8 +54,8 @@ def test_many_histories_on_the_memory_target(empty_ledger: Path, number: int) ->
 @given(history=steps())
 @pytest.mark.timeout(600)
 def test_three_histories_on_delta(spark: Any, history: list[Step]) -> None:
-    with delta_world(spark) as world:
-        play(world, history)
+    with delta_warehouses(spark) as warehouses:
+        play(warehouses, history)
 
 
 @settings(max_examples=10, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -63,6 +63,6 @@ def test_three_histories_on_delta(spark: Any, history: list[Step]) -> None:
 @pytest.mark.timeout(600)
 def test_ten_histories_on_postgres(postgres: PostgresServer, tmp_path_factory: Any, history: list[Step]) -> None:
     urls = [postgres.fresh_database() for _ in range(3)]
-    world = PostgresWorld(urls[0], urls[1:], tmp_path_factory.mktemp("histories"))
-    play(world, history)
-    world.close()
+    warehouses = PostgresWarehouses(urls[0], urls[1:], tmp_path_factory.mktemp("histories"))
+    play(warehouses, history)
+    warehouses.close()

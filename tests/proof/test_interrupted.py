@@ -1,4 +1,4 @@
-"""Ctrl-C while a backfill is at work, pressed on a real process; and the table it draws on a real terminal."""
+"""Ctrl-C while a backfill is running, pressed on a real process; and the table it draws on a real terminal."""
 
 from __future__ import annotations
 

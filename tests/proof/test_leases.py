@@ -49,8 +49,8 @@ def lease_is_over(database: str) -> None:
 
 def test_a_busy_slice_says_who_holds_it_and_until_when(workers: Callable[..., Worker], database: str) -> None:
     first, second = workers(), workers()
-    first.tell(do="run", dates=[DAY], pause="after_look")
-    assert first.hear() == {"paused": "after_look"}
+    first.send(do="run", dates=[DAY], pause="after_look")
+    assert first.receive() == {"paused": "after_look"}
     (busy,) = second.run("revenue", DAY)
     assert busy["exit"] == 3
     assert f":{first.process.pid}:" in busy["error"]
@@ -61,10 +61,10 @@ def test_a_busy_slice_says_who_holds_it_and_until_when(workers: Callable[..., Wo
     assert attempt.id[:8] in busy["error"]
     assert f"its lease runs until {attempt.lease_until:%H:%M:%S} UTC" in busy["error"]
     assert attempt.lease_until > datetime.now(timezone.utc)
-    second.tell(do="run", dates=[DAY], wait=60)
-    first.tell(go=True)
-    assert first.hear()["ends"][0]["outcome"] == "published"
-    (waited,) = second.hear()["ends"]
+    second.send(do="run", dates=[DAY], wait=60)
+    first.send(go=True)
+    assert first.receive()["ends"][0]["outcome"] == "published"
+    (waited,) = second.receive()["ends"]
     assert waited["outcome"] == "already published"
     assert table(database) == [(DAY, "v1")]
 
@@ -78,19 +78,19 @@ def test_a_process_stopped_past_its_lease_and_continued_loses_at_the_target_and_
     workers: Callable[..., Worker], database: str, code: str, exit_: int, words: str
 ) -> None:
     stopped, other = workers(lease=1), workers()
-    stopped.tell(do="run", dates=[DAY], pause="publishing")
-    assert stopped.hear() == {"paused": "publishing"}
+    stopped.send(do="run", dates=[DAY], pause="publishing")
+    assert stopped.receive() == {"paused": "publishing"}
     os.kill(stopped.process.pid, signal.SIGSTOP)
     lease_is_over(database)
     (won,) = other.run("revenue", DAY, code=code)
     assert won["outcome"] == "published"
     os.kill(stopped.process.pid, signal.SIGCONT)
-    stopped.tell(go=True)
-    (lost,) = stopped.hear()["ends"]
+    stopped.send(go=True)
+    (lost,) = stopped.receive()["ends"]
     assert lost["exit"] == exit_, lost
-    told = lost.get("error") or lost["why"]
-    assert words in told
-    assert won["attempt"][:8] in told
+    reported = lost.get("error") or lost["why"]
+    assert words in reported
+    assert won["attempt"][:8] in reported
     assert table(database) == [(DAY, code)]
     ledger = Ledger.open(database)
     assert ledger.open_attempts() == ()
@@ -104,27 +104,27 @@ def test_a_process_stopped_past_its_lease_before_it_publishes_lets_go(
     workers: Callable[..., Worker], database: str
 ) -> None:
     stopped, other = workers(lease=1), workers()
-    stopped.tell(do="run", dates=[DAY], pause="after_audit")
-    assert stopped.hear() == {"paused": "after_audit"}
+    stopped.send(do="run", dates=[DAY], pause="after_audit")
+    assert stopped.receive() == {"paused": "after_audit"}
     os.kill(stopped.process.pid, signal.SIGSTOP)
     lease_is_over(database)
-    other.tell(do="run", dates=[DAY], pause="after_look", code="v2")
-    assert other.hear() == {"paused": "after_look"}
+    other.send(do="run", dates=[DAY], pause="after_look", code="v2")
+    assert other.receive() == {"paused": "after_look"}
     os.kill(stopped.process.pid, signal.SIGCONT)
-    stopped.tell(go=True)
-    (lost,) = stopped.hear()["ends"]
+    stopped.send(go=True)
+    (lost,) = stopped.receive()["ends"]
     assert (lost["code"], lost["exit"]) == ("lease-lost", 1)
     assert "was silent for too long and another one has taken the slice over" in lost["error"]
-    other.tell(go=True)
-    assert other.hear()["ends"][0]["outcome"] == "published"
+    other.send(go=True)
+    assert other.receive()["ends"][0]["outcome"] == "published"
     assert table(database) == [(DAY, "v2")]
 
 
 @pytest.mark.kill
 def test_a_killed_process_is_passed_at_once_on_its_own_machine(workers: Callable[..., Worker], database: str) -> None:
     killed, other = workers(), workers()
-    killed.tell(do="run", dates=[DAY], pause="publishing")
-    assert killed.hear() == {"paused": "publishing"}
+    killed.send(do="run", dates=[DAY], pause="publishing")
+    assert killed.receive() == {"paused": "publishing"}
     os.kill(killed.process.pid, signal.SIGKILL)
     killed.process.wait(30)
     (end,) = other.run("revenue", DAY)
@@ -134,8 +134,8 @@ def test_a_killed_process_is_passed_at_once_on_its_own_machine(workers: Callable
 
 def test_a_heartbeat_keeps_a_lease_far_beyond_its_length(workers: Callable[..., Worker], database: str) -> None:
     slow = workers(lease=2)
-    slow.tell(do="run", dates=[DAY], pause="after_stage")
-    assert slow.hear() == {"paused": "after_stage"}
+    slow.send(do="run", dates=[DAY], pause="after_stage")
+    assert slow.receive() == {"paused": "after_stage"}
     ledger = Ledger.open(database)
 
     def lease_until() -> datetime:
@@ -146,5 +146,5 @@ def test_a_heartbeat_keeps_a_lease_far_beyond_its_length(workers: Callable[..., 
     first = lease_until()
     until(lambda: lease_until() > first + timedelta(seconds=3), "the lease to be renewed twice")
     ledger.close()
-    slow.tell(go=True)
-    assert slow.hear()["ends"][0]["outcome"] == "published"
+    slow.send(go=True)
+    assert slow.receive()["ends"][0]["outcome"] == "published"

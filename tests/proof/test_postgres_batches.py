@@ -23,7 +23,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.takeover import Takeover, take_over
 
-from .postgres_shop import DAILY, TASKS, ask, day, open_shop, run
+from .postgres_shop import DAILY, TASKS, ask, day, open_context, run
 
 DAYS = 5
 
@@ -54,10 +54,10 @@ def test_a_batch_leaves_the_rows_the_tokens_and_the_fingerprints_that_single_sli
     database: str, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     other = postgres.fresh_database()
-    single = open_shop(database, tmp_path / "single.db", DAYS)
+    single = open_context(database, tmp_path / "single.db", DAYS)
     for index in range(DAYS):
         run(single, "replaced", index)
-    batched = open_shop(other, tmp_path / "batched.db", DAYS)
+    batched = open_context(other, tmp_path / "batched.db", DAYS)
     backfill(batched, restate=False)
     rows, tokens, commits = held(database)
     assert held(other) == (rows, tokens, [(DAYS,)])
@@ -77,7 +77,7 @@ def test_a_batch_leaves_the_rows_the_tokens_and_the_fingerprints_that_single_sli
 def test_a_batch_that_dies_around_its_commit_has_published_every_slice_or_none(
     database: str, tmp_path: Path, point: Point
 ) -> None:
-    context = open_shop(database, tmp_path / "ledger.db", DAYS)
+    context = open_context(database, tmp_path / "ledger.db", DAYS)
     dead = replace(context, holder=f"{context.holder.rpartition(':')[0]}:0")  # a process of our number that is gone
     slices = tuple(DAILY.slice_of(day(index)) for index in range(DAYS))
     with pytest.raises(Crash), armed(crash_at(point)):
@@ -95,7 +95,7 @@ def test_a_batch_that_dies_around_its_commit_has_published_every_slice_or_none(
 
 
 def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(database: str, tmp_path: Path) -> None:
-    context = open_shop(database, tmp_path / "ledger.db", 1)
+    context = open_context(database, tmp_path / "ledger.db", 1)
     for name, declared in TASKS.items():
         run(context, name, 0)
         before = ask(database, f"SELECT * FROM shop.{name}"), ask(database, "SELECT * FROM twice.tokens")
@@ -116,7 +116,7 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(d
 def test_a_table_that_was_taken_over_is_written_by_the_one_and_refused_to_the_other(
     database: str, tmp_path: Path
 ) -> None:
-    context = open_shop(database, tmp_path / "ledger.db", 1)
+    context = open_context(database, tmp_path / "ledger.db", 1)
     old = TASKS["merged"]
     new = replace(old, name="merge")
     slices = (slice_named(old.scope, day(0)),)
@@ -127,5 +127,5 @@ def test_a_table_that_was_taken_over_is_written_by_the_one_and_refused_to_the_ot
     with pytest.raises(TableTaken, match="was taken over by the task merge of the project other"):
         run(context, "merged", 0)
     assert take_over(context, old, Takeover("bo", "ours")) == {"the task merge of the project other": 1}
-    assert run(context, "merged", 0).why == "nobody remembers from what it was computed"
+    assert run(context, "merged", 0).why == "there is no record of what it was computed from"
     assert len(ask(database, "SELECT * FROM shop.merged")) == 6

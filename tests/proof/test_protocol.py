@@ -1,6 +1,6 @@
 """Every interleaving of two attempts, all steps, one crash or lost reply anywhere, leases that run out at any moment.
 
-The runtime is the real one; ledger and table are a small world (tests/proof/protocol) that commits as Delta or as
+The runtime is the real one; ledger and table are a small model (tests/proof/protocol) that commits as Delta or as
 PostgreSQL does. Every promise is checked at every step, and after every history the next run must converge. Each guard
 is then taken away: the check must fail, or it would prove nothing.
 """
@@ -14,12 +14,12 @@ import pytest
 from tests.proof.protocol.actor import APP, SLICE, Actor, ModelLedger, ModelTarget
 from tests.proof.protocol.promises import Broken
 from tests.proof.protocol.search import Search
-from tests.proof.protocol.world import GUARDS
+from tests.proof.protocol.system import GUARDS
 
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.record import Claim, Facts
 from twice.core.run import AttemptState
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.runtime.run import run_task
 from twice.runtime.staleness.decide import Decision
 from twice.runtime.table import garbage as collect
@@ -64,7 +64,7 @@ def test_rows_that_fail_their_audit_are_never_visible(database: str) -> None:
 
 def test_a_run_beside_a_restatement() -> None:
     found = Search(RESTATED, "delta", faults=0).explore()
-    # The world keeps no fingerprints to compare.
+    # The system keeps no fingerprints to compare.
     assert {("published", "changed"), ("published", "superseded")} & found.endings
 
 
@@ -95,8 +95,8 @@ class TestEachGuardIsNeeded:
         assert "the rows of ('a', 'b')" in self.broken(SAME, "delta", without("register"), faults=0)
 
     def test_the_lock_on_postgresqls_token(self) -> None:
-        told = self.broken(SAME, "postgres", without("lock"), faults=0)
-        assert "the rows of ('a', 'b')" in told or "generations were published as" in told
+        message = self.broken(SAME, "postgres", without("lock"), faults=0)
+        assert "the rows of ('a', 'b')" in message or "generations were published as" in message
 
     @pytest.mark.parametrize("database", DATABASES)
     def test_reading_back_a_commit_whose_reply_was_lost(self, database: str) -> None:
@@ -114,9 +114,9 @@ class TestEachGuardIsNeeded:
         model = {"delta": "DeltaModel", "postgres": "PostgresModel"}[database]
         commit = getattr(__import__("tests.proof.protocol.actor", fromlist=[model]), model).commit
 
-        def late(self: ModelTarget, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+        def late(self: ModelTarget, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
             now = self.published(staged.table, [APP]).generations
-            moved = Note(note.attempt, note.kind, {APP: now[APP] + 1}, note.intentions)
+            moved = CommitNote(note.attempt, note.kind, {APP: now[APP] + 1}, note.intentions)
             return commit(self, staged, now, moved)  # type: ignore[no-any-return]
 
         monkeypatch.setattr(f"tests.proof.protocol.actor.{model}.commit", late)
@@ -143,9 +143,9 @@ class TestEachGuardIsNeeded:
 
         ask = ModelTarget.provenance
 
-        def vague(self: ModelTarget, table: Any, token_name: str, generation: int) -> Note | None:
+        def vague(self: ModelTarget, table: Any, token_name: str, generation: int) -> CommitNote | None:
             note = ask(self, table, token_name, generation)
-            return note and Note(Anyone(note.attempt), note.kind, note.generations, note.intentions)
+            return note and CommitNote(Anyone(note.attempt), note.kind, note.generations, note.intentions)
 
         monkeypatch.setattr(ModelTarget, "provenance", vague)
         assert "is recorded but did not land" in self.broken(SAME, database)

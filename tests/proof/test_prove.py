@@ -116,18 +116,18 @@ def test_a_clock_in_the_data_is_named_with_its_column_its_rows_and_the_fix(setup
 
 
 @task(
-    "shop.told",
+    "shop.announced",
     scope=Daily("day", start="2026-01-01"),
     inputs=SALES,
     write=replace(),
-    effects=[webhook("https://example.com/a", body=lambda result: {"rows": result.rows}, name="told")],
+    effects=[webhook("https://example.com/a", body=lambda result: {"rows": result.rows}, name="announce")],
 )
-def told(sales: Any) -> Any:
+def announced(sales: Any) -> Any:
     return sales.groupBy("day").count()
 
 
-def test_a_declared_effect_is_written_down_not_sent_and_said_once_whatever_crashes(setup: Lab) -> None:
-    proof = setup.prove(told, "twice", "crash")
+def test_a_declared_effect_is_recorded_not_sent_and_counted_once_whatever_crashes(setup: Lab) -> None:
+    proof = setup.prove(announced, "twice", "crash")
     assert [trial.result for trial in proof.trials] == [TrialResult.SAME, TrialResult.SAME], proof
     assert "19 steps" in proof.trials[1].reason
 
@@ -161,7 +161,7 @@ def allowed(sales: Any) -> Any:
     return sales.select("id", "day", sf.current_timestamp().alias("loaded_at"))
 
 
-def test_a_column_that_the_policy_lets_differ_is_not_compared_and_said_to_be_so(setup: Lab) -> None:
+def test_a_column_that_the_policy_lets_differ_is_not_compared_and_reported_so(setup: Lab) -> None:
     proof = setup.prove(allowed, "twice")
     assert proof.holds
     assert proof.notes == ("not compared, since the policy allows it to differ: loaded_at",)

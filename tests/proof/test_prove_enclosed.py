@@ -61,13 +61,13 @@ def calls_in_a_thread(sales):
 @declared
 def calls_in_a_worker(sales):
     @sf.udf("bigint")
-    def told(number):
+    def called(number):
         try:
             socket.socket().connect(("127.0.0.1", PORT))
         except OSError:
             pass
         return number
-    return sales.withColumn("id", told("id"))
+    return sales.withColumn("id", called("id"))
 
 @declared
 def calls_from_the_jvm(sales):
@@ -278,7 +278,7 @@ def test_a_service_on_loopback_is_not_reached_and_the_call_is_named(home: Home, 
     assert named(home, task) == ("call", what, line(CALLS[task]))
 
 
-def test_a_call_that_the_jvm_makes_is_not_let_out_and_is_told_with_its_error(home: Home) -> None:
+def test_a_call_that_the_jvm_makes_is_not_let_out_and_is_reported_with_its_error(home: Home) -> None:
     kind, what, where = named(home, "calls_from_the_jvm")
     assert (kind, where) == ("call", "")
     assert "Connection refused" in what
@@ -300,8 +300,8 @@ TABLES = {
 @pytest.mark.parametrize("task", sample(TABLES, of=("writes_a_folder", "inserts")))
 def test_a_write_through_spark_is_refused_and_named_with_its_table_and_line(home: Home, task: str) -> None:
     what, where = TABLES[task]
-    told = what.replace("{home}", str(home.opened.settings.root))[:120]
-    assert named(home, task) == ("table", told, line(where))
+    expected = what.replace("{home}", str(home.opened.settings.root))[:120]
+    assert named(home, task) == ("table", expected, line(where))
 
 
 FILES = {
@@ -341,7 +341,7 @@ def test_a_job_posts_to_a_stand_in_and_what_it_writes_outside_of_its_copy_is_nam
     def job(spark: Any, warehouse: Path) -> None:
         sales = spark.read.format("delta").load(str(warehouse / "shop" / "sales"))
         sales.write.format("delta").mode("overwrite").save(str(warehouse / "plain" / "kept"))
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/told", data=b"{}").read()
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/effect", data=b"{}").read()
         with contextlib.suppress(OSError):
             sales.write.format("delta").save(outside)
 
@@ -357,7 +357,7 @@ def test_a_job_posts_to_a_stand_in_and_what_it_writes_outside_of_its_copy_is_nam
     assert [one.what for one in of_job.beside] == [f"DataFrameWriter.save {outside}"]
     assert of_job.trials[0].difference is not None
     names = [cause.name for cause in of_job.trials[0].difference.causes]
-    assert names == ["write beside the result", "effect in the code"]
+    assert names == ["write in the code", "effect in the code"]
     assert [(one.kind, one.what) for one in of_script.beside] == [
         ("call", f"127.0.0.1:{port}"),
         ("file", str(root / "beside.parquet")),

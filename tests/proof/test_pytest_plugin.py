@@ -50,15 +50,15 @@ def test_a_sound_task_passes_with_the_scenarios_of_the_mark(twice_prove: Any, tw
 def test_a_task_that_differs_fails_its_test_with_the_rows_the_cause_and_the_fix(twice_prove: Any) -> None:
     with pytest.raises(pytest.fail.Exception) as failed:
         twice_prove("stamped", date=DAY, scenarios=["twice"])
-    told = str(failed.value)
-    assert told.startswith("stamped[2026-06-09] may not run twice")
-    assert "3 rows differ in loaded_at" in told
-    assert "likely: current_timestamp reaches column loaded_at" in told
-    assert "fix: " in told
-    assert "where id=0, day=2026-06-09" in told
+    message = str(failed.value)
+    assert message.startswith("stamped[2026-06-09] may not run twice")
+    assert "3 rows differ in loaded_at" in message
+    assert "likely: current_timestamp reaches column loaded_at" in message
+    assert "fix: " in message
+    assert "where id=0, day=2026-06-09" in message
 
 
-def test_a_name_that_is_no_task_or_no_scenario_is_told(twice_prove: Any) -> None:
+def test_a_name_that_is_no_task_or_no_scenario_is_reported(twice_prove: Any) -> None:
     with pytest.raises(UsageError, match="there is no task"):
         twice_prove("sounds", date=DAY)
     with pytest.raises(UsageError, match="there is no scenario 'thirteen'"):

@@ -42,8 +42,8 @@ def test_on_postgres_each_item_is_done_once_though_workers_die_and_the_server_re
         postgres.restart(immediate=True)
         assert postgres.pid != before
         assert queue.counts()[ItemStatus.DONE] < ITEMS, "the restart came too late to prove anything"
-        told = end(workers)
-        check(queue, told)
+        reports = end(workers)
+        check(queue, reports)
 
 
 @pytest.mark.kill
@@ -72,18 +72,18 @@ def start(url: str) -> subprocess.Popen[str]:
 def end(workers: subprocess.Popen[str]) -> dict[str, list[int]]:
     out, err = workers.communicate(timeout=PATIENCE)
     assert workers.returncode == 0, err
-    told: dict[str, list[int]] = json.loads(out)
-    return told
+    reports: dict[str, list[int]] = json.loads(out)
+    return reports
 
 
-def check(queue: WorkQueue, told: dict[str, list[int]]) -> None:
+def check(queue: WorkQueue, reports: dict[str, list[int]]) -> None:
     with queue.connect() as connection:
         effects = connection.execute(text("SELECT item, worker FROM effects")).all()
         again = connection.execute(text("SELECT count(*) FROM twice_items WHERE attempts > 1")).scalar_one()
     times = Counter(Counter(row.item for row in effects).values())
     assert times == {1: ITEMS}, times
     assert queue.counts() == {**dict.fromkeys(ItemStatus, 0), ItemStatus.DONE: ITEMS}
-    assert told["kills"] >= 15, told  # type: ignore[operator]
-    assert set(told["ends"]) == {0}, told
+    assert reports["kills"] >= 15, reports  # type: ignore[operator]
+    assert set(reports["ends"]) == {0}, reports
     assert again >= 3, "no kill hit a worker with an item in hand"
     assert len({row.worker for row in effects}) > 8

@@ -74,11 +74,11 @@ class Soak:
 
     def _strike(self, workers: list[TwiceWorker]) -> None:
         if self.choice.random() < 0.4:
-            stop, told = self.choice.choice([(backfills.pause, "paused"), (backfills.cancel, "cancelled")])
+            stop, state = self.choice.choice([(backfills.pause, "paused"), (backfills.cancel, "cancelled")])
             stop(self.opened, "year")
             time.sleep(self.choice.random() * 2)
             backfills.resume(self.opened, "year")
-            self.counts[f"{told} and resumed"] += 1
+            self.counts[f"{state} and resumed"] += 1
         at = self.choice.randrange(len(workers))
         holds = workers[at].holds_one_of(backfills.holders(self.opened, "year"))
         workers[at].kill()

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.postgres_server import PostgresServer
-from tests.proof.histories.delta_world import delta_world
-from tests.proof.histories.play import World, play
-from tests.proof.histories.postgres_world import PostgresWorld
+from tests.proof.histories.delta_warehouses import delta_warehouses
+from tests.proof.histories.play import Warehouses, play
+from tests.proof.histories.postgres_warehouses import PostgresWarehouses
 from tests.proof.histories.steps import AtCall, AtPoint, Run, Step, steps
 from tests.soak.long_run import LongRun
 
@@ -28,31 +28,31 @@ from twice.engine.session.session import SessionSettings, close, embedded
 AT_ONCE = 10
 """So many histories are drawn from one seed; then the state is kept."""
 
-OpenWorld = Callable[[], AbstractContextManager[World]]
+OpenWarehouses = Callable[[], AbstractContextManager[Warehouses]]
 
 
 @contextmanager
-def on_delta() -> Iterator[OpenWorld]:
+def on_delta() -> Iterator[OpenWarehouses]:
     with tempfile.TemporaryDirectory(prefix="twice-histories-") as folder:
         spark = embedded(SessionSettings(Path(folder) / "spark", Path(folder) / "warehouse"))
-        yield lambda: delta_world(spark)
+        yield lambda: delta_warehouses(spark)
         close(spark)
 
 
 @contextmanager
-def on_postgres() -> Iterator[OpenWorld]:
+def on_postgres() -> Iterator[OpenWarehouses]:
     server = PostgresServer.start()
 
     @contextmanager
-    def world() -> Iterator[World]:
+    def warehouses() -> Iterator[Warehouses]:
         urls = [server.fresh_database() for _ in range(3)]
         with tempfile.TemporaryDirectory() as folder:
-            opened = PostgresWorld(urls[0], urls[1:], Path(folder))
+            opened = PostgresWarehouses(urls[0], urls[1:], Path(folder))
             yield opened
             opened.close()
 
     try:
-        yield world
+        yield warehouses
     finally:
         server.remove()
 
@@ -60,14 +60,14 @@ def on_postgres() -> Iterator[OpenWorld]:
 TARGETS = {"delta": on_delta, "postgres": on_postgres}
 
 
-def soak(run: LongRun, rounds: int, open_world: OpenWorld) -> None:
+def soak(run: LongRun, rounds: int, open_warehouses: OpenWarehouses) -> None:
     while run.counts["histories"] < rounds and run.goes_on:
         drawn = f"{run.seed} {run.counts['histories']}"
-        _some(run, min(AT_ONCE, rounds - run.counts["histories"]), drawn, open_world)
+        _some(run, min(AT_ONCE, rounds - run.counts["histories"]), drawn, open_warehouses)
         run.save()
 
 
-def _some(run: LongRun, rounds: int, drawn: str, open_world: OpenWorld) -> None:
+def _some(run: LongRun, rounds: int, drawn: str, open_warehouses: OpenWarehouses) -> None:
     @seed(drawn)
     @settings(
         max_examples=rounds,
@@ -80,8 +80,8 @@ def _some(run: LongRun, rounds: int, drawn: str, open_world: OpenWorld) -> None:
     def one(history: list[Step]) -> None:
         _count(run, history)
         try:
-            with open_world() as world:
-                play(world, history)
+            with open_warehouses() as warehouses:
+                play(warehouses, history)
         except Exception as error:  # noqa: BLE001 - a violation never stops the soak
             run.violations.append(f"{type(error).__name__}: {error}: {history}")
 
@@ -106,8 +106,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=200)
     name = f"histories-{next((word for word in sys.argv[1:] if word in TARGETS), '')}"
     run, options = LongRun.from_arguments(parser, name)
-    with TARGETS[options.target]() as open_world:
-        soak(run, options.rounds, open_world)
+    with TARGETS[options.target]() as open_warehouses:
+        soak(run, options.rounds, open_warehouses)
     return run.end(
         f"random histories on {options.target} against a model: two warehouses on one ledger, runs that end in four "
         "ways, late rows, ties, restatements, foreign deletes, a moved initial, columns behind a failing audit",

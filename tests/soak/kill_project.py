@@ -81,7 +81,7 @@ def rows_of(at: int) -> list[Row]:
 
 
 def arrive(spark: Any, root: Path, days: Sequence[int]) -> None:
-    """The source gets these days whole, before anybody is told of them: what was appended once stays as it was."""
+    """The source gets these days whole, before any job reads them: what was appended once stays as it was."""
     rows = [row for at in days for row in rows_of(at)]
     frame = spark.createDataFrame(rows, "id bigint, day date, seen timestamp, amount bigint").coalesce(1)
     frame.write.format("delta").mode("append").partitionBy("day").save(str(table(root, "source")))

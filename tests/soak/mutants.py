@@ -29,7 +29,7 @@ def soak() -> dict[str, Any]:
         for line in process.stdout or ():
             results.append(json.loads(line))
             print(f"{len(results)} of {len(listed)}: {line.strip()}", flush=True)
-    killed = {told["name"] for told in results if told["killed"]}
+    killed = {result["name"] for result in results if result["killed"]}
     return {
         "what": "one protection of twice taken away at a time; the named tests must go red",
         **of_this_source(),

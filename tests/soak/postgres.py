@@ -36,9 +36,9 @@ class Soak:
         """At a failpoint, or (without one) at a moment of the seed's choice."""
         index = self.days[name]
         if point is not None:
-            status = self.forks.tell(do="run", task=name, day=index, kill=point.value)["status"]
+            status = self.forks.send(do="run", task=name, day=index, kill=point.value)["status"]
         else:
-            status = self.forks.tell(do="run", task=name, day=index, after=self.choice.uniform(0.05, 0.8))["status"]
+            status = self.forks.send(do="run", task=name, day=index, after=self.choice.uniform(0.05, 0.8))["status"]
         where = point.value if point else "any moment"
         self.counts[f"killed at {where}" if status == -signal.SIGKILL else "done before the kill"] += 1
         if point is not None and status != -signal.SIGKILL:
@@ -49,7 +49,7 @@ class Soak:
         self.violations += [f"{name} {index}, killed at {where}: {each}" for each in found]
 
     def race(self, number: int, racers: int) -> None:
-        ends = self.forks.tell(do="race", round=number, racers=racers)["ends"]
+        ends = self.forks.send(do="race", round=number, racers=racers)["ends"]
         self.counts[f"races of {racers}"] += 1
         if sorted(end["end"] for end in ends) != ["Landed"] + ["Lost"] * (racers - 1):
             self.violations.append(f"race {number}: {ends}")

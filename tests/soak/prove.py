@@ -24,7 +24,7 @@ from twice.engine.session.session import SessionSettings, close, embedded
 
 
 def soak(quick: bool) -> dict[str, Any]:
-    started, told, violations = time.monotonic(), list[dict[str, Any]](), list[str]()
+    started, proofs, violations = time.monotonic(), list[dict[str, Any]](), list[str]()
     with tempfile.TemporaryDirectory(prefix="twice-soak-") as folder:
         place = Path(folder)
         spark = embedded(SessionSettings(place / "spark", place / "warehouse", short_jobs=True, archive="use"))
@@ -32,36 +32,36 @@ def soak(quick: bool) -> dict[str, Any]:
             for way in WAYS:
                 for sound in (False, True):
                     played, problem = _play(made, way, sound, [] if sound and not quick else [way.scenario])
-                    told.append(played)
+                    proofs.append(played)
                     violations += [problem] if problem else []
                     print(json.dumps(played), problem or "", flush=True)
         close(spark)
     return {
         "what": "small pipelines broken in one known way each, and their sound twins",
         **of_this_source(),
-        "pipelines": len(told),
-        "caught": sum(not one["sound"] and one["right"] for one in told),
-        "accused": sum(one["sound"] and not one["right"] for one in told),
-        "proofs": told,
+        "pipelines": len(proofs),
+        "caught": sum(not one["sound"] and one["right"] for one in proofs),
+        "accused": sum(one["sound"] and not one["right"] for one in proofs),
+        "proofs": proofs,
         "violations": violations,
         "minutes": round((time.monotonic() - started) / 60, 1),
     }
 
 
 def _play(made: Ground, way: Way, sound: bool, scenarios: Sequence[str]) -> tuple[dict[str, Any], str | None]:
-    told: dict[str, Any] = {"pipeline": way.name, "sound": sound, "right": False}
+    result: dict[str, Any] = {"pipeline": way.name, "sound": sound, "right": False}
     try:
         proof = made.prove(way, sound, *scenarios)
     except Exception as error:  # noqa: BLE001 - a violation never stops the soak
-        return told, f"{way.name}: the proof ended with {type(error).__name__}: {error}"
+        return result, f"{way.name}: the proof ended with {type(error).__name__}: {error}"
     problem = wrong(way, proof, sound)
-    told |= {
+    result |= {
         "right": problem is None,
         "verdicts": {trial.scenario: trial.result.value for trial in proof.trials},
         "blamed": [cause.name for trial in proof.changed if trial.difference for cause in trial.difference.causes],
         "seconds": round(proof.seconds, 1),
     }
-    return told, problem
+    return result, problem
 
 
 def main() -> int:

@@ -69,13 +69,13 @@ class Soak:
 
     def fire_twice(self, first: Worker, second: Worker, day: str, before_first: bool) -> None:
         """Both are at the publish when they are let go; who goes first is the seed's choice."""
-        first.tell(do="run", task="revenue", dates=[day], pause="publishing", heartbeat=False)
-        first.hear()
-        second.tell(do="run", task="revenue", dates=[day], pause="publishing", wait=60)
-        second.hear()
+        first.send(do="run", task="revenue", dates=[day], pause="publishing", heartbeat=False)
+        first.receive()
+        second.send(do="run", task="revenue", dates=[day], pause="publishing", wait=60)
+        second.receive()
         for worker in (first, second) if before_first else (second, first):
-            worker.tell(go=True)
-        ends = [first.hear()["ends"][0], second.hear()["ends"][0]]
+            worker.send(go=True)
+        ends = [first.receive()["ends"][0], second.receive()["ends"][0]]
         self.published.append(day)
         self.counts["double fires"] += 1
         if sorted(str(end.get("outcome")) for end in ends) != ["already published", "published"]:

@@ -34,7 +34,7 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
-def told(settings: Settings) -> dict[str, tuple[str, str]]:
+def values_of(settings: Settings) -> dict[str, tuple[str, str]]:
     return {row.name: (row.value, row.origin) for row in explain(settings)}
 
 
@@ -88,7 +88,7 @@ class TestFinding:
         with pytest.raises(DeclarationError, match=r"no twice\.toml at or above .*twice init"):
             load(tmp_path)
 
-    def test_what_is_not_toml_is_told_with_its_place(self, write: Write) -> None:
+    def test_what_is_not_toml_is_reported_with_its_place(self, write: Write) -> None:
         with pytest.raises(DeclarationError, match=r"twice\.toml: cannot be read as TOML.*line 2"):
             load(write('project = "a"\nwarehouse = \n'))
 
@@ -216,10 +216,10 @@ class TestLayers:
     ) -> None:
         root = write(self.TEXT)
         monkeypatch.setenv("TWICE_PROFILE", "prod")
-        assert told(load(root))["profile"] == ("prod", "environment TWICE_PROFILE")
-        assert told(load(root, "test"))["profile"] == ("test", "asked for")
+        assert values_of(load(root))["profile"] == ("prod", "environment TWICE_PROFILE")
+        assert values_of(load(root, "test"))["profile"] == ("test", "asked for")
         monkeypatch.setenv("TWICE_PROFILE", "")
-        assert told(load(root))["profile"] == ("", "default")
+        assert values_of(load(root))["profile"] == ("", "default")
 
     def test_an_unknown_profile_names_the_known_ones(self, write: Write) -> None:
         with pytest.raises(DeclarationError, match=r"twice\.toml: there is no profile 'prd'\. Known: prod, test\."):
@@ -243,7 +243,7 @@ class TestLayers:
     def test_every_value_says_where_it_came_from(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TWICE_SPARK_MEMORY", "4g")
         root = write(self.TEXT)
-        rows = told(load(root, "prod"))
+        rows = values_of(load(root, "prod"))
         file = str(root / "twice.toml")
         assert rows["project"] == ("shop", file)
         assert rows["lease_seconds"] == ("600", f"{file} [profiles.prod]")
@@ -365,13 +365,13 @@ class TestSecrets:
     )
     def test_a_shown_ledger_has_no_password(self, write: Write, ledger: str, shown: str) -> None:
         settings = load(write(f'project = "s"\nledger = "{ledger}"'))
-        assert told(settings)["ledger"][0] == shown
+        assert values_of(settings)["ledger"][0] == shown
 
     def test_spark_settings_with_secret_names_are_hidden(self, write: Write) -> None:
         names = ["fs.s3a.secret.key", "x.password", "my.apiKey", "auth.token", "spark.ui.port", "ref.secret"]
         values = dict.fromkeys(names, "s3kr1t") | {"spark.ui.port": "4040", "ref.secret": "${env:X}"}
         lines = "\n".join(f'"{name}" = "{value}"' for name, value in values.items())
-        rows = told(load(write(f'project = "s"\n[spark.conf]\n{lines}')))
+        rows = values_of(load(write(f'project = "s"\n[spark.conf]\n{lines}')))
         shown = {name: rows[f"spark.conf.{name}"][0] for name in names}
         assert shown == dict.fromkeys(names, "***") | {"spark.ui.port": "4040", "ref.secret": "${env:X}"}
 

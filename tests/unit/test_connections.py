@@ -1,4 +1,4 @@
-"""Connections by name: read from twice.toml, secret until they are used, told apart from table systems."""
+"""Connections by name: read from twice.toml, secret until they are used, distinguished from table systems."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def test_a_connection_has_its_url_and_limits(project: Path, monkeypatch: pytest.
     assert (shop.lock_seconds, erp.lock_seconds, erp.task_connections) == (5, 60, 8)
 
 
-def test_a_variable_that_is_not_set_is_told_where_it_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_not_set_is_reported_where_it_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SHOP_URL", raising=False)
     with pytest.raises(DeclarationError, match=r"twice.toml: url: the environment variable SHOP_URL is not set"):
         Targets(load(project)).of(TableName.parse("postgres:shop.orders"), _Session())
@@ -51,16 +53,16 @@ def test_a_password_is_not_shown(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("lock_second = 5", "unknown setting 'connections.erp.lock_second'"),
         ("lock_seconds = -1", "connections.erp.lock_seconds is wrong"),
         ("task_connections = 0", "connections.erp.task_connections is wrong"),
     ],
 )
-def test_a_wrong_setting_is_told_by_its_name(project: Path, line: str, told: str) -> None:
+def test_a_wrong_setting_is_reported_by_its_name(project: Path, line: str, message: str) -> None:
     (project / "twice.toml").write_text(TOML + line)
-    with pytest.raises(DeclarationError, match=told):
+    with pytest.raises(DeclarationError, match=message):
         load(project)
 
 
@@ -70,7 +72,7 @@ def test_a_connection_without_a_url_is_refused(project: Path) -> None:
         load(project)
 
 
-def test_a_name_that_is_no_connection_is_told_with_the_known_ones(project: Path) -> None:
+def test_a_name_that_is_no_connection_is_reported_with_the_known_ones(project: Path) -> None:
     with pytest.raises(DeclarationError, match="there is no table system or connection 'oracle'") as refused:
         Targets(load(project)).of(TableName.parse("oracle:shop.orders"), _Session())
     assert "delta:, erp:, postgres:" in refused.value.fix

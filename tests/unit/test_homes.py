@@ -52,7 +52,7 @@ def test_a_project_that_moves_with_its_ledger_and_its_tables_stays_the_same_and_
     assert before.effect_owner("t0") != after.effect_owner("t0")
 
 
-def test_two_clones_with_one_shared_ledger_are_told_apart(tmp_path: Path) -> None:
+def test_two_clones_with_one_shared_ledger_are_distinguished(tmp_path: Path) -> None:
     for ledger in ("postgresql://host/ledger", str(tmp_path / "shared.db")):
         one, other = (home(tmp_path / name, toml=f'ledger = "{ledger}"') for name in ("one", "other"))
         assert one.environment == str(tmp_path / "one" / "warehouse")
@@ -74,7 +74,7 @@ def test_a_name_of_the_users_is_the_environment_of_every_table(tmp_path: Path) -
     assert named.table_of("t0").formerly == ("./warehouse", str(tmp_path / "warehouse"))
 
 
-def test_the_environment_can_be_said_by_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_can_be_set_by_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWICE_ENVIRONMENT", "staging")
     assert home(tmp_path).environment == "staging"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from twice.core.outbox import EffectState, Prepared
+from twice.core.outbox import EffectState, PreparedEffect
 from twice.core.record import Adopted, Claim, Facts
 from twice.core.run import AttemptState
 from twice.project import inspect
@@ -139,7 +139,7 @@ def test_effects_of_the_first_name_are_the_renamed_tasks(checkout: Callable[...,
             "revenue_daily", [DAY], attempt="a", kind="run", holder="h", lease=timedelta(minutes=1)
         )
         assert isinstance(claim, Claim)
-        unknown = Prepared("k", DAY, "told", "call", "1", "never", 1, None, True, timedelta(days=1))
+        unknown = PreparedEffect("k", DAY, "announce", "call", "1", "never", 1, None, True, timedelta(days=1))
         opened.ledger.outbox.remember_unknown("revenue_daily", [unknown])
     with checkout("daily_revenue", "revenue_daily") as opened:
         (effect,) = opened.ledger.outbox.listed((), "daily_revenue", 10)

@@ -2,7 +2,7 @@
 
     python -m naive.events_raw --date 2026-06-09
 
-**The incident: the campaign that was paid twice.** The load finished, the machine died before the scheduler heard of
+**The incident: the campaign that was paid twice.** The load finished, the machine died before the scheduler learned of
 it, and the scheduler started it again. The clicks of that day were in the table twice, and the advertiser was billed by
 the click. No row was wrong: each had been delivered, and rows without a key look alike.
 

@@ -11,7 +11,7 @@ three lines is right, and a `try`/`except` around them is not either: a killed p
 
 `pipelines/payouts.py` differs in three things. The note (`sending`) comes before the post *and* a second one (`sent`)
 after it, so a crash in between is seen. The post carries a key that is the same in every try, so that the receiver can
-tell the second from the first. And it speaks of rows that were audited and committed, not of rows that the next crash
+tell the second from the first. And it is about rows that were audited and committed, not of rows that the next crash
 may take back.
 """
 

@@ -90,7 +90,7 @@ def retry(
     those of every task. The result is a sequence of runs, empty if nothing had failed. The first failure is raised when
     all were tried."""
     if task is None and date is not None:
-        raise UsageError("a date is of one task", fix='Name it: retry("revenue_daily", date="2026-06-09").')
+        raise UsageError("a date needs one task", fix='Name it: retry("revenue_daily", date="2026-06-09").')
     with _open(project, profile) as opened:
         name = None if task is None else declared_as(opened, task)
         ends = runs.retry(opened, name, arguments.label(date), arguments.seconds(wait))

@@ -49,7 +49,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan; store an
 Name = Annotated[str | None, typer.Option("--name", help="A name of your own.")]
 SomeEffects = Annotated[Effects, typer.Option("--effects", help="Whether effects are sent for what is published.")]
 Restate = Annotated[bool, typer.Option("--restate", help="Compute published slices again, too.")]
-Downstream = Annotated[bool, typer.Option("--with-downstream", help="Then what reads them, in order.")]
+Downstream = Annotated[bool, typer.Option("--with-downstream", help="Also the tasks that read them, in order.")]
 StreamOutput = Annotated[Stream, output_option("text, json at the end, or jsonl as it goes.")]
 BackfillName = Annotated[str, typer.Argument(metavar="NAME", help="A backfill's name.")]
 
@@ -201,8 +201,8 @@ def _work(opened: OpenProject, record: BackfillRecord, parallel: int, output: St
             with Live(lambda: backfills.progress(opened, record.name)) as live:
                 after = backfills.work(opened, record.name, live, stop, parallel)
         else:
-            tell = Lines(record) if output is Stream.text else JsonLines() if output is Stream.jsonl else _quiet
-            after = backfills.work(opened, record.name, tell, stop, parallel)
+            on_event = Lines(record) if output is Stream.text else JsonLines() if output is Stream.jsonl else _quiet
+            after = backfills.work(opened, record.name, on_event, stop, parallel)
     result = backfills.show(opened, record.name)
     if output is Stream.json:
         print_json({"backfill": result_data(result)})

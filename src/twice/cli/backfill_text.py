@@ -24,13 +24,13 @@ def print_plan(plan: BackfillResult, *, stored: bool) -> None:
     for note in plan.notes:
         print(f"  note: {runnable(note)}")
     if not stored:
-        print("next: the same command without --dry-run" if plan.slices else "next: nothing is to do")
+        print("next: the same command without --dry-run" if plan.slices else "next: nothing to do")
 
 
 def print_whole(result: BackfillResult, holders: Sequence[str]) -> None:
     """Every slice, why it is in it and what became of it."""
     idle = result.state is BackfillState.RUNNING and not holders
-    state = "nobody at work" if idle else result.state.value
+    state = "no worker is running it" if idle else result.state.value
     print(f"backfill {result.name}: {state}" + (f", workers: {', '.join(holders)}" if holders else ""))
     for note in result.notes:
         print(f"  note: {runnable(note)}")
@@ -45,7 +45,7 @@ def record_line(record: BackfillRecord, holders: int) -> str:
     slices = f"{record.done}/{counted(record.total, 'slice')}{failed}"
     if record.state is not BackfillState.RUNNING or holders:
         return f"{record.name}  {record.state.value}  {slices}"
-    return f"{record.name}  {slices}, nobody at work; {_resume(record.name)}"
+    return f"{record.name}  {slices}, no worker is running it; {_resume(record.name)}"
 
 
 def resumed_line(record: BackfillRecord) -> str:
@@ -64,7 +64,7 @@ def print_end(result: BackfillResult) -> None:
         error = (slice_.error or {}).get("what", "")
         print(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {error}")
     if not result.complete:
-        retries = "retries only what failed" if _only_failures(result) else "goes on with what is left"
+        retries = "retries only what failed" if _only_failures(result) else "continues with what is left"
         print(f"{_resume(result.name)}   ({retries})")
 
 

@@ -23,7 +23,7 @@ def recover(output: Output = Format.text, where: Where = HERE) -> int:
         return 0
     for attempt in result:
         print(f"{attempt.where}: attempt {attempt.attempt[:8]} is {attempt.state.value}")
-    print(f"{counted(len(result), 'attempt')} settled, {result.open} still at work")
+    print(f"{counted(len(result), 'attempt')} settled, {result.open} still running")
     if any(attempt.state.value != "published" for attempt in result):
         print("next: run these slices again; what landed is not repeated")
     return 0
@@ -50,7 +50,7 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
                 f"  kept until {', '.join(one.slices)} is published again: a process may still publish what it staged"
             )
         if one.unasked:
-            print(f"  the table it wrote before could not be asked ({one.unasked}): what is open there stays open")
+            print(f"  the table it wrote before could not be read ({one.unasked}): its open attempts stay open")
         if one.given_up:
             print(
                 f"  {counted(len(one.given_up), 'attempt')} may have left files. The task is no longer declared, so gc "

@@ -16,15 +16,15 @@ def effect_text(effect: EffectEnd) -> str:
         case EffectState.SENT:
             return f"{'already ' if effect.already else ''}sent{why}"
         case EffectState.RELEASED:
-            return f"waiting, its text is not made yet{why}{send}"
+            return f"waiting, its text is not rendered yet{why}{send}"
         case EffectState.PENDING:
             return f"waiting, not sent yet{why}{send}"
         case EffectState.SENDING:
-            return f"being sent, or its sender fell silent{why}{show}"
+            return f"being sent, or its sender stopped reporting{why}{show}"
         case EffectState.IN_DOUBT:
             return f"IN DOUBT, it may have arrived{why}{show}"
         case EffectState.DEAD:
-            return f"DEAD, it was not sent and will not be by itself{why}{show}"
+            return f"DEAD, it was not sent and is not retried{why}{show}"
         case EffectState.UNKNOWN:
             return f"UNKNOWN whether it was sent, so it is not sent again{why}{show}"
         case EffectState.ABANDONED:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 S = EffectState
 OfTask = Annotated[str | None, typer.Option("--task", help="Only this task's.")]
 Id = Annotated[int, typer.Argument(metavar="ID", help="An effect's number, from twice effects list.")]
-Patience = Annotated[float, typer.Option("--wait", help="Seconds to go on trying what is refused for now.", min=0)]
+Patience = Annotated[float, typer.Option("--wait", help="Seconds to keep retrying what is refused for now.", min=0)]
 
 
 @boundary
@@ -112,8 +112,8 @@ def resolve(
     id_: Id,
     sent: Annotated[bool, typer.Option("--sent", help="It arrived.")] = False,
     resend: Annotated[bool, typer.Option("--resend", help="It did not arrive, or may arrive twice.")] = False,
-    abandon: Annotated[bool, typer.Option("--abandon", help="It shall not be sent.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why; it is kept.")] = "",
+    abandon: Annotated[bool, typer.Option("--abandon", help="It must not be sent.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="The reason; it is recorded.")] = "",
     sender_is_gone: Annotated[
         bool, typer.Option("--sender-is-gone", help="The process that was sending it is known to be gone.")
     ] = False,

@@ -11,7 +11,7 @@ from twice.cli.hints import runnable
 from twice.cli.options import HERE, Where, boundary, output_option, print_json
 
 if TYPE_CHECKING:
-    from twice.core.graph import Node
+    from twice.core.graph import TaskNode
 
 
 class GraphFormat(str, Enum):
@@ -46,7 +46,7 @@ def graph(output: GraphOutput = GraphFormat.text, where: Where = HERE) -> int:
     return 0
 
 
-def _print_node(node: Node) -> None:
+def _print_node(node: TaskNode) -> None:
     print(f"{node.level}  {node.task} -> {node.target}")
     print(f"     {node.write} on {node.scope}")
     for source in node.inputs:
@@ -55,7 +55,7 @@ def _print_node(node: Node) -> None:
         print(f"     reads {source.table}{cut}" + (f"  ({origin})" if origin else ""))
 
 
-def _mermaid(nodes: Sequence[Node]) -> str:
+def _mermaid(nodes: Sequence[TaskNode]) -> str:
     """Tables are drawn as cylinders, tasks as boxes. Names are letters, digits, dots and _, so none needs escaping."""
     lines = ["flowchart LR"]
     for node in nodes:

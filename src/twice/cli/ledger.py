@@ -20,13 +20,15 @@ from twice.cli.options import HERE, Format, Output, Where, boundary, plain, prin
 from twice.core.summary import counted
 from twice.errors import UsageError
 
-OlderThan = Annotated[str, typer.Option("--older-than", help="What ended longer ago goes, e.g. 90d.", metavar="DAYS")]
+OlderThan = Annotated[
+    str, typer.Option("--older-than", help="Delete what ended longer ago than this, e.g. 90d.", metavar="DAYS")
+]
 File = Annotated[Path | None, typer.Option("--to", help="A file instead of standard output.", dir_okay=False)]
 
 Take = Annotated[
     str | None,
     typer.Option(
-        "--take", metavar="TASK", help="Give what is left of this task to this environment. Cannot be undone."
+        "--take", metavar="TASK", help="Assign this task's remaining records to this environment. Cannot be undone."
     ),
 ]
 
@@ -65,8 +67,8 @@ def check(output: Output = Format.text, where: Where = HERE) -> int:
         print_json({"differences": [asdict(difference) for difference in differences]})
         return 1 if differences else 0
     for difference in differences:
-        print(f"{difference.where}: {difference.what}\n  to put it right: {runnable(difference.fix)}")
-    print(counted(len(differences), "difference") if differences else "the ledger says what the tables say")
+        print(f"{difference.where}: {difference.what}\n  to fix it: {runnable(difference.fix)}")
+    print(counted(len(differences), "difference") if differences else "the ledger agrees with the tables")
     return 1 if differences else 0
 
 
@@ -136,7 +138,7 @@ def unassigned(
     if not found:
         print("every record has an owner")
     elif unasked:
-        print(f"the tables of {', '.join(unasked)} were not asked yet which are their own")
+        print(f"the tables of {', '.join(unasked)} were not asked yet which records are theirs")
         print(runnable("next: twice ledger check"))
     return 0
 
@@ -172,7 +174,7 @@ def prune(
 
 def _age(text: str) -> timedelta:
     if not re.fullmatch(r"[0-9]{1,5}d", text):
-        raise UsageError(f"{text!r} is no number of days", fix="Write it like 90d.")
+        raise UsageError(f"{text!r} is not a number of days", fix="Write it like 90d.")
     return timedelta(days=int(text[:-1]))
 
 

@@ -40,15 +40,15 @@ def lint(
     preview: Annotated[bool, typer.Option("--preview", help="Also run the rules in preview.")] = False,
     min_severity: Annotated[LintSeverity | None, typer.Option(help="Leave out what is less severe.")] = None,
     baseline: Annotated[Path | None, typer.Option(help="Accepted findings; only others are reported.")] = None,
-    write_baseline: Annotated[bool, typer.Option("--write-baseline", help="Accept all findings of now.")] = False,
+    write_baseline: Annotated[bool, typer.Option("--write-baseline", help="Accept all current findings.")] = False,
     explain: Annotated[str | None, typer.Option(help="Explain a rule, by code or name, and stop.")] = None,
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Count findings by rule instead of listing them.")
     ] = False,
     dialect: Annotated[str | None, typer.Option(help="SQL dialect; guessed for each file by default.")] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Read every file anew.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Read every file again.")] = False,
 ) -> int:
-    """Find what breaks on the second run, in code that never heard of twice.
+    """Find what breaks on the second run, in code that does not use twice.
 
     Exit code 0: nothing of severity warning or error; 1: findings; 2: the command or a setting is wrong.
     """

@@ -35,13 +35,13 @@ app = typer.Typer(
 )
 backfill_app = typer.Typer(
     cls=backfill.DefaultToStart,
-    help="Make many slices right by one frozen plan: twice backfill TASK --from DATE --to DATE.",
+    help="Compute many slices by one stored plan: twice backfill TASK --from DATE --to DATE.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-mark_app = typer.Typer(help="Where an incremental task is.", no_args_is_help=True, rich_markup_mode=None)
-ledger_app = typer.Typer(help="Look after the ledger.", no_args_is_help=True, rich_markup_mode=None)
-config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
+mark_app = typer.Typer(help="How far an incremental task has read.", no_args_is_help=True, rich_markup_mode=None)
+ledger_app = typer.Typer(help="Maintain the ledger.", no_args_is_help=True, rich_markup_mode=None)
+config_app = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
 effects_app = typer.Typer(help="What is sent after a publish.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command("init")(create.init)

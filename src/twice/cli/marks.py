@@ -12,7 +12,7 @@ from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
-Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the ledger.")]
+Reason = Annotated[str, typer.Option("--reason", help="The reason; it is recorded in the ledger.")]
 
 
 @boundary
@@ -58,8 +58,8 @@ def reset(
     with where.open() as opened:
         before = upkeep.mark(opened, task)
         if not yes:
-            twice = "" if before.keyed else " Its rows have no key: those that are read again come twice."
-            question = f"move the mark from {before.at or 'an unclear place'} to {to or before.initial}?{twice}"
+            twice = "" if before.keyed else " Its rows have no key: those that are read again are duplicated."
+            question = f"move the mark from {before.at or 'an unknown position'} to {to or before.initial}?{twice}"
             ask(f"{task}: {question}", "a mark is not moved", "The mark is where it was.")
         before, after = upkeep.reset_mark(opened, task, to, getpass.getuser(), reason)
     if output is Format.json:
@@ -67,6 +67,6 @@ def reset(
     elif before == after:
         print(f"{task}: the mark is {after.at} already")
     else:
-        print(f"{task}: the mark was {before.at or 'unclear'} and is now {after.at}")
+        print(f"{task}: the mark was {before.at or 'unknown'} and is now {after.at}")
         print(runnable(f"next: twice run {task}"))
     return 0

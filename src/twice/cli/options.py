@@ -173,7 +173,7 @@ def _failpoint() -> Action:
         return lambda _: None
     known: dict[str, Point | SendPoint] = {point.value: point for point in (*Point, *SendPoint)}
     if name not in known:
-        raise UsageError(f"TWICE_FAILPOINT={name!r} is no failpoint", fix=f"Known: {', '.join(known)}.")
+        raise UsageError(f"TWICE_FAILPOINT={name!r} is not a failpoint", fix=f"Known: {', '.join(known)}.")
     return kill_at(known[name])
 
 

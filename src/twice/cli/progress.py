@@ -86,8 +86,8 @@ class Live:
         self._live.__enter__()
         return self
 
-    def __exit__(self, *trouble: Any) -> None:
-        self._live.__exit__(*trouble)
+    def __exit__(self, *error: Any) -> None:
+        self._live.__exit__(*error)
 
     def __call__(self, event: Event) -> None:
         self._last = describe(event)
@@ -151,7 +151,7 @@ def interruptible(stop: Stop) -> Iterator[None]:
                 before(number, frame)
             raise KeyboardInterrupt
         stop.asked.set()
-        print("finishing what is in hand; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)
+        print("finishing the batches that are running; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)
 
     before = signal.signal(signal.SIGINT, interrupted)
     try:

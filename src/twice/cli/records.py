@@ -58,7 +58,7 @@ def _calendar(task: str | None, output: Format, where: Where) -> int:
     from twice.project import inspect
 
     if task is None:
-        raise UsageError("a calendar is of one task", fix="Name it: twice status TASK --calendar.")
+        raise UsageError("a calendar shows one task", fix="Name it: twice status TASK --calendar.")
     with where.open() as opened:
         pages = inspect.calendar(opened, task)
     if output is Format.json:
@@ -125,7 +125,7 @@ def _print_status(found: Status) -> None:
         print(_proved(proof, current))
     if found.tables_to_ask:
         print(f"not shown: records from before this ledger knew environments, of {', '.join(found.tables_to_ask)}")
-        print(runnable("next: twice ledger check (it asks the tables which are their own)"))
+        print(runnable("next: twice ledger check (it asks the tables which records are theirs)"))
     if found.waiting:
         waiting = ", ".join(f"{count} {state.value}" for state, count in found.waiting.items())
         print(f"effects wait for a person: {waiting}")
@@ -151,7 +151,11 @@ def _print_runs(found: Status) -> None:
     for name in dict.fromkeys(task for task, _ in found.stale):
         print(stale_line(name, {label: why for (task, label), why in found.stale.items() if task == name}))
     if found.silent:
-        print(runnable("next: twice recover (what went silent is at work no more; it asks the tables what landed)"))
+        print(
+            runnable(
+                "next: twice recover (what stopped reporting is not running any more; it asks the tables what landed)"
+            )
+        )
     if found.last_failed:
         last = found.last_failed
         print(runnable(f"next: twice history {last.task} --date {last.label}, then twice retry --failed"))

@@ -207,7 +207,7 @@ def _print_sum(ends: tuple[TaskEnd, ...], failed: int) -> None:
 
 def _summary(ends: tuple[TaskEnd, ...], failed: int) -> str:
     asked = len([end for end in ends if not end.left_out])
-    parts = [f"{counted_of(asked - failed, asked, 'task')} right"]
+    parts = [f"{counted_of(asked - failed, asked, 'task')} done"]
     parts += ["the others can be run again"] if failed else []
     parts += [f"{len(ends) - asked} left out"] if asked < len(ends) else []
     stale = sum(len(end.stale) for end in ends)

@@ -11,7 +11,7 @@ from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
 from twice.core.summary import counted
 
-Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the table and in the ledger.")]
+Reason = Annotated[str, typer.Option("--reason", help="The reason; it is recorded in the table and in the ledger.")]
 
 
 @boundary
@@ -34,7 +34,7 @@ def takeover(
             listed = ", ".join(f"{counted(count, 'slice')} of {owner}" for owner, count in others.items())
             ask(
                 f"{task}: its table holds {listed}. Their rows stay, and count as never published by {task}: what it "
-                "publishes comes beside them unless its strategy replaces or merges them. Let the old task's runs end "
+                "publishes is added to them unless its strategy replaces or merges them. Let the old task's runs end "
                 "first: one that has begun may still publish. Take the table over?",
                 "a table is not taken over",
                 "The table's owner is unchanged.",
@@ -47,5 +47,5 @@ def takeover(
     else:
         for owner, count in taken.items():
             print(f"{task}: took its table over from {owner} ({counted(count, 'slice')})")
-        print(runnable(f"next: twice status {task}, then run or backfill what it shall publish"))
+        print(runnable(f"next: twice status {task}, then run or backfill what it should publish"))
     return 0

@@ -25,7 +25,7 @@ def calendar(
     scope: TimeScope, runs: Iterable[RunRecord], stale: Collection[str] = (), silent: Collection[str] = ()
 ) -> tuple[Page, ...]:
     """From the first to the last slice that anything is known of. `stale`: the labels of those that are; `silent`: the
-    open attempts that nobody is at work on."""
+    open attempts whose process is not running."""
     known = {run.label: run for run in runs}
     if not known:
         return ()

@@ -1,4 +1,4 @@
-"""Effects as declarations: what is sent to the outside world after a publish, once.
+"""Effects as declarations: what is sent to other systems after a publish, once.
 
     effects=[slack("#finance", text=lambda result: f"{result.slice}: {result.rows} rows")]
 

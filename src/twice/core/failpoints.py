@@ -33,7 +33,7 @@ class Point(str, Enum):
 class SendPoint(str, Enum):
     """In the order an effect meets them, from the publish on record to the receipt on record."""
 
-    RELEASED = "released"  # landed and on record; its text is not made yet
+    RELEASED = "released"  # landed and on record; its text is not rendered yet
     RENDERED = "rendered"  # its text is stored
     BEFORE_SENDING = "before_sending"
     SENDING = "sending"  # committed as being sent; nothing has left
@@ -43,7 +43,7 @@ class SendPoint(str, Enum):
 
 
 class Crash(BaseException):
-    """The in-process stand-in for a kill: no handler of ours may catch it and tidy up."""
+    """A kill, simulated in the process: no handler of ours may catch it and tidy up."""
 
 
 Action = Callable[[Point | SendPoint], None]

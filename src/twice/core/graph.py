@@ -19,7 +19,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Node:
+class TaskNode:
     """One task. Tasks of one `level` do not read from each other; each comes after all lower levels."""
 
     task: str
@@ -35,7 +35,7 @@ class Node:
         return tuple(sorted({source.task for source in self.inputs if source.task not in (None, self.task)}))
 
 
-def graph(project: Project) -> tuple[Node, ...]:
+def graph(project: Project) -> tuple[TaskNode, ...]:
     """Every task, level by level, by name within a level: an order in which they may run."""
     writers = {project.located(task.target): task.name for task in project.tasks.values()}
     levels: dict[str, int] = {}
@@ -56,8 +56,8 @@ def declaration_text(name: str, declared: Any) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _node(project: Project, task: Task, level: int, writers: dict[TableName, str]) -> Node:
-    return Node(
+def _node(project: Project, task: Task, level: int, writers: dict[TableName, str]) -> TaskNode:
+    return TaskNode(
         task=task.name,
         target=str(task.target),
         write=declaration_text(task.write.name, task.write),

@@ -29,7 +29,7 @@ def being_handled() -> BaseException | None:
 def behind(
     error: BaseException, *kinds: type[BaseException], before: BaseException | None = None
 ) -> BaseException | None:
-    """What really happened, if it is one of these: what is let go on the way out may fail in its turn, and then its
+    """What really happened, if it is one of these: what is released on the way out may fail in its turn, and then its
     error is the one that arrives. `before` is what was being handled when it began: that, and what lies behind it, is
     the caller's own."""
     found = error

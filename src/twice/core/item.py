@@ -1,4 +1,4 @@
-"""An item of a work queue, and how ids and bodies are told apart."""
+"""An item of a work queue, and how ids and bodies are compared."""
 
 from __future__ import annotations
 

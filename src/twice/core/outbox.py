@@ -42,7 +42,7 @@ class EffectState(str, Enum):
 
     PREPARED = "prepared"  # named before the publish; nothing landed yet
     CANCELLED = "cancelled"  # its publish did not land, or another effect was sent for it
-    RELEASED = "released"  # landed; its text is not made yet
+    RELEASED = "released"  # landed; its text is not rendered yet
     PENDING = "pending"
     SENDING = "sending"
     SENT = "sent"
@@ -79,7 +79,7 @@ S = EffectState
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedEffect:
     """An effect as it is written down with the intent to publish."""
 
     key: str
@@ -198,9 +198,9 @@ def key_of(owner: Sequence[str], task: str, label: str, name: str, occasion: str
 
 def prepare(
     owner: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
-) -> Prepared:
+) -> PreparedEffect:
     occasion = occasion_of(effect.again, generation, fingerprint)
-    return Prepared(
+    return PreparedEffect(
         key_of(owner, task, label, effect.name, occasion),
         label,
         effect.name,
@@ -239,7 +239,7 @@ def _after_refusal(record: EffectRecord, answer: Refused, before: datetime | Non
 
 def after_silence(record: EffectRecord, now: datetime) -> Change:
     """The process that was sending it does not report any more. It may wake up: its name stays."""
-    why = f"{record.sender} fell silent while it was sending"
+    why = f"{record.sender} stopped reporting while it was sending"
     change = _doubt(record, why, now, timedelta(0))
     return Change(change.state, change.why, change.due, change.doubt_since, sender=record.sender)
 

@@ -88,7 +88,7 @@ def played(scenario: str, reason: str, difference: Difference | None, seconds: f
 
 
 @dataclass(frozen=True)
-class Beside:
+class SideEffect:
     """What the code tried beside its result, and was refused. `kind`: call, file, table, process or
     signal; `where`: its file and line, if Python was asked."""
 
@@ -110,7 +110,7 @@ class Proof(Summarized):
     trials: tuple[Trial, ...]
     seconds: float
     notes: tuple[str, ...] = ()
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[SideEffect, ...] = ()
     not_blocked: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from twice.core.audit import AuditResult
-from twice.core.outbox import Prepared
+from twice.core.outbox import PreparedEffect
 from twice.core.run import AttemptState
 from twice.core.token import Intention, Kind
 from twice.core.write import Changes
@@ -83,7 +83,7 @@ class Facts:
     seconds: Mapping[str, float] = field(default_factory=dict)
     error: Mapping[str, str] | None = None
     changes: Changes | None = None
-    effects: tuple[Prepared, ...] = ()
+    effects: tuple[PreparedEffect, ...] = ()
 
 
 @dataclass(frozen=True)

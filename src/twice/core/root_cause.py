@@ -24,7 +24,7 @@ def root_cause(error: BaseException) -> str:
     return (found.strip().splitlines() or ["(no message)"])[0]
 
 
-def key_line(error: BaseException) -> str:
+def cause_line(error: BaseException) -> str:
     """The first line; of an error from one of Spark's Python workers, the line below its trace; of a call into the JVM,
     what made it fail."""
     lines = str(error).strip().splitlines()

@@ -14,7 +14,7 @@ CursorValue = datetime | date | int
 CursorType = Literal["timestamp", "date", "integer"]
 
 SINCE = Slice(BEGINNING, END, "since")
-"""The one slice of an incremental task: it goes on from wherever the mark is."""
+"""The one slice of an incremental task: it continues from wherever the mark is."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _EXAMPLE = 'Write initial="2026-01-01T00:00:00Z" for instants, "2026-01-01" for dates, 0 for numbers.'

@@ -1,6 +1,6 @@
 """PostgreSQL's error codes that twice knows, each once: what it means, and whether a new attempt may go well by itself.
 
-A code is a SQLSTATE of five characters, or the beginning of some; the longest that fits counts. What to tell a person
+A code is a SQLSTATE of five characters, or the beginning of some; the longest that fits counts. What a message says
 depends on what was being done: `ledgers/database/known_errors.py` and `targets/postgres/server/errors.py` have the
 words.
 """

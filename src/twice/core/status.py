@@ -19,7 +19,7 @@ class Status(Summarized):
     them). `stale` says why, `marks` how far an incremental task has read, both by task and label. `effects` counts all
     of them by state. `proofs` are the last of each task, and whether each is of the code as it is now.
     `tables_to_ask`: tasks with old records that are not shown until their tables were asked. `silent`: the slices whose
-    last attempt has not ended and is not at work either: its process is gone, or was not heard of for too long.
+    last attempt has not ended and is not running either: its process is gone, or has not reported for too long.
     """
 
     runs: tuple[RunRecord, ...]

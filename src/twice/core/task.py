@@ -81,7 +81,7 @@ def read(table: str, *, by: str | None = None, before: timedelta = timedelta(0))
 class Policy:
     """`rerun`: when a published slice is computed again. `empty`: may a result be empty. `evolve`: may the
     result add columns to the table. `allow`: what the plan guard shall let pass, by name (`"rand"`). `retry`: how
-    often passing trouble is tried again."""
+    often a transient error is tried again."""
 
     rerun: Rerun = "when_changed"
     retry: Retry = field(default_factory=Retry)
@@ -159,14 +159,14 @@ class Task:
         return self.formerly[0] if self.formerly else self.name
 
     @property
-    def wants_run(self) -> bool:
+    def takes_run(self) -> bool:
         """Whether the function has a parameter `run` for the run itself."""
         return RUN_PARAMETER not in self.inputs and RUN_PARAMETER in inspect.signature(self.function).parameters
 
     @property
     def asks_for_slice(self) -> bool:
         """Whether its code can know one slice from another, beside the inputs that are cut to it."""
-        return bool(self.parameters) if self.sql is not None else self.wants_run
+        return bool(self.parameters) if self.sql is not None else self.takes_run
 
 
 def check_task(task: Task) -> None:

@@ -47,7 +47,7 @@ class Intention:
 
 
 @dataclass(frozen=True)
-class Note:
+class CommitNote:
     """Written into the commit beside the tokens, for people and for settling: it dies with the log.
     `changes` is what a keyed write did, `changed` which slices a restatement replaced with other rows, where that was
     compared; the target that carries it out fills them in. `why`: a person's word. `cursor`: the column that a mark
@@ -83,7 +83,7 @@ class Note:
         return json.dumps({"twice": body}, sort_keys=True, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str | None) -> Note | None:
+    def from_json(cls, text: str | None) -> CommitNote | None:
         """None for commits that are not ours: any string may stand there."""
         try:
             body = json.loads(text or "")["twice"]

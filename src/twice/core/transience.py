@@ -69,7 +69,7 @@ CLASSES: Mapping[str, Nature] = {
         "ConcurrentWrite", "DeltaConcurrentModification", "MetadataChanged", "ProtocolChanged")},
     # The JVM behind this session is gone: only a new process helps.
     "py4j.protocol.Py4JNetworkError": P,
-    # Java, met as the cause of a Spark error
+    # Java, as the cause of a Spark error
     "java.net.SocketException": T, "java.net.SocketTimeoutException": T, "java.net.UnknownHostException": T,
     "java.net.http.HttpTimeoutException": T, "java.util.concurrent.TimeoutException": T,
     "java.sql.SQLTransientException": T, "java.sql.SQLRecoverableException": T,
@@ -92,8 +92,8 @@ WORDS: Mapping[str, Nature] = {        # of systems that give no code; in the or
 FOR_A_PERSON = frozenset(
     {"twice.errors.StageMismatch", "ExecutorLostFailure", "org.apache.spark.shuffle.FetchFailedException"}
 )
-"""Passing trouble that does not come from outside: if it comes each time, it is this slice's own (its code gives
-another result each time, its rows fill an executor's memory), and no wait mends it. A server that is away returns."""
+"""Transient errors that do not come from outside: one that comes each time is this slice's own (its code gives another
+result each time, its rows fill an executor's memory), and waiting does not help. A server that is down returns."""
 
 _DEPTH = 30
 """How far a chain of causes is followed; a longer one is a ring."""

@@ -43,7 +43,7 @@ class UpsertRows:
 
 @dataclass(frozen=True)
 class AppendRows:
-    """The staged rows are added. Only the token tells whether they are there already."""
+    """The staged rows are added. Only the token shows whether they are there already."""
 
     slices: tuple[Slice, ...]
 
@@ -91,7 +91,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WritePlan:
     """One atomic publish: what is written, and the token of each slice that lands in the same commit."""
 
     write: WriteVerb

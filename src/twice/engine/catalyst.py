@@ -20,13 +20,13 @@ Jvm = Any
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class PlanNode:
     """A plan node or an expression. `kind` is its class's own name; `fields` are its parameters, where a field that
     holds trees (expressions of a plan node, the plan of a subquery) is a tuple of nodes."""
 
     kind: str
     fields: Mapping[str, Any]
-    children: tuple[Node, ...]
+    children: tuple[PlanNode, ...]
 
     @property
     def id(self) -> int | None:
@@ -38,12 +38,12 @@ class Node:
     def name(self) -> str:
         return str(self.fields.get("name", ""))
 
-    def trees(self, *names: str) -> tuple[Node, ...]:
+    def trees(self, *names: str) -> tuple[PlanNode, ...]:
         """The trees held in these fields (in any field, if none is named); children are not among them."""
         held = (self.fields.get(name) for name in names) if names else self.fields.values()
-        return tuple(node for value in held if isinstance(value, tuple) for node in value if isinstance(node, Node))
+        return tuple(node for value in held if isinstance(value, tuple) for node in value if isinstance(node, PlanNode))
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[PlanNode]:
         """This node, its children and the trees in their fields, subqueries included; each parent first."""
         waiting = [self]
         while waiting:
@@ -53,14 +53,14 @@ class Node:
             waiting.extend(node.children)
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> PlanNode:
     """The tree that `toJSON` wrote."""
     return _tree(json.loads(text))
 
 
-def bottom_up(root: Node) -> list[Node]:
+def bottom_up(root: PlanNode) -> list[PlanNode]:
     """Every node of a plan after its children, children from left to right. Plans may be deeper than Python's stack."""
-    found: list[Node] = []
+    found: list[PlanNode] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -83,13 +83,13 @@ def leaf_objects(plan: JavaObject) -> list[JavaObject]:
     return [leaf for each in (plan, *items(plan.subqueriesAll())) for leaf in items(each.collectLeaves())]
 
 
-def _tree(flat: list[dict[str, Any]]) -> Node:
+def _tree(flat: list[dict[str, Any]]) -> PlanNode:
     """A tree is written as a list, each node before its children, which are given only by their number."""
-    stack: list[Node] = []
+    stack: list[PlanNode] = []
     for raw in reversed(flat):
         children = tuple(stack.pop() for _ in range(raw["num-children"]))
         fields = {name: _field(value) for name, value in raw.items()}
-        stack.append(Node(raw["class"].rpartition(".")[2], fields, children))
+        stack.append(PlanNode(raw["class"].rpartition(".")[2], fields, children))
     (root,) = stack
     return root
 
@@ -103,7 +103,7 @@ def _field(value: Any) -> Any:
     return found or value
 
 
-def _nested(item: Any) -> Iterator[Node]:
+def _nested(item: Any) -> Iterator[PlanNode]:
     """Sequences of trees, and sequences of sequences (the projections of an Expand)."""
     if _is_tree(item):
         yield _tree(item)

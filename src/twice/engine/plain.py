@@ -19,7 +19,7 @@ from twice.engine.frames.slices import check_given, check_source, cursor_of, cut
 from twice.errors import DeclarationError
 
 
-class Table(Protocol):
+class FrameOfRows(Protocol):
     """What a frame must have: `targets.memory.rows.Rows` does."""
 
     @property
@@ -56,7 +56,7 @@ class PlainEngine:
     def shape(self, frame: Frame, slice_column: SliceColumn | None) -> tuple[Frame, Shape]:
         if not hasattr(frame, "columns") or not hasattr(frame, "rows"):
             raise not_a_frame(frame)
-        refuse_twins(cast(Table, frame).columns)
+        refuse_twins(cast(FrameOfRows, frame).columns)
         if slice_column is None:
             return frame, Shape(frame.columns)
         held = slice_column

@@ -57,7 +57,7 @@ Guard = Literal[
 
 
 @dataclass(frozen=True, order=True)
-class Span:
+class TextSpan:
     line: int
     column: int = 1
     end_line: int = 0
@@ -72,7 +72,7 @@ class Place:
     "?" that it is not known.
     """
 
-    span: Span
+    span: TextSpan
     unit: str = ""
     order: int = 0
     transaction: str = "?"
@@ -80,11 +80,11 @@ class Place:
     """Any of: loop, branch, except, foreach_batch, transform, callback, query (nothing is written),
     parameter (the mode is a caller's choice).
     """
-    runs: Span | None = None
+    runs: TextSpan | None = None
     """Where a statement kept in a constant is given to the database, when that is another place."""
 
     @property
-    def happens(self) -> Span:
+    def happens(self) -> TextSpan:
         return self.runs or self.span
 
 
@@ -97,7 +97,7 @@ class ClockFact:
     name: str = ""
     """The column, parameter or argument that receives it."""
     at_import: bool = False
-    reaches: Span | None = None
+    reaches: TextSpan | None = None
     """Where the value is used, when that is another place than the clock's call."""
 
 
@@ -141,7 +141,7 @@ class WriteFact:
     """The predicate of a delete, update or replaceWhere, normalised."""
     increments: tuple[str, ...] = ()
     """Columns an update computes from their own old value."""
-    increment_at: Span | None = None
+    increment_at: TextSpan | None = None
     merge: MergeShape | None = None
     nothing_on_conflict: bool = False
     forced: bool = False
@@ -206,7 +206,7 @@ class SwallowFact:
 class TaskFact:
     """A scheduler's view of some code: an Airflow DAG or task, a Celery task, a retry decorator."""
 
-    span: Span
+    span: TextSpan
     kind: Literal["dag", "task", "retry"]
     name: str
     units: tuple[str, ...] = ()
@@ -237,7 +237,7 @@ class OrderFact:
 class ModelFact:
     """A dbt model and its configuration, however it was given (config(), properties, dbt_project.yml)."""
 
-    span: Span
+    span: TextSpan
     name: str
     materialized: str = "view"
     unique_key: tuple[str, ...] = ()
@@ -249,7 +249,7 @@ class ModelFact:
     filter_in_macro: bool = False
     anti_join: bool = False
     """The model leaves out rows that {{ this }} already has."""
-    strict_mark: Span | None = None
+    strict_mark: TextSpan | None = None
     """Where ``> (select max(…) from {{ this }})`` is."""
     unique_tested: bool = False
     engine_replaces: bool = False

@@ -15,9 +15,9 @@ from twice.lint.facts import (
     OrderFact,
     ReadFact,
     RunFact,
-    Span,
     SwallowFact,
     TaskFact,
+    TextSpan,
     TxnFact,
     WriteFact,
 )
@@ -33,7 +33,7 @@ T = TypeVar("T")
 class Suppression:
     """A comment ``twice: ignore[CODES] reason``. On a line of its own it covers the next line of code."""
 
-    span: Span
+    span: TextSpan
     codes: tuple[str, ...]
     reason: str
     covers: tuple[int, int]
@@ -73,7 +73,7 @@ class FileFacts:
     traits: frozenset[str] = frozenset()
     """Of the whole file: dynamic_overwrite, airflow, streaming, spark, …"""
 
-    def moved(self, where: Callable[[Span], Span]) -> FileFacts:
+    def moved(self, where: Callable[[TextSpan], TextSpan]) -> FileFacts:
         """The same facts, every position passed through `where` (notebook cells, lines of a template)."""
         return _moved(self, where)
 
@@ -100,15 +100,15 @@ class ProjectFacts:
     """For each table created somewhere in the project, its primary or unique key (of business columns)."""
 
 
-def _moved(value: T, where: Callable[[Span], Span]) -> T:
-    if isinstance(value, Span):
+def _moved(value: T, where: Callable[[TextSpan], TextSpan]) -> T:
+    if isinstance(value, TextSpan):
         return where(value)  # type: ignore[return-value]
     if isinstance(value, tuple):
         return tuple(_moved(item, where) for item in value)  # type: ignore[return-value]
     if is_dataclass(value) and not isinstance(value, type):
         changes = {part.name: _moved(getattr(value, part.name), where) for part in fields(value)}
         if isinstance(value, Suppression) and value.covers != (0, 0):
-            first, last = (where(Span(line)).line for line in value.covers)
+            first, last = (where(TextSpan(line)).line for line in value.covers)
             changes["covers"] = (first, last)
         return replace(value, **changes)
     return value

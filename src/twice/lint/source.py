@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from twice.lint.facts import Span
+from twice.lint.facts import TextSpan
 from twice.lint.file_facts import Role, Suppression
 
 LARGEST = 1_500_000
@@ -64,7 +64,7 @@ def suppressions(text: str) -> tuple[Suppression, ...]:
         column = match.start() + 1
         covers = (0, 0) if match["file"] else _covered(lines, number, alone=not line[: match.start()].strip())
         reason = match["reason"].replace("*/", "").strip()
-        found.append(Suppression(Span(number, column, number, len(line) + 1), codes, reason, covers))
+        found.append(Suppression(TextSpan(number, column, number, len(line) + 1), codes, reason, covers))
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from twice.core.calendar import Page
 from twice.core.calendar import calendar as calendar_of
-from twice.core.graph import Node
+from twice.core.graph import TaskNode
 from twice.core.graph import graph as graph_of
 from twice.core.mark import kind_of, mark_of
 from twice.core.proof import ProofRecord
@@ -101,6 +101,6 @@ def proofs(opened: OpenProject) -> dict[str, tuple[ProofRecord, bool]]:
     }
 
 
-def graph(opened: OpenProject) -> tuple[Node, ...]:
+def graph(opened: OpenProject) -> tuple[TaskNode, ...]:
     """Which task reads from which, in the order of `run_all`."""
     return graph_of(opened.project)

@@ -12,7 +12,7 @@ from twice.runtime.table.assign import names_of
 from twice.runtime.upkeep import check as checking
 from twice.runtime.upkeep import prune as pruning
 from twice.runtime.upkeep import rebuild as rebuilding
-from twice.runtime.upkeep.check import Difference
+from twice.runtime.upkeep.check import LedgerDifference
 from twice.runtime.upkeep.prune import Tidied
 from twice.runtime.upkeep.rebuild import Rebuilt
 from twice.wiring.open_project import OpenProject
@@ -23,7 +23,7 @@ def migrate(opened: OpenProject) -> tuple[str | None, str]:
     return Ledger.migrate(opened.settings.ledger_url)
 
 
-def check(opened: OpenProject) -> tuple[Difference, ...]:
+def check(opened: OpenProject) -> tuple[LedgerDifference, ...]:
     """Where the ledger and the tables differ."""
     return checking.check(opened.context, opened.context.engine.fresh())
 

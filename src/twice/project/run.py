@@ -43,7 +43,7 @@ def moment(value: str | date) -> datetime:
             found = datetime.fromisoformat(value.replace("Z", "+00:00"))
         except ValueError:
             raise UsageError(
-                f"{value!r} is no date or time", fix="Write 2026-06-09 or 2026-06-09T00:00:00+00:00."
+                f"{value!r} is not a date or time", fix="Write 2026-06-09 or 2026-06-09T00:00:00+00:00."
             ) from None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 

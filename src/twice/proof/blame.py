@@ -33,9 +33,9 @@ def blame(
 def _reaching(difference: Difference, likely: Sequence[Suspicion]) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
     columns, rows = [], []
     for one in likely:
-        met = tuple(name for name in difference.columns if name in one.columns)
-        if met:
-            columns.append(Cause(one.name, met, f"{one.name} reaches column {', '.join(met)}: {one.why}", one.fix))
+        named = tuple(name for name in difference.columns if name in one.columns)
+        if named:
+            columns.append(Cause(one.name, named, f"{one.name} reaches column {', '.join(named)}: {one.why}", one.fix))
         elif ALL_ROWS in one.columns or not difference.columns:
             rows.append(_deciding(one))
     return tuple(columns), tuple(rows)

@@ -33,13 +33,13 @@ _within: ContextVar[bool] = ContextVar("twice_within_a_reader", default=False)
 
 @dataclass
 class Reads:
-    """`disturb` is done to every frame that is read; `met` counts them."""
+    """`disturb` is done to every frame that is read; `frames` counts them."""
 
     disturb: Frames | None = None
-    met: int = 0
+    frames: int = 0
 
     def __call__(self, frame: DataFrame) -> DataFrame:
-        self.met += 1
+        self.frames += 1
         return frame if self.disturb is None else self.disturb(frame)
 
     def through(self, reader: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
@@ -71,15 +71,15 @@ class Reads:
 
 
 @dataclass(frozen=True)
-class Reached:
-    """Whether a disturbance reaches what code reads: `met` frames of it, and not what `passed` names."""
+class DisturbedReads:
+    """Whether a disturbance reaches what code reads: `frames` of it, and not what `passed` names."""
 
-    met: int
+    frames: int
     passed: tuple[str, ...] = ()
 
     def needed(self, code: str) -> None:
         """A scenario that disturbs rows shows nothing where it reached none."""
-        if self.met:
+        if self.frames:
             return
         past = f"{', '.join(self.passed)}, whose rows a proof cannot disturb"
         what = past if self.passed else "nothing whose rows a proof could disturb"

@@ -32,7 +32,7 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparedColumn:
     """One column of two rows side by side."""
 
     name: str
@@ -170,10 +170,10 @@ def _totals(proofs: Sequence[Proof]) -> dict[str, str]:
     }
 
 
-def _lines(pair: RowPair, first: Sequence[str]) -> list[Line]:
+def _lines(pair: RowPair, first: Sequence[str]) -> list[ComparedColumn]:
     """The columns that differ come first. A side without the row has no values."""
     names = list(dict.fromkeys([*first, *(pair.clean or ()), *(pair.other or ())]))
-    return [Line(name, _value(pair.clean, name), _value(pair.other, name)) for name in names]
+    return [ComparedColumn(name, _value(pair.clean, name), _value(pair.other, name)) for name in names]
 
 
 def _value(row: Mapping[str, Any] | None, name: str) -> str | None:

@@ -35,7 +35,7 @@ class Handling:
             raise
 
     def _make(self, tables: MetaData) -> None:
-        # Looked for first: an opening must not wait for a handler that is at work.
+        # Looked for first: an opening must not wait for a handler that is running.
         with self.reading() as connection:
             if set(tables.tables) <= set(inspect(connection).get_table_names()):
                 return

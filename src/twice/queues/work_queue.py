@@ -112,7 +112,7 @@ class WorkQueue:
         return self._database.outlive(lambda: self._database.together(still_ours, handle or _nothing, self._lease))
 
     def fail(self, item: Item, error: BaseException) -> ItemStatus:
-        """The attempt failed. Passing trouble: pending again after a wait; else, or after the last attempt, a dead
+        """The attempt failed. Transient: pending again after a wait; else, or after the last attempt, a dead
         letter. LeaseLost if the claim is over."""
         message = f"{type(error).__name__}: {(str(error).strip().splitlines() or ['(no message)'])[0]}"
         judgement = classify(self._policy, signs(error))

@@ -39,7 +39,7 @@ class RunContext:
 
     @contextmanager
     def session(self) -> Iterator[Any]:
-        """A session for one run. What targets hold open for it is let go at its end; nothing rests on that, so it
+        """A session for one run. What targets hold open for it is released at its end; nothing rests on that, so it
         takes no run's result away and hides no error."""
         session = self.engine.fresh()
         try:

@@ -134,7 +134,7 @@ def meaning(reply: Reply, keyed: bool, redaction: Redaction) -> Answer:
         return Delivered(answer)
     wait = reply.retry_after
     if reply.status == 409 and keyed:
-        return Doubtful(f"{answer} (the first request with this key is still at work)", wait)
+        return Doubtful(f"{answer} (the first request with this key is still running)", wait)
     if reply.status == 429 or reply.status == 425 or (reply.status == 503 and wait is not None):
         return Refused(answer, wait=wait)
     if of_status(reply.status) is Nature.TRANSIENT or reply.status >= 500:

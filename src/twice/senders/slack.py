@@ -1,4 +1,4 @@
-"""A message to a Slack channel, by chat.postMessage. Slack has no key and tells in its body whether it was posted."""
+"""A message to a Slack channel, by chat.postMessage. Slack has no key and reports in its body whether it was posted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""append_once: rows without a key are added, once. The token alone tells whether they are there, so what is
+"""append_once: rows without a key are added, once. The token alone shows whether they are there, so what is
 published stays: a second run appends nothing."""
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ CUT = "twice.slices"
 """Under this name a table remembers how its slices are cut, where none of its columns tells them apart."""
 
 MARK = "twice.partitions"
-"""Under this name a table remembers the grain it was created with: values alone do not tell (the first of a
+"""Under this name a table remembers the grain it was created with: values alone do not show it (the first of a
 month is also a day)."""
 
 
-def grain_mark(column: SliceColumn) -> str:
+def grain_property(column: SliceColumn) -> str:
     """The grain of the partitions this scope makes: `day`, `day@Europe/Berlin`, `month`, `hour`, `window/15`.
 
     A scope that takes a DATE column as it is makes one partition a day, also when its slices are months.
@@ -48,7 +48,7 @@ def check_partitioning(table: str, partition_columns: Sequence[str], wanted: Sli
 
 def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:
     """Refuse slices that are not made of whole partitions, as far as the table remembers what it holds."""
-    if recorded is None or recorded == grain_mark(column):
+    if recorded is None or recorded == grain_property(column):
         return
     held, _, zone = recorded.partition("@")
     minutes = _minutes(held)
@@ -57,7 +57,7 @@ def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:
     if coarser and minutes is not None and ours is not None and ours % minutes == 0:
         return
     raise DeclarationError(
-        f"{table} holds one partition per {_unit(recorded)}, and this scope cuts it by {_unit(grain_mark(column))}",
+        f"{table} holds one partition per {_unit(recorded)}, and this scope cuts it by {_unit(grain_property(column))}",
         now="The table is unchanged.",
         fix="Use the scope the table was created with, or give the task a new target.",
     )
@@ -79,13 +79,13 @@ def check_cut(table: str, recorded: str | None, cut: Cut | None) -> None:
 
 def check_values(table: str, recorded: str | None, values: Iterable[SliceValue | None], column: SliceColumn) -> None:
     """Refuse a partition value that no label of the scope names: a slice would never own it."""
-    step = _minutes((recorded or "").partition("@")[0]) or _minutes(grain_mark(column).partition("@")[0])
+    step = _minutes((recorded or "").partition("@")[0]) or _minutes(grain_property(column).partition("@")[0])
     for value in values:
         # Rows without a date belong to no slice; other writers put them there and no slice touches them.
         if value is not None and not on_boundary(value, column, step):
             raise DeclarationError(
                 f"{table} has a partition {column.name} = {value}, "
-                f"between two boundaries of a {_unit(grain_mark(column))}",
+                f"between two boundaries of a {_unit(grain_property(column))}",
                 now="The table is unchanged.",
                 fix="Use a scope as fine as the table's partitions, or give the task a new target.",
             )

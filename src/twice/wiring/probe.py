@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from twice.core.ports import Column, Landed, Lost, Shape
 from twice.core.scope import Daily
 from twice.core.task import TableName
-from twice.core.token import Note, token_name
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote, token_name
+from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.session.doctor import Check
 from twice.targets.active_session import acting
 from twice.targets.delta.log.jvm import is_conflict
@@ -24,13 +24,13 @@ def publish_a_day(session: SparkSession, folder: Path, internal: bool = True) ->
     table, scope = TableName("probe"), Daily("day", start="2026-01-01")
     slice_ = scope.slice_of("2026-01-01")
     into = target.prepare(table, Shape((Column("id", "bigint"), Column("day", "date"))), Layout(scope.held_in), False)
-    plan = Plan(ReplaceRows((slice_,)), (slice_,), (token_name("doctor", "probe", slice_.label),))
+    plan = WritePlan(ReplaceRows((slice_,)), (slice_,), (token_name("doctor", "probe", slice_.label),))
     rows = session.range(3).selectExpr("id", "DATE'2026-01-01' AS day")
     staged = target.stage(table, rows, plan, "probe", into=into)
     late = target.stage(table, rows, plan, "late", into=into)
     app = plan.token_names[0]
-    end = target.commit(staged, {app: 0}, Note("probe", "run", {app: 1}))
-    loser = target.commit(late, {app: 0}, Note("late", "run", {app: 1}))
+    end = target.commit(staged, {app: 0}, CommitNote("probe", "run", {app: 1}))
+    loser = target.commit(late, {app: 0}, CommitNote("late", "run", {app: 1}))
     count = target.read(table).count()
     slow = target.one_slice_only(table)
     if not isinstance(end, Landed) or count != 3:
@@ -53,9 +53,9 @@ def _refuses_a_moved_token(session: SparkSession, path: str, app: str) -> bool:
         first, second = Log(session, path).begin(), Log(session, path).begin()
         for transaction in (first, second):
             transaction.generations([app])
-        first.commit([], [], {app: 2}, None, Note("first", "run", {app: 2}).to_json())
+        first.commit([], [], {app: 2}, None, CommitNote("first", "run", {app: 2}).to_json())
         try:
-            second.commit([], [], {app: 2}, None, Note("second", "run", {app: 2}).to_json())
+            second.commit([], [], {app: 2}, None, CommitNote("second", "run", {app: 2}).to_json())
         except Exception as error:  # noqa: BLE001 - checked below
             return is_conflict(error)
     return False

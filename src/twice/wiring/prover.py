@@ -78,7 +78,7 @@ class Prover:
         return Path(tempfile.mkdtemp(prefix="inputs-", dir=self.scratch))
 
     def ask(self, request: Request) -> Proof:
-        """The proof, or the error that the other process met. Dying here, the other process ends too."""
+        """The proof, or the error that the other process raised. Dying here, the other process ends too."""
         process, answers = self._started()
         try:
             assert process.stdin is not None
@@ -104,8 +104,8 @@ class Prover:
             raise
         if isinstance(answer, Proof):
             return answer
-        met, trace = answer
-        raise met from RemoteError(trace)
+        failure, trace = answer
+        raise failure from RemoteError(trace)
 
     def close(self) -> None:
         """End the process with its JVM at once, since all it has is scratch, and remove that. A second call does

@@ -47,7 +47,7 @@ class Side:
 
     bench: Bench
     task: Task
-    told: list[tuple[PublishedSlice, str]]
+    received: list[tuple[PublishedSlice, str]]
 
     @property
     def ledger(self) -> Ledger:
@@ -69,16 +69,16 @@ def opened(either: str, tmp_path: Path) -> Iterator[Open]:
         place = TaskTable(environment, table, **options)
         ledger = Ledger.open(either, clock, owner=RecordOwner(project, environment, {"revenue": place}))
         bench = make_bench(ledger, tmp_path, clock)
-        told: list[tuple[PublishedSlice, str]] = []
+        received: list[tuple[PublishedSlice, str]] = []
 
-        def tell(result: PublishedSlice, key: str) -> str:
-            told.append((result, key))
-            return "told"
+        def announce(result: PublishedSlice, key: str) -> str:
+            received.append((result, key))
+            return "receipt"
 
-        declared = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell"),))
+        declared = replace(revenue_task(), effects=(call(announce, keyed=False, name="tell"),))
         bench.declare(declared)
         bench.context = replace(bench.context, senders={"call": CallSender()}, holder=NEVER_GONE)
-        sides.append(Side(bench, declared, told))
+        sides.append(Side(bench, declared, received))
         return sides[-1]
 
     yield open_
@@ -102,8 +102,8 @@ def test_an_effect_that_one_has_sent_goes_out_for_the_other_too_under_a_key_of_i
     one, other = different(opened, how)
     one.run()
     assert [end.already for end in other.run().effects] == [False]
-    assert len(one.told) == len(other.told) == 1
-    assert one.told[0][1] != other.told[0][1]
+    assert len(one.received) == len(other.received) == 1
+    assert one.received[0][1] != other.received[0][1]
 
 
 @WAYS
@@ -226,7 +226,7 @@ EFFECT_READS: dict[str, Callable[[Ledger, int], Any]] = {
     "find": lambda ledger, id_: ledger.outbox.find(id_),
     "events": lambda ledger, id_: ledger.outbox.events(id_),
     "of attempt": lambda ledger, id_: ledger.outbox.of_attempt("a"),
-    "said": lambda ledger, id_: ledger.outbox.last_counted("revenue", DAY, "tell"),
+    "last effect": lambda ledger, id_: ledger.outbox.last_counted("revenue", DAY, "tell"),
     "in state": lambda ledger, id_: ledger.outbox.in_state(S.SENT),
     "listed": lambda ledger, id_: ledger.outbox.listed((), None, 10),
     "counts": lambda ledger, id_: ledger.outbox.counts(),
@@ -234,7 +234,7 @@ EFFECT_READS: dict[str, Callable[[Ledger, int], Any]] = {
 
 
 def busy_side(side: Side) -> int:
-    """Something of everything: published, failed, quarantined, open, proved, planned and said. The effect's id."""
+    """Something of everything: published, failed, quarantined, open, proved, planned and sent. The effect's id."""
     side.run()
     ledger = side.ledger
     for attempt, label in (("failed", "x"), ("a", NEXT)):
@@ -303,15 +303,15 @@ def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> No
     assert dev.ledger.attempts("revenue") == ()
 
 
-def test_a_task_with_another_table_begins_anew_and_says_still_what_is_to_be_said_of_the_old_one(opened: Open) -> None:
+def test_a_task_with_another_table_begins_anew_and_still_sends_what_the_old_one_had_to_send(opened: Open) -> None:
     before = opened("dev")
     before.bench.context = replace(before.bench.context, sends=False)
     before.run()
     after = opened("dev", table="delta:shop.moved")
     assert after.ledger.runs("revenue") == () and after.ledger.runs() == ()
     after.run()
-    assert sorted(result.slice for result, _ in after.told) == [DAY, DAY]
-    assert len({key for _, key in after.told}) == 2
+    assert sorted(result.slice for result, _ in after.received) == [DAY, DAY]
+    assert len({key for _, key in after.received}) == 2
     assert after.run().outcome is Outcome.ALREADY
 
 
@@ -337,11 +337,11 @@ def test_what_landed_in_the_old_table_without_reporting_back_is_recorded_and_its
     assert [(end.task, end.labels, end.state) for end in recover(after.bench.context, None)] == [
         ("revenue", (DAY,), AttemptState.PUBLISHED)
     ]
-    assert [result.slice for result, _ in after.told] == [DAY]
+    assert [result.slice for result, _ in after.received] == [DAY]
     assert recover(after.bench.context, None) == () and check(after.bench.context, None) == ()
     assert after.ledger.runs() == ()
     assert after.run().outcome is Outcome.PUBLISHED
-    assert len(after.told) == 2
+    assert len(after.received) == 2
 
 
 def test_what_did_not_land_in_the_old_table_is_given_up_when_its_lease_is_over(opened: Open) -> None:
@@ -350,7 +350,7 @@ def test_what_did_not_land_in_the_old_table_is_given_up_when_its_lease_is_over(o
         before.run()
     after = moved(before, opened)
     assert [end.state for end in recover(after.bench.context, None)] == [AttemptState.ABANDONED]
-    assert after.told == []
+    assert after.received == []
 
 
 def test_an_old_table_that_cannot_be_asked_stops_nothing_and_stays_listed(opened: Open) -> None:
@@ -381,8 +381,8 @@ def test_an_effect_of_the_old_table_has_no_rows_of_the_new_one(opened: Open) -> 
     after = moved(before, opened, sample=5)
     after.task = replace(after.task, function=lambda orders: replace(summed(orders), rows=((MOVED_DAY, 1000),)))
     after.run()
-    told = {result.sample[0]["revenue"] for result, _ in after.told}
-    assert told == {15, 1000}
+    received = {result.sample[0]["revenue"] for result, _ in after.received}
+    assert received == {15, 1000}
 
 
 def test_nor_counts_of_the_new_one(opened: Open) -> None:
@@ -398,7 +398,7 @@ def test_nor_counts_of_the_new_one(opened: Open) -> None:
     resolve(post, effect.id, "resend", "ana", "was never sent")
     render_released(post)
     drain(post)
-    assert [(result.generation, result.rows) for result, _ in after.told] == [(1, 1), (1, None)]
+    assert [(result.generation, result.rows) for result, _ in after.received] == [(1, 1), (1, None)]
 
 
 def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: Open) -> None:
@@ -430,7 +430,7 @@ def test_a_place_that_is_given_a_name_keeps_its_records(opened: Open) -> None:
     after.bench.target = before.bench.target
     after.bench.context = replace(after.bench.context, target_of=before.bench.context.target_of)
     assert after.run().outcome is Outcome.ALREADY
-    assert after.told == []
+    assert after.received == []
     record = after.ledger.backfills.record("june")
     assert record is not None and record.total == 1 and len(after.ledger.backfills.batches("june")) == 1
     assert before.ledger.runs() == () and before.ledger.backfills.records() == ()
@@ -443,7 +443,7 @@ def test_a_process_that_does_not_know_yet_that_its_place_has_a_name_publishes_an
     worker.run()
     opened("prod", formerly=("/data/prod",))
     assert worker.run(NEXT).outcome is Outcome.PUBLISHED
-    assert [result.slice for result, _ in worker.told] == [DAY, NEXT]
+    assert [result.slice for result, _ in worker.received] == [DAY, NEXT]
     named = opened("prod", formerly=("/data/prod",))
     assert [(run.label, run.generation) for run in named.ledger.runs()] == [(DAY, 1), (NEXT, 1)]
     assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT, S.SENT]
@@ -463,7 +463,7 @@ def test_an_attempt_that_is_under_way_while_its_place_is_named_is_settled_under_
     named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
     named.bench.clock.ahead += timedelta(hours=1)
     assert [end.state for end in recover(named.bench.context, None)] == [AttemptState.PUBLISHED]
-    assert [result.slice for result, _ in named.told] == [DAY]
+    assert [result.slice for result, _ in named.received] == [DAY]
     assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT]
 
 
@@ -476,7 +476,7 @@ def test_a_look_under_the_name_loses_no_effect_of_a_process_that_does_not_know_i
     assert named.run().outcome is Outcome.ALREADY  # by the table's word: nobody knows what was sent of it
     again = same_tables(worker, opened("prod", formerly=("/data/prod",)))
     recover(again.bench.context, None)
-    assert [result.slice for result, _ in again.told] == [DAY]
+    assert [result.slice for result, _ in again.received] == [DAY]
 
 
 def same_tables(one: Side, other: Side) -> Side:
@@ -503,7 +503,7 @@ def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None
     prod.run()
     assert recover(prod.bench.context, None) == ()
     assert [end.state for end in recover(dev.bench.context, None)] == [AttemptState.PUBLISHED]
-    assert len(dev.told) == len(prod.told) == 1
+    assert len(dev.received) == len(prod.received) == 1
 
 
 def test_facts_of_a_publish_are_refused_from_a_ledger_of_another_environment(opened: Open) -> None:

@@ -1,5 +1,5 @@
 """A PostgreSQL ledger in trouble: never reached, gone in the middle, cut off, without rights. Nothing is doubled,
-nothing is lost, and what a person is told helps and holds no password."""
+nothing is lost, and the message helps and holds no password."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from twice.ledgers.ledger import Ledger
 MINUTE = timedelta(minutes=1)
 
 
-def told(url: str) -> EnvironmentProblem:
+def problem_of(url: str) -> EnvironmentProblem:
     with pytest.raises(EnvironmentProblem) as caught:
         Ledger.open(url)
     chain: list[BaseException] = []
@@ -46,33 +46,33 @@ def bench(database: str, tmp_path: Path) -> Iterator[Bench]:
 
 
 class TestOpening:
-    def test_a_wrong_password_is_told_and_never_shown(self, postgres: PostgresServer, database: str) -> None:
-        error = told(database.replace(QUOTED_PASSWORD, "s3kr1t"))
+    def test_a_wrong_password_is_reported_and_never_shown(self, postgres: PostgresServer, database: str) -> None:
+        error = problem_of(database.replace(QUOTED_PASSWORD, "s3kr1t"))
         assert "the ledger's server refused this user and password" in str(error)
         assert error.where.startswith("ledger postgresql://postgres:***@127.0.0.1:")
 
-    def test_a_server_that_is_down_is_told_at_once(self, database: str) -> None:
+    def test_a_server_that_is_down_is_reported_at_once(self, database: str) -> None:
         began = time.monotonic()
-        error = told(f"postgresql://me:{QUOTED_PASSWORD}@127.0.0.1:1/db")
+        error = problem_of(f"postgresql://me:{QUOTED_PASSWORD}@127.0.0.1:1/db")
         assert isinstance(error, LedgerOutOfReach)
         assert "the ledger's server does not answer" in str(error)
         assert "Check that the server is up" in error.fix
         assert time.monotonic() - began < 20
 
-    def test_a_database_that_does_not_exist_is_told(self, postgres: PostgresServer) -> None:
-        error = told(postgres.url("no_such_database"))
+    def test_a_database_that_does_not_exist_is_reported(self, postgres: PostgresServer) -> None:
+        error = problem_of(postgres.url("no_such_database"))
         assert "the ledger's database or user does not exist" in str(error)
         assert "createdb" in error.fix
 
-    def test_a_host_that_does_not_exist_is_told(self) -> None:
-        error = told(f"postgresql://me:{QUOTED_PASSWORD}@no-such-host.invalid/db")
+    def test_a_host_that_does_not_exist_is_reported(self) -> None:
+        error = problem_of(f"postgresql://me:{QUOTED_PASSWORD}@no-such-host.invalid/db")
         assert "the ledger's server has no such name" in str(error)
 
-    def test_a_user_without_rights_is_told_which_ones_it_needs(self, postgres: PostgresServer, database: str) -> None:
+    def test_a_user_without_rights_learns_which_ones_it_needs(self, postgres: PostgresServer, database: str) -> None:
         name = database.rpartition("/")[2]
         postgres.execute("DROP ROLE IF EXISTS reader")
         postgres.execute("CREATE ROLE reader LOGIN PASSWORD 's3kr1t'")
-        error = told(postgres.url(name, "reader", "s3kr1t"))
+        error = problem_of(postgres.url(name, "reader", "s3kr1t"))
         assert "this user may not use the ledger as it must" in str(error)
         assert "USAGE and CREATE on the schema" in error.fix
 
@@ -92,7 +92,7 @@ class TestOpening:
         ledger.close()
         postgres.execute("DROP OWNED BY worker", name)
 
-    def test_a_standby_that_cannot_be_written_is_told(self, postgres: PostgresServer, database: str) -> None:
+    def test_a_standby_that_cannot_be_written_is_reported(self, postgres: PostgresServer, database: str) -> None:
         Ledger.open(database).close()
         ledger = Ledger.open(f"{database}?options=-c%20default_transaction_read_only=on")
         with pytest.raises(EnvironmentProblem, match="read-only: it may be a standby"):
@@ -226,7 +226,7 @@ def once(point: Point, act: Callable[[], None]) -> Action:
     return passing
 
 
-def test_a_ledger_whose_tables_vanish_is_told(bench: Bench, postgres: PostgresServer, database: str) -> None:
+def test_a_ledger_whose_tables_vanish_is_reported(bench: Bench, postgres: PostgresServer, database: str) -> None:
     postgres.execute("DROP TABLE twice_leases", database.rpartition("/")[2])
     with pytest.raises(EnvironmentProblem, match="the ledger has lost its tables"):
         bench.ledger.claim("t", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)

@@ -1,7 +1,7 @@
-"""A ledger of schema 0007 is brought up: what its tables show to be theirs is theirs again, and nothing is said twice.
+"""A ledger of schema 0007 is brought up: what its tables show to be theirs is theirs again, and nothing is sent twice.
 
 `ledger_0007.json` was written by the code of that day: its rows, and the commits of the tables beside it. `alone` is of
-one environment: a slice published twice and spoken of, one whose effect was not sent, one that landed and was never
+one environment: a slice published twice, its effect sent, one whose effect was not sent, one that landed and was never
 reported, a failed one, one that died after staging, a paused backfill and a proof. `shared` was written by dev and by
 prod.
 """
@@ -31,8 +31,8 @@ from twice.core.record_owner import RecordOwner, TaskTable
 from twice.core.run import AttemptState, Outcome
 from twice.core.slice import Slice
 from twice.core.task import Task
-from twice.core.token import Note
-from twice.core.write import AppendRows, Plan
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, WritePlan
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database.connect import connect, for_writing, parse_url
 from twice.ledgers.database.migrate import upgrade
@@ -64,14 +64,14 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 Row = dict[str, Any]
 
 
-def put_old(url: str, world: str, edit: Callable[[list[Row]], None] = lambda rows: None) -> None:
+def put_old(url: str, case: str, edit: Callable[[list[Row]], None] = lambda rows: None) -> None:
     """The ledger of that day, by the migrations of that day. `edit`: what else was written on that day."""
     engine = connect(parse_url(url))
     with for_writing(engine).begin() as connection:
         upgrade(connection, "0007")
         tables = MetaData()
         tables.reflect(connection)
-        header, *rows = deepcopy(OLD[world]["rows"])
+        header, *rows = deepcopy(OLD[case]["rows"])
         assert header["schema"] == "0007"
         edit(rows)
         for table in tables.sorted_tables:
@@ -102,15 +102,15 @@ def _count_on(connection: Any, table: Any) -> None:
 class Side:
     bench: Bench
     task: Task
-    told: list[PublishedSlice]
+    received: list[PublishedSlice]
 
     @property
     def ledger(self) -> Ledger:
         return self.bench.ledger
 
     @property
-    def said(self) -> list[str]:
-        return sorted(result.slice for result in self.told)
+    def slices_sent(self) -> list[str]:
+        return sorted(result.slice for result in self.received)
 
     def run(self, day: str, **options: Any) -> Any:
         return self.bench.run(self.task, day, **options)
@@ -127,28 +127,28 @@ Open = Callable[..., Side]
 
 @pytest.fixture
 def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
-    """A side of a world: its tables hold the commits of that day."""
+    """A side of an old case: its tables hold the commits of that day."""
     sides: list[Side] = []
 
-    def open_(world: str, side: str, again: Any = "never", edit: Any = lambda rows: None, named: str = "") -> Side:
+    def open_(case: str, side: str, again: Any = "never", edit: Any = lambda rows: None, named: str = "") -> Side:
         """`named`: the name that the environment has been given since."""
         if not sides:
-            put_old(fresh, world, edit)
+            put_old(fresh, case, edit)
         clock = ShiftedClock(timedelta(hours=1))
         place = TaskTable(named or side, "delta:shop.revenue", formerly=(side,) if named else ())
         home = RecordOwner("p", named or side, {"revenue": place})
         bench = make_bench(Ledger.open(fresh, clock, owner=home), tmp_path, clock)
-        told: list[PublishedSlice] = []
+        received: list[PublishedSlice] = []
 
-        def tell(result: PublishedSlice, key: str) -> str:
-            told.append(result)
+        def announce(result: PublishedSlice, key: str) -> str:
+            received.append(result)
             return "told"
 
-        task = replace(revenue_task(), effects=(call(tell, keyed=False, name="tell", again=again),))
+        task = replace(revenue_task(), effects=(call(announce, keyed=False, name="tell", again=again),))
         bench.declare(task)
         bench.context = replace(bench.context, senders={"call": CallSender()}, holder="elsewhere:1:1")
-        commit_again(bench, task, OLD[world]["tables"].get(side, []))
-        sides.append(Side(bench, task, told))
+        commit_again(bench, task, OLD[case]["tables"].get(side, []))
+        sides.append(Side(bench, task, received))
         return sides[-1]
 
     yield open_
@@ -160,11 +160,11 @@ def commit_again(bench: Bench, task: Task, commits: list[Any]) -> None:
     columns = (COLUMNS[1], replace(COLUMNS[2], name="revenue"))
     for attempt, generations in commits:
         slices: list[Slice] = [task.scope.slice_of(app.rpartition("/")[2]) for app in generations]  # type: ignore[union-attr]
-        plan = Plan(AppendRows(tuple(slices)), tuple(slices), tuple(generations))
+        plan = WritePlan(AppendRows(tuple(slices)), tuple(slices), tuple(generations))
         into = bench.target.prepare(REVENUE, Shape(columns, "order_date"), task.write.layout(task.scope), False)
         staged = bench.target.stage(REVENUE, None, plan, attempt, into=into)
         before = {app: number - 1 for app, number in generations.items()}
-        bench.target.commit(staged, before, Note(attempt, "run", generations))
+        bench.target.commit(staged, before, CommitNote(attempt, "run", generations))
 
 
 def test_an_environment_that_was_alone_gets_its_whole_history(opened: Open) -> None:
@@ -191,27 +191,27 @@ def test_what_was_sent_stays_sent_and_what_was_not_goes_out_once(opened: Open) -
     assert side.states() == {FIRST: S.SENT, SECOND: S.PENDING}
     settled = recover(side.bench.context, None)
     assert [(one.labels, one.state) for one in settled] == [((THIRD,), AttemptState.PUBLISHED)]
-    assert side.said == [SECOND, THIRD]
+    assert side.slices_sent == [SECOND, THIRD]
     for day in (FIRST, SECOND, THIRD):
         side.run(day, kind="restate")
-    assert side.said == [SECOND, THIRD]
+    assert side.slices_sent == [SECOND, THIRD]
     assert side.run(STAGED).outcome is Outcome.PUBLISHED
-    assert side.said == [SECOND, THIRD, STAGED]
+    assert side.slices_sent == [SECOND, THIRD, STAGED]
 
 
-def test_a_look_alone_says_nothing_twice_either(opened: Open) -> None:
+def test_a_look_alone_sends_nothing_twice_either(opened: Open) -> None:
     side = opened("alone", "alone")
     for day in (FIRST, SECOND, THIRD):
         side.run(day, kind="restate")
-    assert side.said == [SECOND, THIRD]
+    assert side.slices_sent == [SECOND, THIRD]
     assert side.states() == {FIRST: S.UNKNOWN, SECOND: S.SENT, THIRD: S.SENT}
     assign_all(side.bench.context)
     for day in (FIRST, SECOND, THIRD):
         side.run(day, kind="restate")
-    assert side.said == [SECOND, THIRD]
+    assert side.slices_sent == [SECOND, THIRD]
 
 
-def test_a_crash_loses_no_effect_of_a_slice_that_another_environment_has_told_of(opened: Open) -> None:
+def test_a_crash_loses_no_effect_of_a_slice_that_another_environment_announced(opened: Open) -> None:
     """Dev's effect of the slice is nobody's yet; the table's commit is of an attempt that prod itself has made."""
     prod = opened("shared", "prod")
     assign_all(prod.bench.context)
@@ -219,7 +219,7 @@ def test_a_crash_loses_no_effect_of_a_slice_that_another_environment_has_told_of
         prod.run(SECOND)
     prod.bench.clock.ahead += timedelta(hours=3)
     assert prod.run(SECOND).outcome is Outcome.ALREADY
-    assert prod.said == [SECOND]
+    assert prod.slices_sent == [SECOND]
 
 
 def test_nor_does_one_before_the_environment_is_given_a_name(opened: Open) -> None:
@@ -235,7 +235,7 @@ def test_nor_does_one_before_the_environment_is_given_a_name(opened: Open) -> No
     assert named.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ()
     assign_all(named.bench.context)
     assert named.run(SECOND).outcome is Outcome.ALREADY
-    assert named.said == [SECOND]
+    assert named.slices_sent == [SECOND]
 
 
 @pytest.mark.parametrize("order", [("dev", "prod"), ("prod", "dev")])
@@ -253,10 +253,10 @@ def test_of_two_environments_each_gets_what_its_own_table_shows(opened: Open, or
     assert [(left.task, left.attempts, left.unsent) for left in dev.ledger.unassigned.listed()] == [("revenue", 1, 0)]
     for side in sides.values():
         recover(side.bench.context, None)
-    assert (dev.said, prod.said) == ([SECOND], [THIRD])
+    assert (dev.slices_sent, prod.slices_sent) == ([SECOND], [THIRD])
     for day, side in ((FIRST, dev), (SECOND, dev), (THIRD, prod)):
         side.run(day, kind="restate")
-    assert (dev.said, prod.said) == ([SECOND], [THIRD])
+    assert (dev.slices_sent, prod.slices_sent) == ([SECOND], [THIRD])
 
 
 @pytest.mark.parametrize("error", [RuntimeError("[DELTA_TRUNCATED] log\nat line 1"), EnvironmentProblem("no disk")])
@@ -270,11 +270,11 @@ def test_a_table_that_cannot_be_asked_is_asked_the_next_time_and_stops_no_comman
         raise error
 
     assign_all(replace(whole, target_of=target_of))
-    (told,) = caplog.messages
+    (received,) = caplog.messages
     why = "RuntimeError: [DELTA_TRUNCATED] log" if isinstance(error, RuntimeError) else "no disk"
-    assert told == (
+    assert received == (
         f"revenue: shop.revenue cannot be asked now which of the ledger's old records are its own ({why}); "
-        "the next command asks it again, and until then they are nobody's"
+        "the next command asks it again; until then they stay unassigned"
     )
     assert side.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ("revenue",)
     assign_all(whole)
@@ -289,10 +289,10 @@ def test_what_no_table_shows_is_listed_and_never_sent(opened: Open) -> None:
     (left,) = side.ledger.unassigned.listed()
     assert (left.attempts, left.effects, left.unsent) == (6, 3, 1)
     recover(side.bench.context, None)
-    assert side.said == []
-    # It is not held back by what somebody unknown has said of another table.
+    assert side.slices_sent == []
+    # It is not held back by what somebody unknown has sent for another table.
     side.run(FIRST)
-    assert side.said == [FIRST]
+    assert side.slices_sent == [FIRST]
 
 
 def test_a_person_can_say_whose_the_rest_is_and_nothing_of_it_is_sent(opened: Open) -> None:
@@ -303,10 +303,10 @@ def test_a_person_can_say_whose_the_rest_is_and_nothing_of_it_is_sent(opened: Op
     assert len(side.ledger.attempts("revenue")) == 6
     assert side.states() == {FIRST: S.SENT, SECOND: S.UNKNOWN}
     recover(side.bench.context, None)
-    assert side.said == []
+    assert side.slices_sent == []
 
 
-def test_an_old_attempt_that_lands_after_the_upgrade_is_recorded_and_spoken_of_once(opened: Open) -> None:
+def test_an_old_attempt_that_lands_after_the_upgrade_is_recorded_and_announced_once(opened: Open) -> None:
     side = opened("alone", "alone")
     assign_all(side.bench.context)
     (late,) = [row["id"] for row in OLD["alone"]["rows"] if row.get("state") == "staged"]
@@ -326,10 +326,10 @@ def test_what_was_sent_of_a_generation_that_the_table_does_not_hold_silences_no_
     dev = opened("shared", "dev", again="on_restate", edit=edit)
     assign_all(dev.bench.context)
     dev.run(FIRST, kind="restate")
-    assert [(result.slice, result.generation) for result in dev.told if result.slice == FIRST] == [(FIRST, 2)]
+    assert [(result.slice, result.generation) for result in dev.received if result.slice == FIRST] == [(FIRST, 2)]
 
 
-def test_rows_that_another_environment_has_told_of_are_not_taken_for_those_last_told_of(opened: Open) -> None:
+def test_rows_that_another_environment_announced_are_not_taken_for_those_last_announced(opened: Open) -> None:
     """Both hold the slice's first generation, with other rows: what one has sent says nothing of the other's."""
 
     def edit(rows: list[Row]) -> None:
@@ -344,9 +344,9 @@ def test_rows_that_another_environment_has_told_of_are_not_taken_for_those_last_
     dev = opened("shared", "dev", again="when_changed", edit=edit)
     assign_all(dev.bench.context)
     dev.run(FIRST, kind="restate")
-    assert [(result.slice, result.generation) for result in dev.told if result.slice == FIRST] == [(FIRST, 2)]
+    assert [(result.slice, result.generation) for result in dev.received if result.slice == FIRST] == [(FIRST, 2)]
     dev.run(FIRST, kind="restate")
-    assert [result.generation for result in dev.told if result.slice == FIRST] == [2]
+    assert [result.generation for result in dev.received if result.slice == FIRST] == [2]
 
 
 @pytest.mark.parametrize("environments", [1, 2])
@@ -359,8 +359,10 @@ def test_a_mark_that_was_set_back_does_not_hint_at_a_second_environment(
         ledger = Ledger.open(fresh, clock, owner=RecordOwner("p", name, {"copy": TaskTable(name, "delta:shop.copy")}))
         bench = make_bench(ledger, tmp_path, clock)
         source, task = Source(bench), copy_task(bench, merge("id", newest_by="seen"))
-        tell = call(lambda result, key: sent.append(result.generation), keyed=False, name="tell", again="on_restate")
-        task = bench.declare(replace(task, effects=(tell,)))
+        announce = call(
+            lambda result, key: sent.append(result.generation), keyed=False, name="tell", again="on_restate"
+        )
+        task = bench.declare(replace(task, effects=(announce,)))
         bench.context = replace(bench.context, senders={"call": CallSender()})
         for minute in range(1, 4):
             source.add((minute, at(minute), minute))

@@ -39,5 +39,5 @@ def test_a_connection_has_its_limits_and_the_urls_own_win(database: str) -> None
     }
     names = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "timezone")
     with server.transaction() as connection:
-        told = [connection.execute(f"SHOW {name}").fetchone() for name in names]
-    assert told == [("7s",), ("8s",), ("9s",), ("UTC",)]
+        settings = [connection.execute(f"SHOW {name}").fetchone() for name in names]
+    assert settings == [("7s",), ("8s",), ("9s",), ("UTC",)]

@@ -9,7 +9,7 @@ from typing import Any
 import adbc_driver_postgresql.dbapi as adbc
 import psycopg
 import pytest
-from tests.contracts.postgres_house import PostgresHouse, staged
+from tests.contracts.postgres_harness import PostgresHarness, staged
 
 from twice.core.ports import Column, Shape
 from twice.core.task import TableName
@@ -161,20 +161,20 @@ def test_a_part_whose_snapshot_is_gone_fails_for_a_passing_reason(
 
 def test_a_stage_rewritten_between_two_parts_is_not_read_on(database: str) -> None:
     """It must be free to be dropped by the publish, so no lock holds it."""
-    house = PostgresHouse(database)
-    made, stage = staged(house, "a")
+    harness = PostgresHarness(database)
+    made, stage = staged(harness, "a")
     server = Server("postgres", database)
     query = PostgresTarget(server, LazyFrames(lazy=True)).read(stage.table, stage)
     with adbc.connect(server.secret) as connection, connection.cursor() as cursor:
         begin_reading(cursor, query, server.settings().as_string(None))
-    house.ask("VACUUM FULL twice.stage_a")
+    harness.ask("VACUUM FULL twice.stage_a")
     with (
         adbc.connect(server.secret) as connection,
         connection.cursor() as cursor,
         pytest.raises(StageMismatch, match=r"twice\.stage_a was rewritten while it was being read"),
     ):
         begin_reading(cursor, query, server.settings().as_string(None))
-    assert house.rows(made.read(stage.table, stage))  # the next reading knows where it lies now
+    assert harness.rows(made.read(stage.table, stage))  # the next reading knows where it lies now
 
 
 def test_a_table_that_others_hold_is_waited_for_only_so_long(server: Server, target: PostgresTarget) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contracts.postgres_house import PostgresHouse
+from tests.contracts.postgres_harness import PostgresHarness
 from tests.contracts.target_suite import DAILY, DAY, NEXT, REVENUE, generations, plan_of
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
 
@@ -19,8 +19,8 @@ from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Column, Landed, Shape
 from twice.core.run import RunResult
 from twice.core.task import Task
-from twice.core.token import Note
-from twice.core.write import Layout, Plan
+from twice.core.token import CommitNote
+from twice.core.write import Layout, WritePlan
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
@@ -30,16 +30,16 @@ EVERYTHING: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published"
 
 
 @pytest.fixture
-def house(database: str) -> PostgresHouse:
-    return PostgresHouse(database)
+def harness(database: str) -> PostgresHarness:
+    return PostgresHarness(database)
 
 
 @pytest.fixture
-def bench(house: PostgresHouse, tmp_path: Path) -> Iterator[Bench]:
+def bench(harness: PostgresHarness, tmp_path: Path) -> Iterator[Bench]:
     """Revenue by day lies in PostgreSQL, the orders in memory."""
     clock = ShiftedClock()
     made = make_bench(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock), tmp_path, clock)
-    memory, target = made.target, house.target()
+    memory, target = made.target, harness.target()
     made.context = replace(made.context, target_of=lambda table, session: target if table == REVENUE else memory)
     yield made
     made.ledger.close()
@@ -58,9 +58,9 @@ def restated(bench: Bench, declared: Task) -> RunResult:
 
 
 def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(
-    bench: Bench, house: PostgresHouse, published: Task
+    bench: Bench, harness: PostgresHarness, published: Task
 ) -> None:
-    house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
+    harness.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
     result = restated(bench, published)
     assert (result.outcome, result.slices[0].changed) == (Outcome.CHANGED, True)
     assert result.notes[-1] == "what others had changed is replaced: 2026-06-09"
@@ -76,31 +76,33 @@ def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(
     ],
 )
 def test_a_row_that_others_changed_or_doubled_is_a_change_too(
-    bench: Bench, house: PostgresHouse, published: Task, change: str
+    bench: Bench, harness: PostgresHarness, published: Task, change: str
 ) -> None:
-    house.ask(change)
+    harness.ask(change)
     assert restated(bench, published).outcome is Outcome.CHANGED
-    assert house.ask("SELECT revenue FROM shop.revenue ORDER BY order_date") == [(15,), (7,)]
+    assert harness.ask("SELECT revenue FROM shop.revenue ORDER BY order_date") == [(15,), (7,)]
 
 
 def test_what_others_did_to_another_slice_is_no_change_of_this_one(
-    bench: Bench, house: PostgresHouse, published: Task
+    bench: Bench, harness: PostgresHarness, published: Task
 ) -> None:
-    house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-10'")
+    harness.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-10'")
     assert restated(bench, published).outcome is Outcome.IDENTICAL
 
 
-def test_rows_that_others_made_right_already_are_identical(bench: Bench, house: PostgresHouse, published: Task) -> None:
+def test_rows_that_others_made_right_already_are_identical(
+    bench: Bench, harness: PostgresHarness, published: Task
+) -> None:
     """The table is the truth, not what the ledger remembers of it."""
     bench.put_orders((1, date(2026, 6, 9), 99), (3, date(2026, 6, 10), 7))
-    house.ask("UPDATE shop.revenue SET revenue = 99 WHERE order_date = '2026-06-09'")
+    harness.ask("UPDATE shop.revenue SET revenue = 99 WHERE order_date = '2026-06-09'")
     assert restated(bench, published).outcome is Outcome.IDENTICAL
 
 
 def test_an_error_after_the_commit_does_not_make_it_identical(
-    bench: Bench, house: PostgresHouse, published: Task
+    bench: Bench, harness: PostgresHarness, published: Task
 ) -> None:
-    house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
+    harness.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
 
     def fail(point: Point | SendPoint) -> None:
         if point is Point.AFTER_COMMIT:
@@ -112,10 +114,10 @@ def test_an_error_after_the_commit_does_not_make_it_identical(
     assert result.outcome is Outcome.CHANGED
 
 
-def test_a_backfill_tells_the_slices_that_were_put_back_from_those_that_were_not(
-    bench: Bench, house: PostgresHouse, published: Task
+def test_a_backfill_distinguishes_the_slices_that_were_put_back_from_those_that_were_not(
+    bench: Bench, harness: PostgresHarness, published: Task
 ) -> None:
-    house.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
+    harness.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
     record, _ = start(bench.context, BackfillRequest("revenue", "2026-06-09", "2026-06-10", EVERYTHING, restate=True))
     events: list[Event] = []
     work(bench.context, record.name, events.append, Stop.never())
@@ -135,10 +137,12 @@ ODD = (
 )
 
 
-def test_several_slices_in_one_commit_are_told_apart_whatever_types_their_columns_have(house: PostgresHouse) -> None:
-    house.ask("CREATE SCHEMA shop")
-    house.ask("CREATE TABLE shop.revenue (order_date date, code char(3), body json, tags varchar(5)[], size float8)")
-    target = house.target()
+def test_several_slices_in_one_commit_are_distinguished_whatever_types_their_columns_have(
+    harness: PostgresHarness,
+) -> None:
+    harness.ask("CREATE SCHEMA shop")
+    harness.ask("CREATE TABLE shop.revenue (order_date date, code char(3), body json, tags varchar(5)[], size float8)")
+    target = harness.target()
     rows: list[Any] = [
         (date(2026, 6, day), code, '{"n": 1}', ["x  ", None], size)
         for day in (9, 10)
@@ -147,16 +151,16 @@ def test_several_slices_in_one_commit_are_told_apart_whatever_types_their_column
 
     def publish(attempt: str, kind: Any) -> Landed:
         into = target.prepare(REVENUE, Shape(ODD), Layout(DAILY.held_in), False)
-        plan: Plan = plan_of(DAY, NEXT)
+        plan: WritePlan = plan_of(DAY, NEXT)
         expected = generations(target, plan)
         staged = target.stage(REVENUE, Rows(ODD, tuple(rows)), plan, attempt, into=into)
-        end = target.commit(staged, expected, Note(attempt, kind, {app: n + 1 for app, n in expected.items()}))
+        end = target.commit(staged, expected, CommitNote(attempt, kind, {app: n + 1 for app, n in expected.items()}))
         assert isinstance(end, Landed)
         return end
 
     assert publish("a", "run").changed is None  # nobody asked
     assert publish("b", "restate").changed == frozenset()
-    house.ask("UPDATE shop.revenue SET body = '{}' WHERE order_date = '2026-06-10' AND code = 'b'")
+    harness.ask("UPDATE shop.revenue SET body = '{}' WHERE order_date = '2026-06-10' AND code = 'b'")
     end = publish("c", "restate")
     assert end.changed == frozenset({NEXT.label})
     note = target.provenance(REVENUE, plan_of(NEXT).token_names[0], 3)

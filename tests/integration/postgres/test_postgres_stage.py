@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.contracts.postgres_house import ROWS, PostgresHouse, staged
+from tests.contracts.postgres_harness import ROWS, PostgresHarness, staged
 from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, plan_of, prepare
 from tests.postgres_server import PostgresServer
 
@@ -25,15 +25,15 @@ from twice.targets.postgres.write.stage import Taken, copy_part, loading_of, ope
 
 
 @pytest.fixture
-def house(database: str) -> PostgresHouse:
-    return PostgresHouse(database)
+def harness(database: str) -> PostgresHarness:
+    return PostgresHarness(database)
 
 
 # what a stage is asked
 
 
-def test_staged_rows_that_repeat_are_counted_by_the_server(house: PostgresHouse) -> None:
-    target, stage = staged(house, "a", [*ROWS, *ROWS, *[(date(2026, 6, 9), None, Decimal(n)) for n in (1, 2, 2)]])
+def test_staged_rows_that_repeat_are_counted_by_the_server(harness: PostgresHarness) -> None:
+    target, stage = staged(harness, "a", [*ROWS, *ROWS, *[(date(2026, 6, 9), None, Decimal(n)) for n in (1, 2, 2)]])
     counted = {
         columns: target.duplicates(stage, columns) for columns in (("region",), ("REGION", "revenue"), ("order_date",))
     }
@@ -42,8 +42,8 @@ def test_staged_rows_that_repeat_are_counted_by_the_server(house: PostgresHouse)
         target.duplicates(stage, ["regoin"])
 
 
-def test_a_lost_stage_is_not_one_without_repeats(house: PostgresHouse, postgres: PostgresServer) -> None:
-    target, stage = staged(house, "a")
+def test_a_lost_stage_is_not_one_without_repeats(harness: PostgresHarness, postgres: PostgresServer) -> None:
+    target, stage = staged(harness, "a")
     postgres.restart(immediate=True)
     with pytest.raises(StageLost, match="2 rows were staged, and the stage holds 0"):
         target.duplicates(stage, ["region"])
@@ -58,11 +58,11 @@ def _batches(rows: list[Any]) -> Iterator[Any]:
     return iter(pa.Table.from_pylist(named, schema).to_batches())
 
 
-def opened(house: PostgresHouse, attempt: str) -> Any:
+def opened(harness: PostgresHarness, attempt: str) -> Any:
     """A stage that waits for its parts."""
-    target = house.target()
+    target = harness.target()
     prepare(target)
-    server = Server("postgres", house.url, house.limits)
+    server = Server("postgres", harness.url, harness.limits)
     with server.transaction() as connection:
         held = find(connection, relation_of(REVENUE))
         assert held is not None
@@ -71,17 +71,17 @@ def opened(house: PostgresHouse, attempt: str) -> Any:
         )
 
 
-def test_a_part_copied_again_counts_once(house: PostgresHouse) -> None:
-    loading = opened(house, "a")
+def test_a_part_copied_again_counts_once(harness: PostgresHarness) -> None:
+    loading = opened(harness, "a")
     copy_part(loading, _batches(ROWS))  # committed, and then its task failed: nobody reported it
     again, other = copy_part(loading, _batches(ROWS[1:])), copy_part(loading, _batches(ROWS[:1]))
     assert seal(loading, [again, other]) == 2
-    assert house.ask("SELECT region FROM twice.stage_a ORDER BY region") == [("eu",), ("us",)]
-    assert sorted(house.ask("SELECT take FROM twice.takes")) == sorted([(again.take,), (other.take,)])
+    assert harness.ask("SELECT region FROM twice.stage_a ORDER BY region") == [("eu",), ("us",)]
+    assert sorted(harness.ask("SELECT take FROM twice.takes")) == sorted([(again.take,), (other.take,)])
 
 
-def test_a_part_that_fails_in_its_copy_leaves_nothing_and_may_be_copied_again(house: PostgresHouse) -> None:
-    loading = opened(house, "a")
+def test_a_part_that_fails_in_its_copy_leaves_nothing_and_may_be_copied_again(harness: PostgresHarness) -> None:
+    loading = opened(harness, "a")
 
     def failing() -> Iterator[Any]:
         yield from _batches(ROWS)
@@ -89,13 +89,13 @@ def test_a_part_that_fails_in_its_copy_leaves_nothing_and_may_be_copied_again(ho
 
     with pytest.raises(Exception, match="executor is gone"):
         copy_part(loading, failing())
-    assert house.ask("SELECT count(*) FROM twice.stage_a") == [(0,)]
+    assert harness.ask("SELECT count(*) FROM twice.stage_a") == [(0,)]
     assert seal(loading, [copy_part(loading, _batches(ROWS))]) == 2
 
 
 @pytest.mark.parametrize("counts", ["the slow one", "its twin"])
-def test_of_twins_at_once_neither_waits_and_the_one_that_counts_stays(house: PostgresHouse, counts: str) -> None:
-    loading = opened(house, "a")
+def test_of_twins_at_once_neither_waits_and_the_one_that_counts_stays(harness: PostgresHarness, counts: str) -> None:
+    loading = opened(harness, "a")
     in_the_middle, go_on, takes = threading.Event(), threading.Event(), {}
 
     def slowly() -> Iterator[Any]:
@@ -110,22 +110,22 @@ def test_of_twins_at_once_neither_waits_and_the_one_that_counts_stays(house: Pos
     takes["its twin"] = copy_part(loading, _batches(ROWS))  # done while the other still copies
     go_on.set()
     slow.join(30)
-    assert house.ask("SELECT count(*) FROM twice.stage_a") == [(4,)]
+    assert harness.ask("SELECT count(*) FROM twice.stage_a") == [(4,)]
     assert seal(loading, [takes[counts]]) == 2
-    assert house.ask(f"SELECT DISTINCT {loading.take_column} FROM twice.stage_a") == [(takes[counts].take,)]
+    assert harness.ask(f"SELECT DISTINCT {loading.take_column} FROM twice.stage_a") == [(takes[counts].take,)]
 
 
-def test_a_take_that_the_stage_does_not_have_cannot_be_sealed(house: PostgresHouse) -> None:
-    loading = opened(house, "a")
+def test_a_take_that_the_stage_does_not_have_cannot_be_sealed(harness: PostgresHarness) -> None:
+    loading = opened(harness, "a")
     taken = copy_part(loading, _batches(ROWS))
     for wrong in (replace(taken, rows=3), Taken(taken.take + 1, 2)):
         with pytest.raises(StageMismatch, match="and the job reported"):
             seal(loading, [wrong])
-    assert house.ask("SELECT rows FROM twice.stages") == [(None,)]
+    assert harness.ask("SELECT rows FROM twice.stages") == [(None,)]
 
 
-def test_a_part_that_comes_after_the_seal_gives_up(house: PostgresHouse) -> None:
-    loading = opened(house, "a")
+def test_a_part_that_comes_after_the_seal_gives_up(harness: PostgresHarness) -> None:
+    loading = opened(harness, "a")
     first = copy_part(loading, _batches(ROWS))
     sealing = threading.Event()
 
@@ -138,4 +138,4 @@ def test_a_part_that_comes_after_the_seal_gives_up(house: PostgresHouse) -> None
         with pytest.raises(StageMismatch, match="sealed or gone"):
             copy_part(loading, batches)
     assert sealing.is_set()
-    assert house.ask("SELECT count(*) FROM twice.stage_a") == [(2,)]
+    assert harness.ask("SELECT count(*) FROM twice.stage_a") == [(2,)]

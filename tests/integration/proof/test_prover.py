@@ -1,4 +1,4 @@
-"""The process that proofs run in, asked for what needs no Spark: how it tells errors, and how it ends."""
+"""The process that proofs run in, asked for what needs no Spark: how it reports errors, and how it ends."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_errors_over_there_are_raised_here_as_themselves_and_a_dead_process_is_r
     with closing(Prover(writing)) as prover:
         with pytest.raises(UsageError, match="there is no scenario 'nope'"):
             prover.ask(ProveTask(writing, None, "orders", None, ("nope",)))
-        with pytest.raises(DeclarationError, match="refused .*left.txt, at pipelines/tasks.py:2") as met:
+        with pytest.raises(DeclarationError, match="refused .*left.txt, at pipelines/tasks.py:2") as caught:
             prover.ask(asked)
-        assert isinstance(met.value.__cause__, RemoteError)
-        assert "Traceback" in str(met.value.__cause__)
+        assert isinstance(caught.value.__cause__, RemoteError)
+        assert "Traceback" in str(caught.value.__cause__)
         scratch = prover.scratch
         with pytest.raises(EnvironmentProblem, match="ended with code 7. Nothing of yours was written"):
             prover.ask(last)
@@ -62,11 +62,11 @@ def test_a_process_that_died_where_something_could_not_be_blocked_does_not_say_t
 ) -> None:
     monkeypatch.setenv("TWICE_PROOF_WITHOUT", "files,sockets")
     asked = project(tmp_path, "import os\nos._exit(7)\n")
-    with closing(Prover(tmp_path)) as prover, pytest.raises(EnvironmentProblem) as met:
+    with closing(Prover(tmp_path)) as prover, pytest.raises(EnvironmentProblem) as caught:
         prover.ask(asked)
-    assert "Nothing of yours was written" not in met.value.now
-    assert met.value.now.startswith("What this system could not block may have been done: ")
-    assert "files written by libraries in C" in met.value.now
+    assert "Nothing of yours was written" not in caught.value.now
+    assert caught.value.now.startswith("What this system could not block may have been done: ")
+    assert "files written by libraries in C" in caught.value.now
 
 
 def test_ctrl_c_ends_the_process_and_removes_its_scratch_folder(tmp_path: Path) -> None:

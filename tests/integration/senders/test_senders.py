@@ -209,7 +209,7 @@ class TestWhereItMayGo:
         asked = _names(monkeypatch, ["127.0.0.1"])
         url = f"http://hooks.example.com:{receiver.port}/hook"
         assert isinstance(post(receiver, http=Http(Allowed(("hooks.example.com",))), url=url), Delivered)
-        assert asked.count("hooks.example.com") == 1, "a second look-up could be told another address"
+        assert asked.count("hooks.example.com") == 1, "a second look-up could get another address"
         assert receiver.arrivals[0].headers["Host"] == f"hooks.example.com:{receiver.port}"
 
     def test_an_international_name_is_asked_for_and_named_as_the_network_knows_it(
@@ -294,7 +294,7 @@ class TestTls:
 
 
 class TestSecrets:
-    def test_references_are_revealed_to_the_receiver_and_hidden_in_what_is_told(
+    def test_references_are_revealed_to_the_receiver_and_hidden_in_what_is_reported(
         self, receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("HOOK_TOKEN", "s3cr3t/canary")
@@ -315,14 +315,14 @@ class TestSecrets:
         post(receiver, url=receiver.url().replace("://", "://ana:${env:HOOK_PASSWORD}@"))
         assert receiver.arrivals[0].headers["Authorization"] == "Basic YW5hOnB3"
 
-    def test_a_reference_to_nothing_is_told_by_its_name(self, receiver: HttpReceiver) -> None:
+    def test_a_reference_to_nothing_is_reported_by_its_name(self, receiver: HttpReceiver) -> None:
         with pytest.raises(DeclarationError, match="the environment variable NO_SUCH_TOKEN is not set"):
             post(receiver, Authorization="Bearer ${env:NO_SUCH_TOKEN}")
         assert receiver.connections == 0
 
 
 class TestSlack:
-    def say(self, receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    def send(self, receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch) -> Answer:
         monkeypatch.setenv("SLACK_TOKEN", "xoxb-canary")
         sender = SlackSender(Http(LOCAL, seconds=1), "${env:SLACK_TOKEN}", receiver.url("/api/chat.postMessage"))
         message = sender.compose(slack("#finance", text=lambda result: f"{result.rows} rows"), RESULT, KEY, AT)
@@ -330,7 +330,7 @@ class TestSlack:
 
     def test_a_posted_message_is_delivered(self, receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch) -> None:
         receiver.plans.append((200, {}, '{"ok": true, "ts": "17.5"}'))
-        assert self.say(receiver, monkeypatch) == Delivered("Slack message 17.5")
+        assert self.send(receiver, monkeypatch) == Delivered("Slack message 17.5")
         (arrival,) = receiver.arrivals
         assert arrival.body == b'{"channel": "#finance", "text": "3 rows"}'
         assert arrival.headers["Authorization"] == "Bearer xoxb-canary"
@@ -348,7 +348,7 @@ class TestSlack:
         self, receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch, answer: str, expected: Answer
     ) -> None:
         receiver.plans.append((200, {}, answer))
-        assert self.say(receiver, monkeypatch) == expected
+        assert self.send(receiver, monkeypatch) == expected
 
     def test_without_a_token_nothing_is_tried(self) -> None:
         message = Message(("#finance",), "{}")

@@ -30,7 +30,7 @@ from twice.runtime.upkeep.mark import show_mark
 from twice.runtime.upkeep.recover import recover
 
 from .model import Model
-from .project import SPEAKING, evolving
+from .project import WITH_EFFECTS, evolving
 from .steps import (
     DAYS,
     INCREMENTAL,
@@ -52,7 +52,7 @@ from .steps import (
 SOURCES = str(Path(twice.__file__).parent)
 
 
-class World(Protocol):
+class Warehouses(Protocol):
     """A target under test: two warehouses on one ledger, each with a source that other people write."""
 
     sent: list[list[tuple[str, str]]]
@@ -81,16 +81,16 @@ class World(Protocol):
 
 @dataclass
 class Game:
-    world: World
+    warehouses: Warehouses
     possible: list[list[Model]] = field(default_factory=lambda: [[Model()], [Model()]])
     """By side: every state that the rules and what was seen so far allow."""
     foreign: set[tuple[int, date]] = field(default_factory=set)
     """Published days of `daily` from which somebody else deleted rows since."""
 
 
-def play(world: World, history: Sequence[Step]) -> None:
+def play(warehouses: Warehouses, history: Sequence[Step]) -> None:
     """Every step on both, compared after each; at the end whatever was run is run again."""
-    game = Game(world)
+    game = Game(warehouses)
     for step in history:
         _take(game, step)
         _compare(game, f"after {step}")
@@ -98,7 +98,7 @@ def play(world: World, history: Sequence[Step]) -> None:
         _take(game, Run(side, name, day))
         _compare(game, f"after {name} {day} was run again")
     for side in (0, 1):
-        context = world.context(side)
+        context = warehouses.context(side)
         recover(context, context.engine.fresh())
         send_pending(context)
         assert not context.ledger.open_attempts(), "attempts stay open"
@@ -113,7 +113,7 @@ def _take(game: Game, step: Step) -> None:
             _delete(game, step)
         case MoveInitial():
             initial = START + timedelta(minutes=step.minutes)
-            game.world.declare(initial)
+            game.warehouses.declare(initial)
             for model in (model for side in game.possible for model in side):
                 model.initial = initial
         case FailEvolving():
@@ -127,7 +127,7 @@ def _arrive(game: Game, step: Arrive) -> None:
     known = game.possible[step.side][0].source
     rows = [row for row in dict.fromkeys(row_of(drawn) for drawn in step.rows) if row not in known]
     if rows:
-        game.world.arrive(step.side, rows)
+        game.warehouses.arrive(step.side, rows)
         for model in game.possible[step.side]:
             model.source += rows
 
@@ -137,7 +137,7 @@ def _delete(game: Game, step: Delete) -> None:
     if not table:
         return
     gone = {row[1] for row in table if row[0] == step.id}
-    game.world.delete(step.side, f"shop.{step.task}", step.id)
+    game.warehouses.delete(step.side, f"shop.{step.task}", step.id)
     for model in game.possible[step.side]:
         model.delete(step)
     if step.task == "daily":
@@ -148,8 +148,8 @@ def _fail_evolving(game: Game, step: FailEvolving) -> None:
     """Neither a row nor a column of it may be seen."""
     if not any(row[1] == DAYS[step.day] for row in game.possible[step.side][0].source):
         return
-    context = game.world.context(step.side)
-    before = game.world.columns(step.side, "shop.daily")
+    context = game.warehouses.context(step.side)
+    before = game.warehouses.columns(step.side, "shop.daily")
     try:
         run_slices(
             context, evolving(context.project), (_slice(evolving(context.project), step.day),), RunRequest("restate")
@@ -158,19 +158,19 @@ def _fail_evolving(game: Game, step: FailEvolving) -> None:
         pass
     else:
         raise AssertionError("the audit did not fail")
-    assert game.world.columns(step.side, "shop.daily") == before
+    assert game.warehouses.columns(step.side, "shop.daily") == before
 
 
 def _run(game: Game, step: Run) -> None:
-    world, context = game.world, game.world.context(step.side)
-    before = world.rows(step.side, f"shop.{step.task}") if step.restate else Counter()
+    warehouses, context = game.warehouses, game.warehouses.context(step.side)
+    before = warehouses.rows(step.side, f"shop.{step.task}") if step.restate else Counter()
     results, died = _attempt(context, step)
     if died and (isinstance(step.death, AtCall) or (isinstance(step.death, AtPoint) and step.death.how is How.KILL)):
-        world.pass_time()
+        warehouses.pass_time()
     models = [after for model in game.possible[step.side] for after in model.after(step if died else _whole(step))]
     game.possible[step.side] = models
     if step.task == "daily":
-        _check_told(game, step, before, results)
+        _check_message(game, step, before, results)
 
 
 def _whole(step: Run) -> Run:
@@ -228,7 +228,7 @@ def _ending(point: Point, how: How, ended: list[bool]) -> Callable[[Point | Send
 
 @contextmanager
 def _terminated() -> Iterator[None]:
-    """SIGTERM as the command line hears it."""
+    """SIGTERM as the command line gets it."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -261,14 +261,14 @@ def _interrupted_at(number: int, ended: list[bool]) -> Iterator[None]:
         sys.setprofile(None)
 
 
-def _check_told(game: Game, step: Run, before: Counter[Row], results: Sequence[RunResult]) -> None:
-    """A day that others changed is said to be; a restated one is IDENTICAL only if no row of it changed."""
-    day, world = DAYS[step.day], game.world
+def _check_message(game: Game, step: Run, before: Counter[Row], results: Sequence[RunResult]) -> None:
+    """A day that others changed is reported as such; a restated one is IDENTICAL only if no row of it changed."""
+    day, warehouses = DAYS[step.day], game.warehouses
     for result in results:
-        if result.outcome is Outcome.ALREADY and world.shows_foreign and (step.side, day) in game.foreign:
+        if result.outcome is Outcome.ALREADY and warehouses.shows_foreign and (step.side, day) in game.foreign:
             assert any("by others" in note for note in result.notes), f"{step}: {result.notes}"
-        if step.restate and world.shows_foreign:
-            after = world.rows(step.side, "shop.daily")
+        if step.restate and warehouses.shows_foreign:
+            after = warehouses.rows(step.side, "shop.daily")
             same = _of(day, before) == _of(day, after)
             assert (result.outcome is not Outcome.IDENTICAL) or same, f"{step}: {result.outcome}"
     if not results or any(result.outcome is not Outcome.ALREADY for result in results):
@@ -284,8 +284,8 @@ def _compare(game: Game, when: str) -> None:
     for side in (0, 1):
         possible = game.possible[side]
         names = list(possible[0].tables)
-        held = {name: game.world.rows(side, f"shop.{name}") for name in names}
-        context = game.world.context(side)
+        held = {name: game.warehouses.rows(side, f"shop.{name}") for name in names}
+        context = game.warehouses.context(side)
         marks = {name: show_mark(context, context.project.task(name)).at for name in INCREMENTAL}
         fitting = [model for model in possible if model.tables == held and _marks(model) == marks]
         if not fitting:
@@ -316,12 +316,12 @@ def _difference(model: Model, held: dict[str, Counter[Row]], marks: dict[str, st
 
 def _check_effects(game: Game, side: int) -> None:
     """Of every published slice once: not never, unless a person must say so, and not twice."""
-    context, sent = game.world.context(side), Counter(game.world.sent[side])
+    context, sent = game.warehouses.context(side), Counter(game.warehouses.sent[side])
     assert all(count == 1 for count in sent.values()), f"sent twice: {sent}"
     for task, day in game.possible[side][0].published:
-        if task not in SPEAKING:
+        if task not in WITH_EFFECTS:
             continue
         known = context.ledger.outbox.last_counted(task, day.isoformat(), "announce")
-        assert known is not None, f"nobody was to hear of {task} {day}"
+        assert known is not None, f"no effect was to be sent for {task} {day}"
         in_doubt = known.state is EffectState.IN_DOUBT
         assert sent[task, day.isoformat()] == 1 or in_doubt, f"side {side}: {task} {day}: {known.state}"

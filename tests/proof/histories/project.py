@@ -16,7 +16,7 @@ from twice.targets.memory.rows import Rows
 
 from .steps import START
 
-SPEAKING = ("daily", "merged")
+WITH_EFFECTS = ("daily", "merged")
 COLUMNS = (Column("id", "bigint"), Column("day", "date"), Column("seen", "timestamp"), Column("amount", "bigint"))
 
 
@@ -31,8 +31,8 @@ def project(
 
     def declared(name: str, scope: Any, write: Any, by: str) -> Task:
         inputs = {"rows": read("shop.source", by=by)}
-        said = effects if name in SPEAKING else ()
-        return task(f"{prefix}shop.{name}", scope=scope, write=write, inputs=inputs, name=name, effects=said)(_same)
+        sent = effects if name in WITH_EFFECTS else ()
+        return task(f"{prefix}shop.{name}", scope=scope, write=write, inputs=inputs, name=name, effects=sent)(_same)
 
     day, since = Daily("day", start="2026-06-01"), Since("seen", initial=mark_text(initial))
     return assemble(

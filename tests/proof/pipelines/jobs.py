@@ -46,12 +46,12 @@ def mark_before_data_sound(spark: Any, warehouse: Path) -> None:
 
 def unguarded_effect(spark: Any, warehouse: Path) -> None:
     _replace(spark, warehouse)
-    _tell({})
+    _announce({})
 
 
 def unguarded_effect_sound(spark: Any, warehouse: Path) -> None:
     _replace(spark, warehouse)
-    _tell({"Idempotency-Key": f"totals-{DAY}"})
+    _announce({"Idempotency-Key": f"totals-{DAY}"})
 
 
 def _totals(spark: Any, warehouse: Path) -> Any:
@@ -68,6 +68,6 @@ def _out(warehouse: Path) -> str:
     return str(warehouse / "out" / "totals")
 
 
-def _tell(headers: dict[str, str]) -> None:
+def _announce(headers: dict[str, str]) -> None:
     request = urllib.request.Request(os.environ[RECEIVER], data=b"done", headers=headers, method="POST")
     urllib.request.urlopen(request, timeout=20).close()

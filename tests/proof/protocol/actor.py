@@ -1,7 +1,7 @@
-"""One attempt of the real runtime, step by step: what it asks of the world next, given the answers it got so far.
+"""One attempt of the real runtime, step by step: what it asks of the system next, given the answers it got so far.
 
 `twice.runtime` itself runs here, from its claim to its finish; only the ledger and the target under it are stand-ins
-that ask the world. A run depends on nothing but its answers, so it can be begun again and brought to any moment.
+that ask the system. A run depends on nothing but its answers, so it can be begun again and brought to any moment.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from tests.proof.protocol.world import LEASE_LOST, LOST, Commit, Run, Seen, Sent
+from tests.proof.protocol.system import LEASE_LOST, LOST, Commit, Run, Seen, Sent
 
 from twice import Daily, audit, replace, task
 from twice.core.outbox import EffectRecord, EffectState
-from twice.core.ports import Column, Landed, Lost, Prepared, Published, Shape, Staged
+from twice.core.ports import Column, Landed, Lost, PreparedTable, Published, Shape, Staged
 from twice.core.project import assemble
 from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
 from twice.core.record_owner import RecordOwner
 from twice.core.run import AttemptState, Outcome, RunRequest
 from twice.core.task import TableName, Task
-from twice.core.token import Intention, Note
+from twice.core.token import CommitNote, Intention
 from twice.engine.plain import PlainEngine
 from twice.errors import LeaseLost, RunError, SliceBusy, StageMismatch, TwiceError
 from twice.runtime.context import RunContext
@@ -48,7 +48,7 @@ class Actor:
 
 
 @dataclass(frozen=True)
-class Asks:
+class NextStep:
     step: tuple[Any, ...]
 
 
@@ -60,11 +60,11 @@ class Ended:
 
 
 class _Pending(BaseException):
-    """Nothing in the runtime may catch this: the world has not answered yet."""
+    """Nothing in the runtime may catch this: the system has not answered yet."""
 
 
-def resume(actor: Actor, heard: tuple[Any, ...], database: str, guards: frozenset[str]) -> Asks | Ended:
-    line = _Line(heard)
+def resume(actor: Actor, replies: tuple[Any, ...], database: str, guards: frozenset[str]) -> NextStep | Ended:
+    line = _Line(replies)
     context = RunContext(
         project=assemble("p", [_declared(actor)]),
         ledger=ModelLedger(line, actor.id),
@@ -83,7 +83,7 @@ def resume(actor: Actor, heard: tuple[Any, ...], database: str, guards: frozense
         result = run_task(context, declared, (SLICE,), RunRequest(actor.kind))  # type: ignore[arg-type]
     except _Pending:
         assert line.asked is not None
-        return Asks(line.asked)
+        return NextStep(line.asked)
     except TwiceError as error:
         return Ended(error.code)
     return Ended(result.outcome.value)
@@ -111,14 +111,14 @@ class _Clock:
 
 @dataclass
 class _Line:
-    heard: tuple[Any, ...]
+    replies: tuple[Any, ...]
     at: int = 0
     asked: tuple[Any, ...] | None = None
 
     def ask(self, *step: Any) -> Any:
-        if self.at < len(self.heard):
+        if self.at < len(self.replies):
             self.at += 1
-            answer = self.heard[self.at - 1]
+            answer = self.replies[self.at - 1]
             if answer == LEASE_LOST:
                 raise LeaseLost("this attempt was settled")
             return answer
@@ -221,8 +221,8 @@ class ModelLedger:
 
     def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
         intention = facts.slices[0].intention if facts.slices else None
-        told = None if intention is None else (intention.code, str(intention.inputs))
-        self._line.ask("advance", before.value, after.value, told)
+        recorded = None if intention is None else (intention.code, str(intention.inputs))
+        self._line.ask("advance", before.value, after.value, recorded)
 
     def close_attempt(self, attempt: str, state: AttemptState, facts: Facts | None = None) -> bool:
         return bool(self._line.ask("close", attempt, state.value))
@@ -235,8 +235,8 @@ class ModelLedger:
 
     def adopt(self, task: str, found: Sequence[Adopted]) -> None:
         (one,) = found
-        told = None if one.intention is None else (one.intention.code, str(one.intention.inputs))
-        self._line.ask("adopt", Run(one.generation, one.attempt, told))
+        recorded = None if one.intention is None else (one.intention.code, str(one.intention.inputs))
+        self._line.ask("adopt", Run(one.generation, one.attempt, recorded))
 
     def forget(self, task: str, label: str) -> None:
         self._line.ask("forget")
@@ -285,19 +285,19 @@ class ModelTarget:
         self._me = actor
         self._guards = guards
 
-    def prepare(self, table: TableName, shape: Shape, layout: Any, evolve: bool) -> Prepared:
-        return Prepared(shape, True)
+    def prepare(self, table: TableName, shape: Shape, layout: Any, evolve: bool) -> PreparedTable:
+        return PreparedTable(shape, True)
 
     def published(self, table: Any, token_names: Sequence[str]) -> Published:
         version, generation = self._line.ask("published")
         return Published(version, {APP: generation})
 
-    def provenance(self, table: Any, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: Any, token_name: str, generation: int) -> CommitNote | None:
         commit: Commit | None = self._line.ask("provenance", generation)
         if commit is None:
             return None
         intentions = {APP: Intention(*commit.intention)}
-        return Note(commit.attempt, "run", {APP: generation}, intentions, version=generation)
+        return CommitNote(commit.attempt, "run", {APP: generation}, intentions, version=generation)
 
     def foreign(self, table: Any, since: int, slices: Any) -> tuple[()]:
         return ()
@@ -309,7 +309,7 @@ class ModelTarget:
     def discard(self, table: Any, attempt: str, slices: Any) -> int:
         return int(self._line.ask("discard", attempt))
 
-    def _commit(self, note: Note) -> Commit:
+    def _commit(self, note: CommitNote) -> Commit:
         intention = note.intentions[APP]
         return Commit(self._me.id, note.generations[APP], (intention.code, str(intention.inputs)), note.kind)
 
@@ -326,7 +326,7 @@ class ModelTarget:
 
 
 class DeltaModel(ModelTarget):
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         commit = self._commit(note)
         while True:
             version, generation, seen, there = self._line.ask("begin")
@@ -341,7 +341,7 @@ class DeltaModel(ModelTarget):
 
 
 class PostgresModel(ModelTarget):
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         commit = self._commit(note)
         while True:
             version, generation, there = self._line.ask("lock")

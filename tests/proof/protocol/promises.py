@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tests.proof.protocol.actor import Actor, Ended
-from tests.proof.protocol.world import OPEN, Commit, World
+from tests.proof.protocol.system import OPEN, Commit, System
 
 
 class Broken(AssertionError):
-    """A promise does not hold; the message tells the steps that lead there."""
+    """A promise does not hold; the message lists the steps that lead there."""
 
 
-def check_step(before: World, after: World) -> None:
+def check_step(before: System, after: System) -> None:
     """Whoever is where, whoever has died."""
     last = after.commits[-1:]
     _promise(after.rows == tuple(c.attempt for c in last), f"the table shows the rows of {after.rows}")
@@ -31,10 +31,10 @@ def check_step(before: World, after: World) -> None:
     _promise(after.run.generation >= before.run.generation, "the ledger forgot what is in the table")
 
 
-def check_report(actor: Actor, end: Ended, world: World) -> None:
+def check_report(actor: Actor, end: Ended, system: System) -> None:
     """What an attempt says of itself is true."""
-    mine = [commit for commit in world.commits if commit.attempt == actor.id]
-    others = [commit for commit in world.commits if commit.attempt != actor.id]
+    mine = [commit for commit in system.commits if commit.attempt == actor.id]
+    others = [commit for commit in system.commits if commit.attempt != actor.id]
     if end.how in ("published", "changed", "identical"):
         _promise(bool(mine), f"{actor.id} says published and is not in the table")
         _promise(actor.passes, f"{actor.id} published rows that fail their audit")
@@ -49,18 +49,20 @@ def check_report(actor: Actor, end: Ended, world: World) -> None:
         _promise(end.how != "audit-failed" or not actor.passes, f"{actor.id} failed no audit")
 
 
-def check_converged(actor: Actor, end: Ended, world: World) -> None:
+def check_converged(actor: Actor, end: Ended, system: System) -> None:
     """After a whole run, alone: its rows are there, once, and the ledger says so. What others left is known."""
-    check_report(actor, end, world)
+    check_report(actor, end, system)
     _promise(end.how in ("published", "already published"), f"the next run ends as {end.how}")
-    _promise(world.commits[-1].intention[0] == actor.code, "the next run leaves another's rows")
-    _promise(world.run.generation == world.generation, "the ledger is behind after a whole run")
-    stuck = [t.id for t in world.tries if t.state in OPEN and t.expected is not None and t.expected < world.generation]
+    _promise(system.commits[-1].intention[0] == actor.code, "the next run leaves another's rows")
+    _promise(system.run.generation == system.generation, "the ledger is behind after a whole run")
+    stuck = [
+        t.id for t in system.tries if t.state in OPEN and t.expected is not None and t.expected < system.generation
+    ]
     _promise(not stuck, f"{stuck} must lose and stay open")
-    landed = {commit.attempt for commit in world.commits}
-    known = {t.id for t in world.tries if t.state in OPEN or not t.discarded}
+    landed = {commit.attempt for commit in system.commits}
+    known = {t.id for t in system.tries if t.state in OPEN or not t.discarded}
     # A process that was settled, woke up, staged all the same and then died leaves files that only VACUUM finds.
-    _promise(world.stages <= landed | known | world.late, "staged files are left that nobody will ever collect")
+    _promise(system.stages <= landed | known | system.late, "staged files are left that nobody will ever collect")
 
 
 def _repeated(commits: tuple[Commit, ...]) -> bool:

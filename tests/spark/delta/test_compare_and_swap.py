@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions import captured
 from tests.contracts import upsert_suite as upserts
-from tests.contracts.delta_house import DeltaHouse
+from tests.contracts.delta_harness import DeltaHarness
 from tests.contracts.target_suite import (
     COLUMNS,
     DAY,
@@ -38,13 +38,13 @@ OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
 
 
 @pytest.fixture
-def house(spark: Any, tmp_path: Path) -> DeltaHouse:
-    return DeltaHouse(spark, tmp_path, internal=True)
+def harness(spark: Any, tmp_path: Path) -> DeltaHarness:
+    return DeltaHarness(spark, tmp_path, internal=True)
 
 
 @pytest.fixture
-def public(spark: Any, tmp_path: Path) -> DeltaHouse:
-    return DeltaHouse(spark, tmp_path, internal=False)
+def public(spark: Any, tmp_path: Path) -> DeltaHarness:
+    return DeltaHarness(spark, tmp_path, internal=False)
 
 
 @contextmanager
@@ -60,43 +60,43 @@ def meanwhile(act: Callable[[], Any]) -> Iterator[None]:
         yield
 
 
-def staged_day(house: DeltaHouse, target: Any, attempt: str = "mine") -> Staged:
-    staged: Staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), attempt)
+def staged_day(harness: DeltaHarness, target: Any, attempt: str = "mine") -> Staged:
+    staged: Staged = target.stage(REVENUE, harness.frame(target, COLUMNS, [NEW]), plan_of(DAY), attempt)
     return staged
 
 
-def move_token(house: DeltaHouse, app: str, generation: int, name: TableName = REVENUE) -> None:
+def move_token(harness: DeltaHarness, app: str, generation: int, name: TableName = REVENUE) -> None:
     """A commit that moves a token and touches no file: only the registered token can make it a conflict."""
     from twice.targets.active_session import acting
     from twice.targets.delta.log.log import Log
 
-    target: Any = house.target()
+    target: Any = harness.target()
     with acting(target._session):
-        Log(target._session, house.locate(name)).begin().commit([], [], {app: generation}, None, "{}")
+        Log(target._session, harness.locate(name)).begin().commit([], [], {app: generation}, None, "{}")
 
 
-def forget_checksums(house: DeltaHouse) -> None:
-    for path in (Path(house.locate(REVENUE)) / "_delta_log").glob("*.crc"):
+def forget_checksums(harness: DeltaHarness) -> None:
+    for path in (Path(harness.locate(REVENUE)) / "_delta_log").glob("*.crc"):
         path.unlink()
 
 
 @pytest.mark.parametrize("checksums", [True, False])
-def test_a_token_moved_between_look_and_commit_is_a_conflict(house: DeltaHouse, checksums: bool) -> None:
-    target = house.target()
+def test_a_token_moved_between_look_and_commit_is_a_conflict(harness: DeltaHarness, checksums: bool) -> None:
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="first")
-    staged = staged_day(house, target)
+    publish(harness, target, [OLD], DAY, attempt="first")
+    staged = staged_day(harness, target)
     if not checksums:
-        forget_checksums(house)
+        forget_checksums(harness)
     app = staged.plan.token_names[0]
-    with meanwhile(lambda: move_token(house, app, 2)):
+    with meanwhile(lambda: move_token(harness, app, 2)):
         outcome = commit(target, staged, {app: 1})
     assert isinstance(outcome, Lost)
     assert outcome.published.generations == {app: 2}
-    assert table(house, target) == [OLD]
+    assert table(harness, target) == [OLD]
 
 
-def test_a_token_moved_meanwhile_makes_the_public_path_lose_too(public: DeltaHouse) -> None:
+def test_a_token_moved_meanwhile_makes_the_public_path_lose_too(public: DeltaHarness) -> None:
     target = public.target()
     prepare(target)
     staged = staged_day(public, target)
@@ -109,24 +109,24 @@ def test_a_token_moved_meanwhile_makes_the_public_path_lose_too(public: DeltaHou
 
 
 def test_a_token_that_moved_is_seen_under_the_lock_though_delta_is_not_asked(
-    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
+    harness: DeltaHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That Delta refuses the swap rests on private calls: here they have stopped to count."""
     from twice.targets.delta.handle import TableHandle
     from twice.targets.delta.log.log import Log
     from twice.targets.delta.log.transaction import Transaction
 
-    target = house.target()
+    target = harness.target()
     upserts.prepare(target)
-    staged = upserts.stage(house, target, [(1, "new", 10)], upserts.NEWEST, "mine")
+    staged = upserts.stage(harness, target, [(1, "new", 10)], upserts.NEWEST, "mine")
     app = staged.plan.token_names[0]
-    at = house.locate(upserts.ORDERS)
+    at = harness.locate(upserts.ORDERS)
 
     def unregistered(self: Transaction, token_names: Any) -> dict[str, int]:
         return Log(self._session, at).generations(list(token_names))[1]
 
     def locked(site: TableHandle) -> Any:
-        move_token(house, app, 1, upserts.ORDERS)
+        move_token(harness, app, 1, upserts.ORDERS)
         return nullcontext()
 
     monkeypatch.setattr(Transaction, "generations", unregistered)
@@ -134,47 +134,47 @@ def test_a_token_that_moved_is_seen_under_the_lock_though_delta_is_not_asked(
     outcome = upserts.commit(target, staged, {app: 0})
     assert isinstance(outcome, Lost)
     assert outcome.published.generations == {app: 1}
-    assert upserts.table(house, target) == []
+    assert upserts.table(harness, target) == []
 
 
-def test_generations_are_the_same_with_and_without_the_checksum_file(house: DeltaHouse) -> None:
-    target = house.target()
+def test_generations_are_the_same_with_and_without_the_checksum_file(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    publish(house, target, [], NEXT, attempt="b")
+    publish(harness, target, [OLD], DAY, attempt="a")
+    publish(harness, target, [], NEXT, attempt="b")
     plan = plan_of(DAY, NEXT)
-    with_them = generations(house.target(), plan)
-    forget_checksums(house)
-    assert generations(house.target(), plan) == with_them == dict.fromkeys(plan.token_names, 1)
-    # Asked for by the hundred they are found by how they begin; what else begins so is not told.
-    move_token(house, f"{plan.token_names[0]}-other", 7)
-    forget_checksums(house)
+    with_them = generations(harness.target(), plan)
+    forget_checksums(harness)
+    assert generations(harness.target(), plan) == with_them == dict.fromkeys(plan.token_names, 1)
+    # Asked for by the hundred they are found by how they begin; what else begins so is not returned.
+    move_token(harness, f"{plan.token_names[0]}-other", 7)
+    forget_checksums(harness)
     many = [*plan.token_names, *(f"{plan.token_names[0]}-{at}" for at in range(500))]
-    found = house.target().published(REVENUE, many).generations
+    found = harness.target().published(REVENUE, many).generations
     assert found == {**dict.fromkeys(many, 0), **with_them}
 
 
-def test_a_checksum_file_of_another_commit_is_not_believed(house: DeltaHouse) -> None:
-    from twice.targets.delta.log.history import History
+def test_a_checksum_file_of_another_commit_is_not_believed(harness: DeltaHarness) -> None:
+    from twice.targets.delta.log.history import CommitHistory
 
-    target: Any = house.target()
+    target: Any = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    path = Path(house.locate(REVENUE)) / "_delta_log" / f"{1:020d}.crc"
+    publish(harness, target, [OLD], DAY, attempt="a")
+    path = Path(harness.locate(REVENUE)) / "_delta_log" / f"{1:020d}.crc"
     path.write_text(path.read_text().replace('"txnId":"', '"txnId":"x').replace('"version":1', '"version":9'))
     (path.parent / f".{path.name}.crc").unlink()
-    assert History(target._session, house.locate(REVENUE)).tokens_at(1) is None
-    assert list(generations(house.target(), plan_of(DAY)).values()) == [1]
+    assert CommitHistory(target._session, harness.locate(REVENUE)).tokens_at(1) is None
+    assert list(generations(harness.target(), plan_of(DAY)).values()) == [1]
 
 
-def test_another_writer_on_another_slice_does_not_stop_the_commit(house: DeltaHouse) -> None:
-    target = house.target()
+def test_another_writer_on_another_slice_does_not_stop_the_commit(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    staged = staged_day(house, target)
+    staged = staged_day(harness, target)
     day = str(sale("2026-06-10", "x", "0")[0])
-    with meanwhile(lambda: _sql(house, f"INSERT INTO {{}} VALUES (DATE '{day}', 'them', 5)")):
+    with meanwhile(lambda: _sql(harness, f"INSERT INTO {{}} VALUES (DATE '{day}', 'them', 5)")):
         assert isinstance(commit(target, staged, {staged.plan.token_names[0]: 0}), Landed)
-    assert [row[1] for row in table(house, target)] == ["eu", "them"]
+    assert [row[1] for row in table(harness, target)] == ["eu", "them"]
 
 
 @pytest.fixture(params=["plain", "with the package delta"])
@@ -199,36 +199,40 @@ def conflicts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("conflicts")
-def test_a_conflict_that_moved_no_token_is_tried_again(house: DeltaHouse) -> None:
-    target = house.target()
+def test_a_conflict_that_moved_no_token_is_tried_again(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="first")
-    staged = staged_day(house, target)
-    with meanwhile(lambda: _sql(house, "UPDATE {} SET region = 'them' WHERE order_date = DATE '2026-06-09'")):
+    publish(harness, target, [OLD], DAY, attempt="first")
+    staged = staged_day(harness, target)
+    with meanwhile(lambda: _sql(harness, "UPDATE {} SET region = 'them' WHERE order_date = DATE '2026-06-09'")):
         assert isinstance(commit(target, staged, {staged.plan.token_names[0]: 1}), Landed)
-    assert table(house, target) == [NEW]
+    assert table(harness, target) == [NEW]
 
 
 @pytest.mark.parametrize("checksums", [True, False])
-def test_rows_another_writer_adds_to_the_slice_meanwhile_are_replaced_too(house: DeltaHouse, checksums: bool) -> None:
+def test_rows_another_writer_adds_to_the_slice_meanwhile_are_replaced_too(
+    harness: DeltaHarness, checksums: bool
+) -> None:
     """Only the registered predicate makes their commit a conflict: it removes no file that we read."""
-    target = house.target()
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="first")
-    staged = staged_day(house, target)
+    publish(harness, target, [OLD], DAY, attempt="first")
+    staged = staged_day(harness, target)
     if not checksums:
-        forget_checksums(house)
-    with meanwhile(lambda: _sql(house, "INSERT INTO {} VALUES (DATE '2026-06-09', 'them', 5)")):
+        forget_checksums(harness)
+    with meanwhile(lambda: _sql(harness, "INSERT INTO {} VALUES (DATE '2026-06-09', 'them', 5)")):
         assert isinstance(commit(target, staged, {staged.plan.token_names[0]: 1}), Landed)
-    assert table(house, target) == [NEW]
+    assert table(harness, target) == [NEW]
 
 
-def test_a_lost_reply_to_a_commit_that_landed_is_a_landing(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_reply_to_a_commit_that_landed_is_a_landing(
+    harness: DeltaHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from twice.targets.delta.log.transaction import Transaction
 
-    target = house.target()
+    target = harness.target()
     prepare(target)
-    staged = staged_day(house, target)
+    staged = staged_day(harness, target)
     real = Transaction.commit
 
     def lossy(self: Transaction, *args: Any) -> int:
@@ -238,17 +242,17 @@ def test_a_lost_reply_to_a_commit_that_landed_is_a_landing(house: DeltaHouse, mo
     monkeypatch.setattr(Transaction, "commit", lossy)
     outcome = commit(target, staged, {staged.plan.token_names[0]: 0})
     assert outcome == Landed(1)
-    assert table(house, target) == [NEW]
+    assert table(harness, target) == [NEW]
 
 
 def test_a_commit_that_failed_before_it_landed_says_the_table_is_unchanged(
-    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
+    harness: DeltaHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from twice.targets.delta.log.transaction import Transaction
 
-    target = house.target()
+    target = harness.target()
     prepare(target)
-    staged = staged_day(house, target)
+    staged = staged_day(harness, target)
 
     def failing(self: Transaction, *args: Any) -> int:
         raise OSError("disk full")
@@ -256,16 +260,18 @@ def test_a_commit_that_failed_before_it_landed_says_the_table_is_unchanged(
     monkeypatch.setattr(Transaction, "commit", failing)
     with pytest.raises(RunError, match=r"disk full\. The table is unchanged"):
         commit(target, staged, {staged.plan.token_names[0]: 0})
-    assert list(generations(house.target(), staged.plan).values()) == [0]
+    assert list(generations(harness.target(), staged.plan).values()) == [0]
 
 
-def test_a_commit_whose_outcome_cannot_be_read_is_unknown(house: DeltaHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_whose_outcome_cannot_be_read_is_unknown(
+    harness: DeltaHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from twice.targets.delta.log.log import Log
     from twice.targets.delta.log.transaction import Transaction
 
-    target = house.target()
+    target = harness.target()
     prepare(target)
-    staged = staged_day(house, target)
+    staged = staged_day(harness, target)
 
     def failing(*args: Any) -> Any:
         monkeypatch.setattr(Log, "generations", failing)
@@ -276,21 +282,21 @@ def test_a_commit_whose_outcome_cannot_be_read_is_unknown(house: DeltaHouse, mon
         commit(target, staged, {staged.plan.token_names[0]: 0})
 
 
-def test_a_restored_table_keeps_its_tokens_and_takes_the_next_generation(house: DeltaHouse) -> None:
-    target = house.target()
+def test_a_restored_table_keeps_its_tokens_and_takes_the_next_generation(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    _sql(house, "RESTORE {} TO VERSION AS OF 0")
-    assert table(house, target) == []
+    publish(harness, target, [OLD], DAY, attempt="a")
+    _sql(harness, "RESTORE {} TO VERSION AS OF 0")
+    assert table(harness, target) == []
     assert list(generations(target, plan_of(DAY)).values()) == [1]
-    assert isinstance(publish(house, target, [NEW], DAY, attempt="b"), Landed)
+    assert isinstance(publish(harness, target, [NEW], DAY, attempt="b"), Landed)
     assert list(generations(target, plan_of(DAY)).values()) == [2]
-    assert table(house, target) == [NEW]
+    assert table(harness, target) == [NEW]
 
 
-def _sql(house: DeltaHouse, statement: str) -> None:
-    target: Any = house.target()
-    target._session.sql(statement.format(f"delta.`{house.locate(REVENUE)}`")).collect()
+def _sql(harness: DeltaHarness, statement: str) -> None:
+    target: Any = harness.target()
+    target._session.sql(statement.format(f"delta.`{harness.locate(REVENUE)}`")).collect()
 
 
 @pytest.mark.parametrize("internal", [True, False])

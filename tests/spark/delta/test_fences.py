@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contracts.delta_house import DeltaHouse
+from tests.contracts.delta_harness import DeltaHarness
 from tests.contracts.target_suite import (
     COLUMNS,
     DAILY,
@@ -32,7 +32,7 @@ from tests.contracts.target_suite import (
 )
 
 from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.ports import Column, Foreign, Landed, Shape, Span
+from twice.core.ports import ChangedRange, Column, Foreign, Landed, Shape
 from twice.core.scope import Daily, Hourly, Monthly
 from twice.core.write import Layout, UpsertRows
 from twice.engine.frames.observe import observe
@@ -44,19 +44,19 @@ OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
 
 
 @pytest.fixture
-def house(spark: Any, tmp_path: Path) -> DeltaHouse:
-    return DeltaHouse(spark, tmp_path, internal=True)
+def harness(spark: Any, tmp_path: Path) -> DeltaHarness:
+    return DeltaHarness(spark, tmp_path, internal=True)
 
 
-def sql(house: DeltaHouse, statement: str) -> list[Any]:
-    target: Any = house.target()
-    rows: list[Any] = target._session.sql(statement.format(f"delta.`{house.locate(REVENUE)}`")).collect()
+def sql(harness: DeltaHarness, statement: str) -> list[Any]:
+    target: Any = harness.target()
+    rows: list[Any] = target._session.sql(statement.format(f"delta.`{harness.locate(REVENUE)}`")).collect()
     return rows
 
 
-def operations(house: DeltaHouse) -> list[str]:
+def operations(harness: DeltaHarness) -> list[str]:
     """Every commit's operation, oldest first."""
-    found = sorted((Path(house.locate(REVENUE)) / "_delta_log").glob("*.json"))
+    found = sorted((Path(harness.locate(REVENUE)) / "_delta_log").glob("*.json"))
     return [json.loads(path.read_text().splitlines()[0])["commitInfo"]["operation"] for path in found]
 
 
@@ -68,24 +68,24 @@ def test_staged_files_that_are_gone_or_cut_short_are_never_published(
     spark: Any, tmp_path: Path, internal: bool
 ) -> None:
     """VACUUM, a disk of an executor's own, a person tidying up: whatever took them, the slice keeps its old rows."""
-    house = DeltaHouse(spark, tmp_path, internal)
-    target = house.target()
+    harness = DeltaHarness(spark, tmp_path, internal)
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
+    publish(harness, target, [OLD], DAY, attempt="a")
     version = target.published(REVENUE, ()).version
     rows = [sale("2026-06-09", f"r{at}", "1.00") for at in range(6)]
     for attempt, harm in (("gone", Path.unlink), ("cut", lambda path: path.write_bytes(path.read_bytes()[:40]))):
-        staged = target.stage(REVENUE, house.frame(target, COLUMNS, rows, 3), plan_of(DAY), attempt)
-        harm(next(Path(path) for path in house.leftovers(REVENUE, attempt) if path.endswith(".parquet")))
+        staged = target.stage(REVENUE, harness.frame(target, COLUMNS, rows, 3), plan_of(DAY), attempt)
+        harm(next(Path(path) for path in harness.leftovers(REVENUE, attempt) if path.endswith(".parquet")))
         with pytest.raises(StageLost, match="staged") as lost:
             commit(target, staged, generations(target, staged.plan))
         assert "Run the task again" in lost.value.fix
         assert target.published(REVENUE, ()).version == version
         target.discard(REVENUE, attempt, staged.plan.file_slices)
-        assert not house.leftovers(REVENUE, attempt)
-    assert table(house, target) == [OLD]
-    assert isinstance(publish(house, target, rows, DAY, attempt="again"), Landed)
-    assert table(house, target) == rows
+        assert not harness.leftovers(REVENUE, attempt)
+    assert table(harness, target) == [OLD]
+    assert isinstance(publish(harness, target, rows, DAY, attempt="again"), Landed)
+    assert table(harness, target) == rows
 
 
 # What may be written
@@ -99,84 +99,84 @@ def test_staged_files_that_are_gone_or_cut_short_are_never_published(
         "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
     ],
 )
-def test_an_unusual_table_is_written_by_the_public_path(house: DeltaHouse, change: str) -> None:
-    target: Any = house.target()
+def test_an_unusual_table_is_written_by_the_public_path(harness: DeltaHarness, change: str) -> None:
+    target: Any = harness.target()
     prepare(target)
-    publish(house, target, [OLD, sale("2026-06-09", "us", "1.00")], DAY, attempt="a")
-    sql(house, change)
+    publish(harness, target, [OLD, sale("2026-06-09", "us", "1.00")], DAY, attempt="a")
+    sql(harness, change)
     assert target.one_slice_only(REVENUE) is not None
-    staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), "b")
+    staged = target.stage(REVENUE, harness.frame(target, COLUMNS, [NEW]), plan_of(DAY), "b")
     assert staged.handle.folder is not None
     assert isinstance(commit(target, staged, generations(target, staged.plan)), Landed)
-    assert table(house, target) == [NEW]
-    assert not house.leftovers(REVENUE, "b")  # its hidden copy is gone
+    assert table(harness, target) == [NEW]
+    assert not harness.leftovers(REVENUE, "b")  # its hidden copy is gone
 
 
-def test_an_append_only_table_is_not_changed(house: DeltaHouse) -> None:
-    target = house.target()
+def test_an_append_only_table_is_not_changed(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    publish(harness, target, [OLD], DAY, attempt="a")
+    sql(harness, "ALTER TABLE {} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
     with pytest.raises(RunError, match="The table is unchanged"):
-        publish(house, target, [NEW], DAY, attempt="b")
-    assert table(house, target) == [OLD]
+        publish(harness, target, [NEW], DAY, attempt="b")
+    assert table(harness, target) == [OLD]
 
 
-def test_a_table_that_forgets_its_tokens_is_refused(house: DeltaHouse) -> None:
-    target = house.target()
+def test_a_table_that_forgets_its_tokens_is_refused(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.setTransactionRetentionDuration' = 'interval 1 days')")
+    sql(harness, "ALTER TABLE {} SET TBLPROPERTIES ('delta.setTransactionRetentionDuration' = 'interval 1 days')")
     with pytest.raises(DeclarationError, match="forgets its tokens") as refused:
         prepare(target)
     assert "UNSET TBLPROPERTIES" in refused.value.fix
 
 
-def test_rows_deleted_by_a_deletion_vector_are_replaced_too(house: DeltaHouse) -> None:
-    target: Any = house.target()
+def test_rows_deleted_by_a_deletion_vector_are_replaced_too(harness: DeltaHarness) -> None:
+    target: Any = harness.target()
     prepare(target)
-    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    publish(house, target, [OLD, sale("2026-06-09", "us", "1.00")], DAY, attempt="a")
-    sql(house, "DELETE FROM {} WHERE region = 'us'")
+    sql(harness, "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    publish(harness, target, [OLD, sale("2026-06-09", "us", "1.00")], DAY, attempt="a")
+    sql(harness, "DELETE FROM {} WHERE region = 'us'")
     assert target.one_slice_only(REVENUE) is None
-    assert isinstance(publish(house, target, [NEW], DAY, attempt="b"), Landed)
-    assert table(house, target) == [NEW]
+    assert isinstance(publish(harness, target, [NEW], DAY, attempt="b"), Landed)
+    assert table(harness, target) == [NEW]
 
 
-def test_a_check_constraint_is_enforced_and_nothing_changes(house: DeltaHouse) -> None:
-    target: Any = house.target()
+def test_a_check_constraint_is_enforced_and_nothing_changes(harness: DeltaHarness) -> None:
+    target: Any = harness.target()
     prepare(target)
-    sql(house, "ALTER TABLE {} ADD CONSTRAINT positive CHECK (revenue > 0)")
+    sql(harness, "ALTER TABLE {} ADD CONSTRAINT positive CHECK (revenue > 0)")
     assert target.one_slice_only(REVENUE) is None
     with pytest.raises(Exception, match="positive"):
-        publish(house, target, [sale("2026-06-09", "eu", "-1.00")], DAY, attempt="a")
-    assert table(house, target) == []
+        publish(harness, target, [sale("2026-06-09", "eu", "-1.00")], DAY, attempt="a")
+    assert table(harness, target) == []
     target.discard(REVENUE, "a", [DAY])
-    assert not house.leftovers(REVENUE, "a")
+    assert not harness.leftovers(REVENUE, "a")
 
 
 # Types
 
 
-def test_an_up_cast_is_written_in_the_tables_own_type(house: DeltaHouse) -> None:
-    target = house.target()
+def test_an_up_cast_is_written_in_the_tables_own_type(harness: DeltaHarness) -> None:
+    target = harness.target()
     columns = (COLUMNS[0], Column("n", "bigint"), Column("amount", "decimal(12,4)"))
     prepare(target, columns=columns)
     narrow = (COLUMNS[0], Column("n", "int"), Column("amount", "decimal(10,2)"))
     assert prepare(target, columns=narrow) == Shape(columns, "order_date")
     row = (date(2026, 6, 9), 7, Decimal("1.50"))
-    publish(house, target, [row], DAY, attempt="a", columns=narrow)
-    assert table(house, target) == [row]
+    publish(harness, target, [row], DAY, attempt="a", columns=narrow)
+    assert table(harness, target) == [row]
 
 
-def test_nested_fields_of_any_name_are_made_cast_and_read(house: DeltaHouse) -> None:
+def test_nested_fields_of_any_name_are_made_cast_and_read(harness: DeltaHarness) -> None:
     """Spark's own text of such a type cannot be read by Spark."""
-    target: Any = house.target()
+    target: Any = harness.target()
     columns = (*COLUMNS, Column("agent", "struct<`user-agent`:string,`a-b`:array<struct<`1st`:bigint>>>"))
     nested = ("curl", [(1,)])
     for day, row in ((DAY, (*OLD, nested)), (NEXT, (*sale("2026-06-10", "eu", "1.00"), None))):
         given = columns if row[3] else (*COLUMNS, Column("agent", "void"))  # cast to the table's type
         into = target.prepare(REVENUE, Shape(given if day is NEXT else columns), layout_of(), False)
-        staged = target.stage(REVENUE, house.frame(target, given, [row]), plan_of(day), day.label, into=into)
+        staged = target.stage(REVENUE, harness.frame(target, given, [row]), plan_of(day), day.label, into=into)
         assert isinstance(commit(target, staged, zeros(day)), Landed)
     assert [tuple(row["agent"] or ()) for row in target.read(REVENUE).orderBy("order_date").collect()] == [
         ("curl", [(1,)]),
@@ -184,22 +184,22 @@ def test_nested_fields_of_any_name_are_made_cast_and_read(house: DeltaHouse) -> 
     ]
 
 
-def test_a_decimal_never_enters_a_double_column(house: DeltaHouse) -> None:
-    target = house.target()
+def test_a_decimal_never_enters_a_double_column(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target, columns=(*COLUMNS[:2], Column("revenue", "double")))
     with pytest.raises(SchemaDrift, match="revenue is decimal"):
-        publish(house, target, [OLD], DAY, attempt="a")
-    assert table(house, target) == []
+        publish(harness, target, [OLD], DAY, attempt="a")
+    assert table(harness, target) == []
 
 
-def test_columns_changed_by_another_between_stage_and_commit_stop_it(house: DeltaHouse) -> None:
-    target = house.target()
+def test_columns_changed_by_another_between_stage_and_commit_stop_it(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    staged = target.stage(REVENUE, house.frame(target, COLUMNS, [NEW]), plan_of(DAY), "a")
-    sql(house, "ALTER TABLE {} ADD COLUMNS (tax int)")
+    staged = target.stage(REVENUE, harness.frame(target, COLUMNS, [NEW]), plan_of(DAY), "a")
+    sql(harness, "ALTER TABLE {} ADD COLUMNS (tax int)")
     with pytest.raises(StageMismatch, match="columns or constraints were changed"):
         commit(target, staged, generations(target, staged.plan))
-    assert table(house, target) == []
+    assert table(harness, target) == []
 
 
 CHECKED = "ALTER TABLE {} ADD CONSTRAINT positive CHECK (revenue > 0)"
@@ -209,13 +209,13 @@ SET_BY_OTHERS = (
 
 
 @pytest.fixture(params=[True, False], ids=["internal", "public"])
-def either(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> DeltaHouse:
-    return DeltaHouse(spark, tmp_path, internal=request.param)
+def either(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> DeltaHarness:
+    return DeltaHarness(spark, tmp_path, internal=request.param)
 
 
 @pytest.mark.parametrize("evolve", [True, False])
 def test_a_constraint_added_between_stage_and_commit_is_kept_and_holds_for_the_staged_rows(
-    either: DeltaHouse, evolve: bool
+    either: DeltaHarness, evolve: bool
 ) -> None:
     """They were written before it: another attempt is refused by the constraint itself."""
     target: Any = either.target()
@@ -240,7 +240,7 @@ def test_a_constraint_added_between_stage_and_commit_is_kept_and_holds_for_the_s
 
 @pytest.mark.parametrize("unchanged", [False, True])
 def test_properties_set_between_stage_and_commit_stay_when_the_commit_adds_columns(
-    either: DeltaHouse, unchanged: bool
+    either: DeltaHarness, unchanged: bool
 ) -> None:
     """The commit adds columns to the table as it finds it, not as it was when the run began; also where it changes no
     row."""
@@ -260,57 +260,57 @@ def test_properties_set_between_stage_and_commit_stay_when_the_commit_adds_colum
     assert (found["delta.deletedFileRetentionDuration"], found["department"]) == ("interval 20 days", "finance")
 
 
-def properties(house: DeltaHouse) -> dict[str, str]:
-    return {row.key: row.value for row in sql(house, "SHOW TBLPROPERTIES {}")}
+def properties(harness: DeltaHarness) -> dict[str, str]:
+    return {row.key: row.value for row in sql(harness, "SHOW TBLPROPERTIES {}")}
 
 
 # Which files
 
 
 def test_files_of_other_slices_handed_back_by_delta_stop_the_commit(
-    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
+    harness: DeltaHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from twice.targets.delta.log.transaction import Transaction
 
-    target = house.target()
+    target = harness.target()
     prepare(target)
-    publish(house, target, [sale("2026-06-10", "eu", "9.00")], NEXT, attempt="a")
+    publish(harness, target, [sale("2026-06-10", "eu", "9.00")], NEXT, attempt="a")
     real = Transaction.files_in
     monkeypatch.setattr(Transaction, "files_in", lambda self, *_: real(self, None, None, None))
     with pytest.raises(StageMismatch, match="outside 2026-06-09"):
-        publish(house, target, [NEW], DAY, attempt="b")
-    assert table(house, target) == [sale("2026-06-10", "eu", "9.00")]
+        publish(harness, target, [NEW], DAY, attempt="b")
+    assert table(harness, target) == [sale("2026-06-10", "eu", "9.00")]
 
 
 @pytest.mark.parametrize("name", ["a.b", "OrderDate", "größe"])
-def test_a_slice_column_of_any_name_selects_its_own_files(house: DeltaHouse, name: str) -> None:
-    target = house.target()
+def test_a_slice_column_of_any_name_selects_its_own_files(harness: DeltaHarness, name: str) -> None:
+    target = harness.target()
     scope = Daily(name, start="2026-01-01")
     columns = (Column(name, "date"), Column("v", "int"))
     prepare(target, scope, columns)
     first, second = scope.slice_of("2026-06-09"), scope.slice_of("2026-06-10")
-    publish(house, target, [(date(2026, 6, 9), 1)], first, attempt="a", columns=columns)
-    publish(house, target, [(date(2026, 6, 10), 2)], second, attempt="b", columns=columns)
-    assert isinstance(publish(house, target, [(date(2026, 6, 9), 3)], first, attempt="c", columns=columns), Landed)
-    assert table(house, target) == [(date(2026, 6, 9), 3), (date(2026, 6, 10), 2)]
-    target.stage(REVENUE, house.frame(target, columns, [(date(2026, 6, 9), 4)]), plan_of(first), "d")
+    publish(harness, target, [(date(2026, 6, 9), 1)], first, attempt="a", columns=columns)
+    publish(harness, target, [(date(2026, 6, 10), 2)], second, attempt="b", columns=columns)
+    assert isinstance(publish(harness, target, [(date(2026, 6, 9), 3)], first, attempt="c", columns=columns), Landed)
+    assert table(harness, target) == [(date(2026, 6, 9), 3), (date(2026, 6, 10), 2)]
+    target.stage(REVENUE, harness.frame(target, columns, [(date(2026, 6, 9), 4)]), plan_of(first), "d")
     assert target.discard(REVENUE, "d", [first]) >= 1
 
 
-def test_rows_without_a_date_that_others_wrote_are_left_alone(house: DeltaHouse) -> None:
-    target: Any = house.target()
+def test_rows_without_a_date_that_others_wrote_are_left_alone(harness: DeltaHarness) -> None:
+    target: Any = harness.target()
     prepare(target)
-    sql(house, "INSERT INTO {} VALUES (NULL, 'lost', 5.00)")
+    sql(harness, "INSERT INTO {} VALUES (NULL, 'lost', 5.00)")
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    publish(house, target, [NEW], DAY, attempt="b")
+    publish(harness, target, [OLD], DAY, attempt="a")
+    publish(harness, target, [NEW], DAY, attempt="b")
     rows = target.read(REVENUE).collect()
     assert sorted(row.region for row in rows) == ["eu", "lost"]
     assert {row.revenue for row in rows} == {Decimal("2.00"), Decimal("5.00")}
 
 
-def test_a_batch_writes_few_files_into_each_slice(house: DeltaHouse) -> None:
-    target: Any = house.target()
+def test_a_batch_writes_few_files_into_each_slice(harness: DeltaHarness) -> None:
+    target: Any = harness.target()
     prepare(target)
     slices = tuple(DAILY.through(DAILY.slice_of("2026-03-01"), DAILY.slice_of("2026-03-20")))
     frame = target._session.sql(
@@ -336,11 +336,11 @@ def careless(spark: Any) -> Iterator[Any]:
     spark.conf.unset("spark.databricks.delta.stats.collect")
 
 
-def test_the_runs_own_session_writes_whichever_thread_calls(house: DeltaHouse, careless: Any) -> None:
-    target = house.target()
+def test_the_runs_own_session_writes_whichever_thread_calls(harness: DeltaHarness, careless: Any) -> None:
+    target = harness.target()
     prepare(target)
     results: list[Any] = []
-    frame = house.frame(target, COLUMNS, [NEW])
+    frame = harness.frame(target, COLUMNS, [NEW])
 
     def run() -> None:
         sessions = careless._jvm.org.apache.spark.sql.SparkSession
@@ -361,25 +361,25 @@ def test_the_runs_own_session_writes_whichever_thread_calls(house: DeltaHouse, c
 
 def test_nothing_is_compacted_behind_the_runs_back(spark: Any, tmp_path: Path) -> None:
     # By the public path: on the internal one Delta hangs its compaction on the transaction that never commits.
-    house = DeltaHouse(spark, tmp_path, internal=False)
-    target: Any = house.target()
+    harness = DeltaHarness(spark, tmp_path, internal=False)
+    target: Any = harness.target()
     prepare(target)
-    sql(house, "ALTER TABLE {} SET TBLPROPERTIES ('delta.autoOptimize.autoCompact' = 'true')")
+    sql(harness, "ALTER TABLE {} SET TBLPROPERTIES ('delta.autoOptimize.autoCompact' = 'true')")
     target._session.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
     target._session.conf.set("spark.sql.files.maxPartitionBytes", "4096")  # one task, and so one file, per staged file
-    frame = house.frame(target, COLUMNS, [NEW] * 8).repartition(4)
+    frame = harness.frame(target, COLUMNS, [NEW] * 8).repartition(4)
     staged = target.stage(REVENUE, frame, plan_of(DAY), "a")
     commit(target, staged, generations(target, staged.plan))
-    assert len(house.files(REVENUE)) > 2
-    assert "OPTIMIZE" not in operations(house)
+    assert len(harness.files(REVENUE)) > 2
+    assert "OPTIMIZE" not in operations(harness)
 
 
-def test_the_commit_tells_people_what_it_did(house: DeltaHouse) -> None:
-    target = house.target()
+def test_the_commit_notes_what_it_did(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    publish(house, target, [NEW], DAY, attempt="b")
-    text = (Path(house.locate(REVENUE)) / "_delta_log" / f"{2:020d}.json").read_text()
+    publish(harness, target, [OLD], DAY, attempt="a")
+    publish(harness, target, [NEW], DAY, attempt="b")
+    text = (Path(harness.locate(REVENUE)) / "_delta_log" / f"{2:020d}.json").read_text()
     info = json.loads(text.splitlines()[0])["commitInfo"]
     assert info["operation"] == "WRITE"
     assert "2026-06-09" in info["operationParameters"]["predicate"]
@@ -407,9 +407,9 @@ def test_an_unknown_shape_of_the_operation_is_refused() -> None:
 # Tables made by others, or half made
 
 
-def test_a_folder_with_foreign_data_is_not_taken_over_nor_touched(house: DeltaHouse) -> None:
-    target: Any = house.target()
-    folder = Path(house.locate(REVENUE))
+def test_a_folder_with_foreign_data_is_not_taken_over_nor_touched(harness: DeltaHarness) -> None:
+    target: Any = harness.target()
+    folder = Path(harness.locate(REVENUE))
     target._session.range(3).write.parquet(str(folder))
     before = sorted(folder.rglob("*"))
     with pytest.raises(DeclarationError, match="holds Parquet files") as refused:
@@ -422,66 +422,66 @@ def test_a_folder_with_foreign_data_is_not_taken_over_nor_touched(house: DeltaHo
     assert target.prepare(REVENUE, Shape((Column("id", "bigint"),)), Layout(), False).exists
 
 
-def test_a_table_made_by_hand_is_used_as_it_is_and_never_made_anew(house: DeltaHouse) -> None:
-    target = house.target()
+def test_a_table_made_by_hand_is_used_as_it_is_and_never_made_anew(harness: DeltaHarness) -> None:
+    target = harness.target()
     sql(
-        house,
+        harness,
         "CREATE TABLE {} (order_date DATE COMMENT 'the day', region STRING, revenue DECIMAL(12,2)) USING delta"
         " PARTITIONED BY (order_date) COMMENT 'ours, by hand' TBLPROPERTIES ('team' = 'sales')",
     )
     with pytest.raises(SchemaDrift):
         target.prepare(REVENUE, Shape((Column("order_date", "date"),)), layout_of(), False)
-    (before,) = sql(house, "DESCRIBE DETAIL {}")
-    publish(house, target, [OLD], DAY, attempt="a")
-    (after,) = sql(house, "DESCRIBE DETAIL {}")
+    (before,) = sql(harness, "DESCRIBE DETAIL {}")
+    publish(harness, target, [OLD], DAY, attempt="a")
+    (after,) = sql(harness, "DESCRIBE DETAIL {}")
     kept = ("id", "description", "properties", "createdAt", "partitionColumns")
     assert [after[name] for name in kept] == [before[name] for name in kept]
-    assert table(house, target) == [OLD]
+    assert table(harness, target) == [OLD]
 
 
-def test_a_creator_that_was_killed_does_not_block_the_next(house: DeltaHouse) -> None:
-    (Path(house.locate(REVENUE)) / "_delta_log").mkdir(parents=True)
-    assert prepare(house.target()) == Shape(COLUMNS, "order_date")
+def test_a_creator_that_was_killed_does_not_block_the_next(harness: DeltaHarness) -> None:
+    (Path(harness.locate(REVENUE)) / "_delta_log").mkdir(parents=True)
+    assert prepare(harness.target()) == Shape(COLUMNS, "order_date")
 
 
-def test_a_table_deleted_and_made_again_holds_nothing_of_the_old(house: DeltaHouse) -> None:
+def test_a_table_deleted_and_made_again_holds_nothing_of_the_old(harness: DeltaHarness) -> None:
     import shutil
 
-    target = house.target()
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    shutil.rmtree(house.locate(REVENUE))
+    publish(harness, target, [OLD], DAY, attempt="a")
+    shutil.rmtree(harness.locate(REVENUE))
     assert target.published(REVENUE, plan_of(DAY).token_names).version is None
     prepare(target)
     assert list(generations(target, plan_of(DAY)).values()) == [0]
-    assert isinstance(publish(house, target, [NEW], DAY, attempt="b"), Landed)
-    assert table(house, target) == [NEW]
+    assert isinstance(publish(harness, target, [NEW], DAY, attempt="b"), Landed)
+    assert table(harness, target) == [NEW]
 
 
-def test_partition_values_off_the_boundary_are_refused(house: DeltaHouse) -> None:
-    target: Any = house.target()
+def test_partition_values_off_the_boundary_are_refused(harness: DeltaHarness) -> None:
+    target: Any = harness.target()
     half = "SELECT TIMESTAMP '2026-06-09T13:30:00Z' seen_at, TIMESTAMP '2026-06-09T13:30:00Z' seen_hour"
-    target._session.sql(half).write.format("delta").partitionBy("seen_hour").save(house.locate(REVENUE))
+    target._session.sql(half).write.format("delta").partitionBy("seen_hour").save(harness.locate(REVENUE))
     columns = (Column("seen_at", "timestamp"), Column("seen_hour", "timestamp"))
     with pytest.raises(DeclarationError, match="seen_hour = 2026-06-09 13:30"):
         prepare(target, Hourly("seen_at", start="2026-01-01T00"), columns)
 
 
 @pytest.mark.parametrize("mapping", ["none", "name"])
-def test_a_day_in_a_monthly_tables_partitions_is_refused(house: DeltaHouse, mapping: str) -> None:
-    target: Any = house.target()
+def test_a_day_in_a_monthly_tables_partitions_is_refused(harness: DeltaHarness, mapping: str) -> None:
+    target: Any = harness.target()
     rows = "SELECT DATE '2026-06-09' order_date, DATE '2026-06-09' order_month"
     writer = target._session.sql(rows).write.format("delta").option("delta.columnMapping.mode", mapping)
-    writer.partitionBy("order_month").save(house.locate(REVENUE))
+    writer.partitionBy("order_month").save(harness.locate(REVENUE))
     columns = (Column("order_date", "date"), Column("order_month", "date"))
     with pytest.raises(DeclarationError, match="order_month = 2026-06-09"):
         prepare(target, Monthly("order_date", start="2026-01"), columns)
 
 
-def test_a_slice_column_of_another_type_is_refused(house: DeltaHouse) -> None:
-    target: Any = house.target()
+def test_a_slice_column_of_another_type_is_refused(harness: DeltaHarness) -> None:
+    target: Any = harness.target()
     rows = "SELECT TIMESTAMP '2026-06-09T13:00:00Z' seen_at, DATE '2026-06-09' seen_hour"
-    target._session.sql(rows).write.format("delta").partitionBy("seen_hour").save(house.locate(REVENUE))
+    target._session.sql(rows).write.format("delta").partitionBy("seen_hour").save(harness.locate(REVENUE))
     columns = (Column("seen_at", "timestamp"), Column("seen_hour", "date"))
     with pytest.raises(DeclarationError, match="of type date, and this scope needs timestamp"):
         prepare(target, Hourly("seen_at", start="2026-01-01T00"), columns)
@@ -490,76 +490,76 @@ def test_a_slice_column_of_another_type_is_refused(house: DeltaHouse) -> None:
 # Leftovers and history
 
 
-def test_leftovers_are_found_in_folders_with_escaped_names(house: DeltaHouse) -> None:
+def test_leftovers_are_found_in_folders_with_escaped_names(harness: DeltaHarness) -> None:
     hourly = Hourly("seen_at", start="2026-01-01T00")
     columns = (Column("seen_at", "timestamp"), Column("seen_hour", "timestamp"))
-    target = house.target()
+    target = harness.target()
     prepare(target, hourly, columns)
     hour = datetime(2026, 6, 9, 13, tzinfo=timezone.utc)
     slice_ = hourly.slice_of("2026-06-09T13")
     with armed(crash_at(Point.IN_STAGE)), pytest.raises(Crash):
-        target.stage(REVENUE, house.frame(target, columns, [(hour, hour)]), plan_of(slice_), "dead")
-    assert house.leftovers(REVENUE, "dead")
+        target.stage(REVENUE, harness.frame(target, columns, [(hour, hour)]), plan_of(slice_), "dead")
+    assert harness.leftovers(REVENUE, "dead")
     assert target.discard(REVENUE, "dead", [hourly.slice_of("2026-06-09T14")]) == 0
     assert target.discard(REVENUE, "dead", [slice_]) == 1
-    assert not house.leftovers(REVENUE, "dead")
+    assert not harness.leftovers(REVENUE, "dead")
 
 
-def test_of_an_attempt_that_landed_only_files_without_a_version_are_discarded(house: DeltaHouse) -> None:
-    target = house.target()
+def test_of_an_attempt_that_landed_only_files_without_a_version_are_discarded(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    (stray,) = Path(house.locate(REVENUE)).rglob("twice-a-part-*.parquet")
+    publish(harness, target, [OLD], DAY, attempt="a")
+    (stray,) = Path(harness.locate(REVENUE)).rglob("twice-a-part-*.parquet")
     twin = stray.with_name(stray.name.replace("part-", "part-9"))
     twin.write_bytes(stray.read_bytes())
-    publish(house, target, [NEW], DAY, attempt="b")
+    publish(harness, target, [NEW], DAY, attempt="b")
     assert target.discard(REVENUE, "a", [DAY]) == 1
     assert stray.exists()
     assert not twin.exists()
 
 
 def test_a_commit_older_than_the_recent_ones_is_found_by_one_search(
-    house: DeltaHouse, monkeypatch: pytest.MonkeyPatch
+    harness: DeltaHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from twice.targets.delta.log import history
 
     monkeypatch.setattr(history, "RECENT", 1)
-    target = house.target()
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    publish(house, target, [], NEXT, attempt="b")
-    publish(house, target, [NEW], DAY, attempt="c")
+    publish(harness, target, [OLD], DAY, attempt="a")
+    publish(harness, target, [], NEXT, attempt="b")
+    publish(harness, target, [NEW], DAY, attempt="c")
     app = plan_of(DAY).token_names[0]
     found = [target.provenance(REVENUE, app, generation) for generation in (1, 2)]
     assert [note and note.attempt for note in found] == ["a", "c"]
 
 
-def test_provenance_ends_where_the_log_was_cleaned_up(house: DeltaHouse) -> None:
-    target: Any = house.target()
+def test_provenance_ends_where_the_log_was_cleaned_up(harness: DeltaHarness) -> None:
+    target: Any = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    publish(house, target, [NEW], DAY, attempt="b")
+    publish(harness, target, [OLD], DAY, attempt="a")
+    publish(harness, target, [NEW], DAY, attempt="b")
     with acting(target._session):
-        Log(target._session, house.locate(REVENUE))._log.checkpoint()
+        Log(target._session, harness.locate(REVENUE))._log.checkpoint()
     for version in (0, 1):
-        (Path(house.locate(REVENUE)) / "_delta_log" / f"{version:020d}.json").unlink()
+        (Path(harness.locate(REVENUE)) / "_delta_log" / f"{version:020d}.json").unlink()
     app = plan_of(DAY).token_names[0]
     assert target.provenance(REVENUE, app, 1) is None
     assert target.provenance(REVENUE, app, 2) is not None
 
 
-def test_what_others_did_is_found_however_many_commits_came_after_it(house: DeltaHouse) -> None:
-    """The log is read as far back as it goes, and what it forgot is said to be forgotten."""
-    target: Any = house.target()
+def test_what_others_did_is_found_however_many_commits_came_after_it(harness: DeltaHarness) -> None:
+    """The log is read as far back as it goes, and what it no longer holds is reported as missing."""
+    target: Any = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    sql(house, "DELETE FROM {}")
-    publish(house, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
-    log = Path(house.locate(REVENUE)) / "_delta_log"
+    publish(harness, target, [OLD], DAY, attempt="a")
+    sql(harness, "DELETE FROM {}")
+    publish(harness, target, [sale("2026-06-10", "eu", "1.00")], NEXT, attempt="b")
+    log = Path(harness.locate(REVENUE)) / "_delta_log"
     ours = (log / f"{3:020d}.json").read_text().splitlines()[0]
     for version in range(4, 130):
         (log / f"{version:020d}.json").write_text(f"{ours}\n")
-    fresh = house.target()
+    fresh = harness.target()
     note = fresh.provenance(REVENUE, plan_of(DAY).token_names[0], 1)
     assert note is not None
     assert note.version == 1
@@ -567,63 +567,63 @@ def test_what_others_did_is_found_however_many_commits_came_after_it(house: Delt
     assert fresh.foreign(REVENUE, 1, [NEXT]) == ()
     assert fresh.foreign(REVENUE, 2, [DAY]) == ()
     with acting(target._session):
-        Log(target._session, house.locate(REVENUE))._log.checkpoint()
+        Log(target._session, harness.locate(REVENUE))._log.checkpoint()
     for version in range(4):
         (log / f"{version:020d}.json").unlink()
-    assert house.target().foreign(REVENUE, 1, [DAY]) == (Foreign(3, "forgotten", forgotten=True),)
+    assert harness.target().foreign(REVENUE, 1, [DAY]) == (Foreign(3, "forgotten", forgotten=True),)
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085"])
-def test_text_that_some_take_for_the_end_of_a_line_hides_no_commit(house: DeltaHouse, mark: str) -> None:
+def test_text_that_some_take_for_the_end_of_a_line_hides_no_commit(harness: DeltaHarness, mark: str) -> None:
     """Delta writes such characters into the statistics of its files as they are."""
-    target = house.target()
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    sql(house, f"INSERT INTO {{}} VALUES (DATE '2026-06-09', 'x{mark}y', 1.00)")
+    publish(harness, target, [OLD], DAY, attempt="a")
+    sql(harness, f"INSERT INTO {{}} VALUES (DATE '2026-06-09', 'x{mark}y', 1.00)")
     assert target.foreign(REVENUE, 1, [DAY]) == (Foreign(2, "WRITE"),)
     assert target.foreign(REVENUE, 1, [NEXT]) == ()
     found = target.touched(REVENUE, 1, "order_date")
     assert found is not None
-    assert found.spans == (Span(2, date(2026, 6, 9), date(2026, 6, 9)),)
+    assert found.spans == (ChangedRange(2, date(2026, 6, 9), date(2026, 6, 9)),)
 
 
-def test_a_restored_table_tells_so_to_every_slice_that_owns_no_rows(house: DeltaHouse) -> None:
-    target = house.target()
+def test_a_restored_table_is_reported_for_every_slice_that_owns_no_rows(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    publish(house, target, [NEW], DAY, attempt="b")
-    sql(house, "RESTORE TABLE {} TO VERSION AS OF 1")
+    publish(harness, target, [OLD], DAY, attempt="a")
+    publish(harness, target, [NEW], DAY, attempt="b")
+    sql(harness, "RESTORE TABLE {} TO VERSION AS OF 1")
     assert target.foreign(REVENUE, 2, [replace(DAY, bounds=None)]) == (Foreign(3, "RESTORE"),)
 
 
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 
 
-def test_what_others_did_is_found_by_slice_where_the_log_has_other_names_for_columns(house: DeltaHouse) -> None:
-    target: Any = house.target()
+def test_what_others_did_is_found_by_slice_where_the_log_has_other_names_for_columns(harness: DeltaHarness) -> None:
+    target: Any = harness.target()
     columns = "order_date DATE, region STRING, revenue DECIMAL(12,2), paid_on DATE"
     target._session.sql(
-        f"CREATE TABLE delta.`{house.locate(REVENUE)}` ({columns}) USING delta PARTITIONED BY (order_date) {MAPPED}"
+        f"CREATE TABLE delta.`{harness.locate(REVENUE)}` ({columns}) USING delta PARTITIONED BY (order_date) {MAPPED}"
     )
     named = (*COLUMNS, Column("paid_on", "date"))
     paid = date(2026, 6, 20)
-    publish(house, target, [(*OLD, paid), (*sale("2026-06-09", "us", "1.00"), paid)], DAY, attempt="a", columns=named)
-    sql(house, "DELETE FROM {} WHERE region = 'us'")
-    sql(house, "INSERT INTO {} VALUES (DATE '2026-06-10', 'x', 1.00, DATE '2026-06-21')")
+    publish(harness, target, [(*OLD, paid), (*sale("2026-06-09", "us", "1.00"), paid)], DAY, attempt="a", columns=named)
+    sql(harness, "DELETE FROM {} WHERE region = 'us'")
+    sql(harness, "INSERT INTO {} VALUES (DATE '2026-06-10', 'x', 1.00, DATE '2026-06-21')")
     assert target.foreign(REVENUE, 1, [DAY]) == (Foreign(2, "DELETE"),)
     assert target.foreign(REVENUE, 1, [NEXT]) == (Foreign(3, "WRITE"),)
     found = {by: target.touched(REVENUE, 1, by).spans for by in ("order_date", "paid_on")}
     assert [(span.version, span.low) for span in found["order_date"]] == [(2, DAY.start.date()), (3, NEXT.start.date())]
-    assert found["paid_on"][-1] == Span(3, date(2026, 6, 21), date(2026, 6, 21))
+    assert found["paid_on"][-1] == ChangedRange(3, date(2026, 6, 21), date(2026, 6, 21))
     prepare(target, columns=named)
 
 
-def test_a_file_that_does_not_tell_its_partition_may_hold_any_row(house: DeltaHouse) -> None:
-    target = house.target()
+def test_a_file_that_does_not_show_its_partition_may_hold_any_row(harness: DeltaHarness) -> None:
+    target = harness.target()
     prepare(target)
-    publish(house, target, [OLD], DAY, attempt="a")
-    sql(house, "INSERT INTO {} VALUES (DATE '2026-06-09', 'x', 1.00)")
-    commit_file = Path(house.locate(REVENUE)) / "_delta_log" / f"{2:020d}.json"
+    publish(harness, target, [OLD], DAY, attempt="a")
+    sql(harness, "INSERT INTO {} VALUES (DATE '2026-06-09', 'x', 1.00)")
+    commit_file = Path(harness.locate(REVENUE)) / "_delta_log" / f"{2:020d}.json"
     text = commit_file.read_text()
     assert text.count('"partitionValues":{"order_date":"2026-06-09"}') == 1
     commit_file.write_text(text.replace('"partitionValues":{"order_date":"2026-06-09"}', '"partitionValues":{}'))
@@ -631,20 +631,20 @@ def test_a_file_that_does_not_tell_its_partition_may_hold_any_row(house: DeltaHo
         assert target.foreign(REVENUE, 1, [slice_]) == (Foreign(2, "WRITE"),)
     found = target.touched(REVENUE, 1, "order_date")
     assert found is not None
-    assert found.spans == (Span(2),)
+    assert found.spans == (ChangedRange(2),)
 
 
 @pytest.mark.parametrize("by", ["PARTITIONED BY (order_date)", ""])
-def test_leftovers_are_found_where_the_log_has_other_names_for_columns(house: DeltaHouse, by: str) -> None:
-    target: Any = house.target()
+def test_leftovers_are_found_where_the_log_has_other_names_for_columns(harness: DeltaHarness, by: str) -> None:
+    target: Any = harness.target()
     columns = "order_date DATE, region STRING, revenue DECIMAL(12,2)"
-    target._session.sql(f"CREATE TABLE delta.`{house.locate(REVENUE)}` ({columns}) USING delta {by} {MAPPED}")
+    target._session.sql(f"CREATE TABLE delta.`{harness.locate(REVENUE)}` ({columns}) USING delta {by} {MAPPED}")
     whole = replace(DAY, bounds=None)
-    publish(house, target, [OLD], DAY if by else whole, attempt="a")
-    (data,) = Path(house.locate(REVENUE)).rglob("twice-a-part-*.parquet")
+    publish(harness, target, [OLD], DAY if by else whole, attempt="a")
+    (data,) = Path(harness.locate(REVENUE)).rglob("twice-a-part-*.parquet")
     twin = data.with_name(data.name.replace("part-", "part-9"))
     twin.write_bytes(data.read_bytes())
-    assert "=" not in data.parent.name  # Delta's folders for such tables do not tell a partition
+    assert "=" not in data.parent.name  # Delta's folders for such tables do not name a partition
     assert target.discard(REVENUE, "a", [DAY if by else whole]) == 1
     assert data.exists()
     assert not twin.exists()

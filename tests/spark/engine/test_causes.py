@@ -13,9 +13,9 @@ from twice.engine.causes import signs
 
 
 def raised(call: Callable[[], Any]) -> Exception:
-    with pytest.raises(Exception) as told:
+    with pytest.raises(Exception) as caught:
         call()
-    return told.value
+    return caught.value
 
 
 def thrown(spark: Any, throwable: Any) -> Exception:
@@ -25,8 +25,8 @@ def thrown(spark: Any, throwable: Any) -> Exception:
 
 def test_an_analysis_error_has_its_condition_and_sqlstate_and_is_permanent(session: Any) -> None:
     chain = signs(raised(lambda: session.sql("SELECT * FROM nowhere")))
-    said = [(each.condition, each.sqlstate) for each in chain if each.condition]
-    assert ("TABLE_OR_VIEW_NOT_FOUND", "42P01") in said
+    named = [(each.condition, each.sqlstate) for each in chain if each.condition]
+    assert ("TABLE_OR_VIEW_NOT_FOUND", "42P01") in named
     assert judge(chain).nature is Nature.PERMANENT
     assert judge(chain, transient=["TABLE_OR_VIEW_NOT_FOUND"]).nature is Nature.TRANSIENT
     assert judge(chain, transient=["42"]).nature is Nature.TRANSIENT

@@ -56,9 +56,9 @@ SLICED = [
 
 @pytest.mark.parametrize(("scope", "name", "type_", "value"), SLICED, ids=[s[1] + s[3] for s in SLICED])
 def test_a_derived_slice_column_is_added(session: SparkSession, scope: Any, name: str, type_: str, value: str) -> None:
-    frame, told = shape(session.sql("SELECT TIMESTAMP '2026-03-08 12:59:59.999999Z' AS at"), slice_column_of(scope))
-    assert told.partitioned_by == name
-    assert [(c.name, c.type) for c in told.columns] == [("at", "timestamp"), (name, type_)]
+    frame, note = shape(session.sql("SELECT TIMESTAMP '2026-03-08 12:59:59.999999Z' AS at"), slice_column_of(scope))
+    assert note.partitioned_by == name
+    assert [(c.name, c.type) for c in note.columns] == [("at", "timestamp"), (name, type_)]
     assert frame.selectExpr(f"cast({name} AS string)").collect()[0][0] == value
 
 
@@ -71,11 +71,11 @@ def test_a_derived_value_is_the_low_bound_of_the_slice_that_the_scope_names(sess
 
 
 def test_a_date_column_is_its_own_slice_column_under_the_declared_spelling(session: SparkSession) -> None:
-    frame, told = shape(
+    frame, note = shape(
         session.sql("SELECT DATE '2026-01-01' AS Order_Date"), Daily("order_date", start="2026-01-01").held_in
     )
     assert frame.columns == ["order_date"]
-    assert told.partitioned_by == "order_date"
+    assert note.partitioned_by == "order_date"
 
 
 def test_a_slice_value_that_contradicts_its_row_belongs_to_no_slice(session: SparkSession) -> None:
@@ -101,13 +101,13 @@ REFUSED: list[tuple[str, Scope, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("query", "scope", "told"), REFUSED)
+@pytest.mark.parametrize(("query", "scope", "note"), REFUSED)
 def test_a_result_that_does_not_fit_its_scope_is_refused(
-    session: SparkSession, query: str, scope: Scope, told: str
+    session: SparkSession, query: str, scope: Scope, note: str
 ) -> None:
     with pytest.raises(ResultRefused) as caught:
         shape(session.sql(query), slice_column_of(scope))
-    assert told in str(caught.value)
+    assert note in str(caught.value)
 
 
 def test_a_frame_of_another_session_is_refused_with_the_fix(spark: SparkSession) -> None:

@@ -121,7 +121,7 @@ def test_spark_and_python_give_one_key_for_every_type_under_every_setting(
         for number, row in enumerate(_rows())
         for name, value in zip(names, row, strict=True)
     }
-    assert {(name, told.row): told[name] for told in found for name in names} == expected
+    assert {(name, each.row): each[name] for each in found for name in names} == expected
 
 
 def test_rows_of_several_columns_have_one_key_and_one_hash_however_they_are_computed(session: SparkSession) -> None:
@@ -140,9 +140,9 @@ def test_rows_of_several_columns_have_one_key_and_one_hash_however_they_are_comp
         .collect()
     )
     known = {keys.surrogate_key(*row): keys.stable_row_hash(dict(zip(names, row, strict=True))) for row in _rows()}
-    assert {(told.by_name, told.hash) for told in found} == set(known.items())
-    assert all(told.by_name == told.by_column == told.by_sql for told in found)
-    assert all(told.hash == told.hash_by_name == told.hash_by_sql for told in found)
+    assert {(row.by_name, row.hash) for row in found} == set(known.items())
+    assert all(row.by_name == row.by_column == row.by_sql for row in found)
+    assert all(row.hash == row.hash_by_name == row.hash_by_sql for row in found)
 
 
 TYPED = {
@@ -162,7 +162,7 @@ def test_whatever_the_values_spark_agrees_with_python(session: SparkSession, row
     frame = session.createDataFrame(rows, "s string, n decimal(38,12), f double, t timestamp, d date, x binary")
     found = frame.select(surrogate_key(*TYPED), stable_row_hash(frame)).collect()
     python = [(keys.surrogate_key(*row), keys.stable_row_hash(dict(zip(TYPED, row, strict=True)))) for row in rows]
-    assert [tuple(told) for told in found] == python
+    assert [tuple(row) for row in found] == python
 
 
 def test_a_float_has_the_key_of_the_double_of_the_same_value(session: SparkSession) -> None:

@@ -351,7 +351,7 @@ def test_asking_runs_no_job_over_the_data(orders: Table) -> None:
     assert inputs_hash(leaves(heavy)) is not None
 
 
-def test_a_frame_asked_again_tells_the_new_state(table: Table) -> None:
+def test_a_frame_asked_again_shows_the_new_state(table: Table) -> None:
     frame = table.day(3)
     before = leaves(frame)
     table.append(20, 21)

@@ -236,7 +236,7 @@ def test_measures_count_the_rows_that_break_them(
 
 
 @pytest.mark.parametrize(
-    ("check", "told"),
+    ("check", "message"),
     [
         (audit.not_null("nope"), "There are: a, s."),
         (audit.expression("a +"), "is not Spark SQL"),
@@ -246,12 +246,12 @@ def test_measures_count_the_rows_that_break_them(
         (audit.between("a", object(), None), "value of type object"),
     ],
 )
-def test_an_audit_that_does_not_fit_is_told_before_anything_is_written(
-    session: SparkSession, check: audit.Audit, told: str
+def test_an_audit_that_does_not_fit_is_reported_before_anything_is_written(
+    session: SparkSession, check: audit.Audit, message: str
 ) -> None:
     with pytest.raises(DeclarationError, match=".*") as caught:
         observe(session.sql("SELECT 1 AS a, 'x' AS s"), (WHOLE,), measures_of([check]))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_counts_of_a_frame_that_was_never_written_are_an_error_not_a_wait(

@@ -35,7 +35,9 @@ def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
-def told(session: Any, table: str, job: Job, first: str = "2026-02-26", last: str = "2026-02-26") -> tuple[Leaf, ...]:
+def leaves_read(
+    session: Any, table: str, job: Job, first: str = "2026-02-26", last: str = "2026-02-26"
+) -> tuple[Leaf, ...]:
     """What a run of these slices holds, cut as the runtime cuts."""
     slices = list(SCOPE.through(SCOPE.slice_of(first), SCOPE.slice_of(last)))
     orders = session.read.format("delta").load(table)
@@ -95,11 +97,11 @@ def test_the_same_code_gives_the_same_plan_again_for_another_day_and_in_a_batch(
 ) -> None:
     from twice.engine.session.session import run_session
 
-    found = told(session, table, job)
+    found = leaves_read(session, table, job)
     assert inputs_hash(found) is not None, found
-    assert told(run_session(spark), table, job) == found
-    assert told(session, table, job, "2026-03-01", "2026-03-01") == found
-    assert told(session, table, job, "2026-02-22", "2026-03-04") == found
+    assert leaves_read(run_session(spark), table, job) == found
+    assert leaves_read(session, table, job, "2026-03-01", "2026-03-01") == found
+    assert leaves_read(session, table, job, "2026-02-22", "2026-03-04") == found
 
 
 def test_a_constant_a_column_and_an_order_from_elsewhere_count(session: Any, table: str) -> None:
@@ -123,7 +125,7 @@ def test_a_constant_a_column_and_an_order_from_elsewhere_count(session: Any, tab
         {"regions": ["0"], "column": "id"},
         {"regions": ["0"], "newest": True},
     ]
-    found = [told(session, table, job(setting)) for setting in settings]
+    found = [leaves_read(session, table, job(setting)) for setting in settings]
     assert len({inputs_hash(each) for each in found}) == len(settings)
 
 
@@ -133,9 +135,9 @@ def test_a_bound_of_the_day_that_the_code_wrote_itself_counts(session: Any, tabl
     def since(day: str) -> Job:
         return lambda orders, _: orders.where(f"order_date >= DATE'{day}'")
 
-    single = told(session, table, since("2026-02-26"))
-    assert told(session, table, since("2026-02-24")) != single
-    batch = told(session, table, since("2026-02-20"), "2026-02-22", "2026-02-28")
+    single = leaves_read(session, table, since("2026-02-26"))
+    assert leaves_read(session, table, since("2026-02-24")) != single
+    batch = leaves_read(session, table, since("2026-02-20"), "2026-02-22", "2026-02-28")
     assert batch != single
 
 
@@ -147,7 +149,7 @@ def test_which_of_two_tables_stands_where_counts(session: Any, table: str, tmp_p
         load = session.read.format("delta").load
         return lambda _, __: load(one).select("id").exceptAll(load(two).select("id"))
 
-    assert told(session, table, less(table, other)) != told(session, table, less(other, table))
+    assert leaves_read(session, table, less(table, other)) != leaves_read(session, table, less(other, table))
 
 
 READERS: dict[str, tuple[Callable[[Any, str], Any], Callable[[Any, str], Any]]] = {
@@ -186,8 +188,8 @@ def test_how_files_are_read_counts_in_the_plan_and_in_what_the_frame_reads(
     def files(reads: Any) -> list[Leaf]:
         return [leaf for leaf in leaves(reads(session.read, str(tmp_path))) if leaf.kind == FILES]
 
-    found = told(session, table, job(one))
-    assert told(session, table, job(one)) == found != told(session, table, job(other))
+    found = leaves_read(session, table, job(one))
+    assert leaves_read(session, table, job(one)) == found != leaves_read(session, table, job(other))
     assert files(one) == files(one) != files(other)
     assert files(one)[0].identity is not None
 
@@ -203,7 +205,7 @@ def test_a_secret_in_the_options_of_a_reader_is_nowhere_to_be_read_and_a_new_one
 
     def everything(secret: str) -> tuple[Leaf, ...]:
         frame = job(secret)(session.read.format("delta").load(table), session)
-        return (*told(session, table, job(secret)), *leaves(frame))
+        return (*leaves_read(session, table, job(secret)), *leaves(frame))
 
     found = everything("opensesame")
     assert "opensesame" not in str(found)
@@ -218,21 +220,21 @@ def test_two_functions_of_one_name_that_change_places_count(session: Any, table:
     def job(one: int, two: int) -> Job:
         return lambda orders, _: orders.select(times(one)("id"), times(two)("amount"))
 
-    assert told(session, table, job(2, 3)) == told(session, table, job(2, 3))
-    assert told(session, table, job(2, 3)) != told(session, table, job(3, 2))
+    assert leaves_read(session, table, job(2, 3)) == leaves_read(session, table, job(2, 3))
+    assert leaves_read(session, table, job(2, 3)) != leaves_read(session, table, job(3, 2))
 
 
 def test_what_a_function_in_the_plan_computes_with_counts(
     session: Any, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = told(session, table, called)
+    before = leaves_read(session, table, called)
     monkeypatch.setitem(RATES, "usd", 3)
-    assert inputs_hash(told(session, table, called)) != inputs_hash(before)
+    assert inputs_hash(leaves_read(session, table, called)) != inputs_hash(before)
 
 
 def test_a_function_with_more_than_is_sent_along_is_named_and_never_the_same(session: Any, table: str) -> None:
     held = "x" * 3_000_000
-    found = told(session, table, lambda orders, _: orders.select(sf.udf(lambda x: len(held) + x, "long")("id")))
+    found = leaves_read(session, table, lambda orders, _: orders.select(sf.udf(lambda x: len(held) + x, "long")("id")))
     (unsure,) = [leaf for leaf in found if leaf.identity is None]
     assert (unsure.kind, unsure.name) == (
         FUNCTION,
@@ -252,7 +254,7 @@ class OnlyThere:
 
 def test_a_function_that_cannot_be_made_again_here_says_why_and_blames_no_broadcast(session: Any, table: str) -> None:
     held = OnlyThere()
-    found = told(session, table, lambda orders, _: orders.select(sf.udf(lambda x: (held, x)[1], "long")("id")))
+    found = leaves_read(session, table, lambda orders, _: orders.select(sf.udf(lambda x: (held, x)[1], "long")("id")))
     (unsure,) = [leaf for leaf in found if leaf.identity is None]
     assert (
         unsure.name == "<lambda> cannot be made again here (ValueError: only a worker has it), so nobody can compare it"
@@ -264,7 +266,7 @@ def test_a_function_of_the_jvm_is_never_the_same(session: Any, table: str) -> No
         made = session._jvm.org.apache.spark.ml.functions.array_to_vector(sf.array(sf.lit(1.0))._jc)
         return orders.withColumn("v", Column(made))
 
-    assert inputs_hash(told(session, table, job)) is None
+    assert inputs_hash(leaves_read(session, table, job)) is None
 
 
 def test_a_column_added_to_the_table_counts_only_where_it_is_named(session: Any, table: str, tmp_path: Path) -> None:
@@ -272,15 +274,15 @@ def test_a_column_added_to_the_table_counts_only_where_it_is_named(session: Any,
     session.read.format("delta").load(table).write.format("delta").save(path)
     named: Job = lambda orders, _: orders.groupBy("order_date").agg(sf.max("id").alias("last"))  # noqa: E731
     whole: Job = lambda orders, _: orders.withColumn("more", sf.lit(1))  # noqa: E731
-    before = told(session, path, named), told(session, path, whole)
+    before = leaves_read(session, path, named), leaves_read(session, path, whole)
     session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN region_name STRING")
-    assert told(session, path, named) == before[0]
-    assert told(session, path, whole) != before[1]
+    assert leaves_read(session, path, named) == before[0]
+    assert leaves_read(session, path, whole) != before[1]
 
 
 def test_the_plan_is_one_leaf_and_asking_runs_no_job(session: Any, table: str) -> None:
     tracker = session.sparkContext.statusTracker()
     jobs = len(tracker.getJobIdsForGroup(None))
-    (leaf,) = told(session, table, viewed)
+    (leaf,) = leaves_read(session, table, viewed)
     assert leaf.kind == PLAN
     assert len(tracker.getJobIdsForGroup(None)) == jobs

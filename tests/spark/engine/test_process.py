@@ -115,24 +115,24 @@ def test_a_running_session_with_delta_is_used(spark: object, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("SPARK_REMOTE", "sc://localhost", "this is Spark Connect"),
         ("SPARK_API_MODE", "connect", "this is Spark Connect"),
         ("DATABRICKS_RUNTIME_VERSION", "17.3", "this is Databricks"),
     ],
 )
-def test_what_is_not_supported_yet_is_said_in_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+def test_what_is_not_supported_yet_is_explained_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     from twice.engine.session.session import SessionSettings
 
     monkeypatch.setenv(name, value)
-    with pytest.raises(EnvironmentProblem, match=told):
+    with pytest.raises(EnvironmentProblem, match=message):
         base(SessionSettings(tmp_path / "t", tmp_path / "w"))
 
 
-def test_a_jvm_that_cannot_start_is_told_with_its_last_word(tmp_path: Path) -> None:
+def test_a_jvm_that_cannot_start_is_reported_with_its_last_word(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path\n"
         "from twice.engine.session.session import SessionSettings, embedded\n"

@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Whole
 from twice.core.task import TableName
-from twice.core.token import Note, token_name
+from twice.core.token import CommitNote, token_name
 from twice.core.transience import Nature, judge
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.causes import signs
 from twice.errors import ResultRefused
 from twice.targets.active_session import acting
@@ -42,12 +42,12 @@ def target(server: Server, session: Any) -> Iterator[PostgresTarget]:
 
 
 def publish(target: PostgresTarget, frame: Any, attempt: str = "a") -> Landed:
-    plan = Plan(ReplaceRows((Whole().only,)), (Whole().only,), (token_name("p", "kinds", "all"),))
+    plan = WritePlan(ReplaceRows((Whole().only,)), (Whole().only,), (token_name("p", "kinds", "all"),))
     columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     into = target.prepare(TABLE, Shape(columns), Layout(), False)
     expected = target.published(TABLE, plan.token_names).generations
     staged = target.stage(TABLE, frame, plan, attempt, into=into)
-    end = target.commit(staged, expected, Note(attempt, "run", {app: g + 1 for app, g in expected.items()}))
+    end = target.commit(staged, expected, CommitNote(attempt, "run", {app: g + 1 for app, g in expected.items()}))
     assert isinstance(end, Landed)
     return end
 
@@ -88,7 +88,7 @@ def test_not_a_number_comes_back_as_it_went(target: PostgresTarget, session: Any
     assert tuple(row) == (True, True)
 
 
-def test_what_the_server_says_to_a_task_is_told_to_the_user(target: PostgresTarget, session: Any) -> None:
+def test_what_the_server_says_to_a_task_is_reported_to_the_user(target: PostgresTarget, session: Any) -> None:
     publish(target, session.sql("SELECT 1 AS id, 'kept' AS note"))
     with pytest.raises(ResultRefused, match="column note has text with the character NUL"):
         publish(target, session.sql("SELECT 1 AS id, concat('a', char(0)) AS note"), "b")
@@ -169,10 +169,10 @@ def test_a_password_is_in_no_plan(target: PostgresTarget, session: Any, database
 
     orders(database, 1)
     frame = target.read(TABLE)
-    told = frame._jdf.queryExecution().toString() + str(frame._jdf.queryExecution().analyzed().toJSON())
+    shown = frame._jdf.queryExecution().toString() + str(frame._jdf.queryExecution().analyzed().toJSON())
     assert frame._jdf.queryExecution().analyzed().options().get(INPUT).startswith("postgres:shop.kinds at snapshot ")
-    assert PASSWORD not in told
-    assert QUOTED_PASSWORD not in told
+    assert PASSWORD not in shown
+    assert QUOTED_PASSWORD not in shown
 
 
 def test_a_read_is_recorded_as_unversioned_with_its_snapshot(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.contracts.append_suite import AppendSuite
-from tests.contracts.postgres_house import PostgresHouse
+from tests.contracts.postgres_harness import PostgresHarness
 from tests.contracts.spark_frames import collected, frame_of
 from tests.contracts.target_suite import Row, TargetSuite
 from tests.contracts.upsert_suite import UpsertSuite
@@ -19,7 +19,7 @@ from twice.targets.postgres.server.server import Server
 from twice.targets.postgres.target import PostgresTarget
 
 
-class SparkHouse(PostgresHouse):
+class SparkHarness(PostgresHarness):
     """Every target with a session of its own, as every run has one."""
 
     def __init__(self, url: str, spark: Any) -> None:
@@ -47,10 +47,10 @@ class SparkHouse(PostgresHouse):
 
 class TestPostgresWithSpark:
     @pytest.fixture
-    def house(self, database: str, spark: Any) -> Iterator[SparkHouse]:
-        house = SparkHouse(database, spark)
-        yield house
-        house.close()
+    def harness(self, database: str, spark: Any) -> Iterator[SparkHarness]:
+        harness = SparkHarness(database, spark)
+        yield harness
+        harness.close()
 
     log = AppendSuite.log
 

@@ -22,7 +22,7 @@ PARTS, ROWS = 4, 1000
 
 
 def published(url: str, master: str, folder: Path) -> tuple[dict[str, Any], dict[tuple[int, int], int]]:
-    """What the process said, and its takes by partition and attempt."""
+    """What the process reported, and its takes by partition and attempt."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.processes.twins_process", url, master, folder],
         cwd=ROOT,
@@ -32,15 +32,15 @@ def published(url: str, master: str, folder: Path) -> tuple[dict[str, Any], dict
     )
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [line.split() for line in (folder / "takes").read_text().splitlines()]
-    return json.loads((folder / "said.json").read_text()), {(int(p), int(a)): int(take) for p, a, take in lines}
+    return json.loads((folder / "report.json").read_text()), {(int(p), int(a)): int(take) for p, a, take in lines}
 
 
-def check(url: str, said: dict[str, Any], takes: dict[tuple[int, int], int]) -> None:
+def check(url: str, reported: dict[str, Any], takes: dict[tuple[int, int], int]) -> None:
     """Spark may have tried other parts twice too; of each, one take counts."""
     assert {(0, 0), (0, 1)} <= takes.keys()  # both twins committed
-    assert said["landed"] and said["staged"] == ROWS
+    assert reported["landed"] and reported["staged"] == ROWS
     parts = {take: part for (part, attempt), take in takes.items() if (part, attempt) != (0, 0)}
-    assert sorted(parts[take] for take in said["manifest"]) == list(range(PARTS))
+    assert sorted(parts[take] for take in reported["manifest"]) == list(range(PARTS))
     with psycopg.connect(url) as connection:
         found = connection.execute("SELECT count(*), count(DISTINCT id), min(id), max(id) FROM shop.twins").fetchone()
         assert found == (ROWS, ROWS, 0, ROWS - 1)

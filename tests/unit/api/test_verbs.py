@@ -24,8 +24,10 @@ from twice.wiring.open_project import open_project
 
 def ended_process() -> str:
     """How a process of this machine named itself that has ended since."""
-    told = "from twice.runtime.holder import this_process; print(this_process())"
-    return subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
+    print_holder = "from twice.runtime.holder import this_process; print(this_process())"
+    return subprocess.run(
+        [sys.executable, "-c", print_holder], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def test_status_and_history_of_a_fresh_project_are_empty(root: Path) -> None:
@@ -62,13 +64,13 @@ def test_a_backfill_whose_worker_was_killed_is_listed_with_what_goes_on_with_it(
         holder = ended_process() if killed else this_process()
         assert opened.ledger.backfills.claim("june", holder, timedelta(minutes=5)) is not None
     assert app(["backfill", "list", "-C", str(root)], standalone_mode=False) == 0
-    idle = f"june  0/1 slice, nobody at work; next: twice backfill resume --project {root} june"
+    idle = f"june  0/1 slice, no worker is running it; next: twice backfill resume --project {root} june"
     assert capsys.readouterr().out.strip() == (idle if killed else "june  running  0/1 slice")
     app(["backfill", "list", "-C", str(root), "--output", "json"], standalone_mode=False)
-    (told,) = json.loads(capsys.readouterr().out)["backfills"]
-    assert (told["state"], told["holders"]) == ("running", 0 if killed else 1)
+    (print_holder,) = json.loads(capsys.readouterr().out)["backfills"]
+    assert (print_holder["state"], print_holder["holders"]) == ("running", 0 if killed else 1)
     app(["backfill", "show", "june", "-C", str(root)], standalone_mode=False)
-    assert ("backfill june: nobody at work" in capsys.readouterr().out) == killed
+    assert ("backfill june: no worker is running it" in capsys.readouterr().out) == killed
 
 
 def test_the_mark_of_a_task_that_is_not_declared_any_more_is_shown_as_a_mark(root: Path) -> None:
@@ -96,7 +98,7 @@ def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(root: 
         (lambda root: twice.restate("everything", date="2026-06-09", project=root), "owns its whole table"),
         (lambda root: twice.history("nothing", project=root), "there is no task 'nothing'"),
         (lambda root: twice.status("nothing", project=root), "there is no task 'nothing'"),
-        (lambda root: twice.retry(date="2026-06-09", project=root), "a date is of one task"),
+        (lambda root: twice.retry(date="2026-06-09", project=root), "a date needs one task"),
         (lambda root: twice.prove("revenue", tables=["a.b"], project=root), "tables= is for a job"),
         (
             lambda root: twice.run("revenue", date="2026-06-09", interval=("2026-06-09", "2026-06-10"), project=root),
@@ -104,7 +106,7 @@ def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(root: 
         ),
         (
             lambda root: twice.run("revenue", interval=("2026-06-09", "tomorrow"), project=root),
-            "'tomorrow' is no date or time",
+            "'tomorrow' is not a date or time",
         ),
         (
             lambda root: twice.run("everything", interval=("2026-06-09", "2026-06-10"), project=root),

@@ -63,9 +63,9 @@ SAID: list[tuple[Any, str, list[str], str]] = [
     ),
     (
         lambda root: twice.backfill("revenue", "2026-06-01", "2026-06-02", only=["published"], project=root),
-        "Say so with restate=True.",
+        "Use restate=True.",
         ["backfill", "revenue", "--from", "2026-06-01", "--to", "2026-06-02", "--only", "published"],
-        "Say so with --restate.",
+        "Use --restate.",
     ),
     (
         lambda root: twice.backfill("revenue", "2026-06-01", "2026-06-02", batch=0, project=root),

@@ -73,5 +73,5 @@ def test_a_worker_that_ends_because_somebody_stopped_the_backfill_says_so(
     print_end(carried_out(state, BatchState.DONE, pending, pending, pending))
     assert capsys.readouterr().out.splitlines() == [
         f"1 of 4 slices are done; it was {state.value}",
-        "next: twice backfill resume june   (goes on with what is left)",
+        "next: twice backfill resume june   (continues with what is left)",
     ]

@@ -42,7 +42,7 @@ def interrupted(report: Report) -> tuple[TaskEnd, ...]:
     raise Interrupted(RunError("interrupted", where="below[2026-06-09]"), 143)
 
 
-def test_what_ended_before_an_interrupt_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_ended_before_an_interrupt_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Interrupted):
         print_ends(interrupted, Format.text)
     assert capsys.readouterr().out == "new: left out, because it begins later\n"
@@ -52,9 +52,9 @@ def test_as_json_an_interrupt_leaves_one_document_with_what_ended_before_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert print_ends(interrupted, Format.json) == 143
-    told = json.loads(capsys.readouterr().out)
-    assert [task["left_out"] for task in told["tasks"]] == ["it begins later"]
-    assert told["error"]["where"] == "below[2026-06-09]"
+    document = json.loads(capsys.readouterr().out)
+    assert [task["left_out"] for task in document["tasks"]] == ["it begins later"]
+    assert document["error"]["where"] == "below[2026-06-09]"
 
 
 def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(
@@ -64,7 +64,7 @@ def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(
     assert printed((TaskEnd("copy"), TaskEnd("below", stale=stale("07", "08")), late)) == 0
     assert capsys.readouterr().out.splitlines() == [
         "new: left out, because 2026-06-09 is before the task's start, 2026-07-01",
-        "2 of 2 tasks are right, 1 left out, 2 slices of other dates are stale",
+        "2 of 2 tasks are done, 1 left out, 2 slices of other dates are stale",
         f"  below: 2 slices are stale, the first: {WHY}; "
         "next: twice backfill below --from 2026-06-07 --to 2026-06-08 --only stale --with-downstream",
     ]
@@ -82,7 +82,7 @@ def test_one_stale_slice_is_named_with_the_command_that_makes_it_right(capsys: p
 
 def test_a_failed_task_still_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed((TaskEnd("copy"), TaskEnd("below", waits_for="copy"))) == 1
-    assert "1 of 2 tasks are right, the others can be run again" in capsys.readouterr().out
+    assert "1 of 2 tasks are done, the others can be run again" in capsys.readouterr().out
 
 
 def test_status_says_what_is_stale_why_and_what_makes_it_right() -> None:
@@ -108,13 +108,13 @@ def test_what_waits_for_a_task_that_was_itself_not_run_says_so(capsys: pytest.Ca
     assert capsys.readouterr().out.splitlines() == [
         "below: not run, because copy did not succeed",
         "total: not run, because below was not run",
-        "0 of 3 tasks are right, the others can be run again",
+        "0 of 3 tasks are done, the others can be run again",
     ]
 
 
 def test_one_is_counted_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     printed((TaskEnd("below", stale=stale("08")),))
-    assert capsys.readouterr().out.startswith("1 of 1 task is right, 1 slice of other dates is stale")
+    assert capsys.readouterr().out.startswith("1 of 1 task is done, 1 slice of other dates is stale")
 
 
 _UNCOUNTED = re.compile(

@@ -1,4 +1,4 @@
-"""`twice graph`: what reads what, told from the declarations alone."""
+"""`twice graph`: what reads what, from the declarations alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ best = task("shop.best", name="best", write=insert_new("id"), scope=Whole(),
             inputs={"revenue": read("shop.revenue"), "before": read("shop.best")})(lambda revenue, before: never())
 """
 
-TOLD = """\
+SHOWN = """\
 1  orders_copy -> shop.orders_copy
      merge(region, id, newest_by=updated_at) on Since(updated_at, initial=2026-01-01T00:00:00Z, lag=2:00:00)
      reads shop.orders by updated_at
@@ -50,8 +50,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(project: Path) -> str:
-    return TOLD.replace("twice run", f"twice run --project {project}")
+def shown(project: Path) -> str:
+    return SHOWN.replace("twice run", f"twice run --project {project}")
 
 
 def ask(project: Path, *words: str) -> str:
@@ -61,18 +61,18 @@ def ask(project: Path, *words: str) -> str:
 
 
 def test_the_graph_lists_every_task_after_what_it_reads(project: Path) -> None:
-    assert ask(project) == told(project)
+    assert ask(project) == shown(project)
 
 
 def test_the_graph_as_json_names_what_each_task_waits_for(project: Path) -> None:
-    told = json.loads(ask(project, "--output", "json"))
-    assert told["schema_version"] == 1
-    assert [(node["task"], node["level"], node["after"]) for node in told["tasks"]] == [
+    shown = json.loads(ask(project, "--output", "json"))
+    assert shown["schema_version"] == 1
+    assert [(node["task"], node["level"], node["after"]) for node in shown["tasks"]] == [
         ("orders_copy", 1, []),
         ("revenue", 2, ["orders_copy"]),
         ("best", 3, ["revenue"]),
     ]
-    assert told["tasks"][0]["inputs"] == [{"table": "shop.orders", "by": "updated_at", "task": None}]
+    assert shown["tasks"][0]["inputs"] == [{"table": "shop.orders", "by": "updated_at", "task": None}]
 
 
 def test_the_graph_as_a_drawing_has_one_name_for_each_table(project: Path) -> None:
@@ -93,10 +93,10 @@ def test_the_graph_loads_no_engine_and_calls_no_task(project: Path) -> None:
         "assert 'pyspark' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(project)], capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stdout) == (0, told(project)), done.stderr
+    assert (done.returncode, done.stdout) == (0, shown(project)), done.stderr
 
 
-def test_a_wrong_declaration_is_told_as_json_too(project: Path) -> None:
+def test_a_wrong_declaration_is_reported_as_json_too(project: Path) -> None:
     (project / "pipelines" / "more.py").write_text(PIPELINES)
     answer = CliRunner().invoke(app, ["graph", "--output", "json", "--project", str(project)])
     assert answer.exit_code == 2

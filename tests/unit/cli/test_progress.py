@@ -1,4 +1,4 @@
-"""How a backfill's progress is told."""
+"""How a backfill's progress is shown."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ BROKEN = RunError("the table is full", where="revenue[2026-01-01]")
 
 
 def test_on_a_terminal_the_table_shows_done_speed_time_left_workers_and_failures() -> None:
-    now, told = [100.0], io.StringIO()
+    now, shown = [100.0], io.StringIO()
     known = [(RECORD, 0)]
-    console = Console(file=told, width=72, force_terminal=True, color_system=None)
+    console = Console(file=shown, width=72, force_terminal=True, color_system=None)
     with Live(lambda: known[0], console, clock=lambda: now[0]) as live:
         now[0] += 10
         done = {BatchState.DONE: 60, BatchState.CLAIMED: 5, BatchState.PENDING: 298, BatchState.FAILED: 2}
         known[0] = (replace(RECORD, slices=done, rows=120_000), 3)
         live(DONE)
-    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", told.getvalue()).split("backfill year: running")[-1]
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.getvalue()).split("backfill year: running")[-1]
     cells = [cell.strip() for line in last.splitlines() if "60/365" in line for cell in re.split("[│┃]", line)]
     assert cells[1:-1] == ["60/365", "12,000", "0:50", "3", "2"]
     assert "revenue[2026-01-01..2026-01-02]: published, 2,000 rows, 1.5 s" in last
@@ -50,11 +50,11 @@ def test_on_a_terminal_the_table_shows_done_speed_time_left_workers_and_failures
 
 
 def test_while_no_slice_is_recorded_nothing_is_promised_and_a_label_is_no_markup() -> None:
-    told = io.StringIO()
-    with Live(lambda: (RECORD, 1), Console(file=told, width=72, force_terminal=True, color_system=None)) as live:
+    shown = io.StringIO()
+    with Live(lambda: (RECORD, 1), Console(file=shown, width=72, force_terminal=True, color_system=None)) as live:
         live(replace(DONE, claim=replace(CLAIM, slices=(PlannedSlice("all", "missing", ""),))))
-    assert "revenue[all]: published" in told.getvalue()
-    assert re.search(r"0/365 │\s+- │\s+- │\s+1 │\s+0 ", told.getvalue())
+    assert "revenue[all]: published" in shown.getvalue()
+    assert re.search(r"0/365 │\s+- │\s+- │\s+1 │\s+0 ", shown.getvalue())
 
 
 def test_in_a_pipe_each_batch_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,18 +78,18 @@ def test_for_programs_each_slice_is_an_object_with_the_schemas_version(capsys: p
     assert {first["schema_version"], failed["schema_version"]} == {1}
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(0.4, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3661, "1:01:01")])
-def test_a_duration_is_told_as_a_clock_does(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+@pytest.mark.parametrize(("seconds", "shown"), [(0.4, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3661, "1:01:01")])
+def test_a_duration_is_shown_as_a_clock_does(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown
 
 
 def test_a_hint_of_another_thread_names_the_profile_that_the_command_was_given(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with hinting(Hints(" --profile prod")):
-        tell = JsonLines()
+        write = JsonLines()
     failed = Event("failed", CLAIM, 1.0, error=TwiceError("broken", fix="twice retry --failed"))
-    thread = threading.Thread(target=tell, args=(failed,))
+    thread = threading.Thread(target=write, args=(failed,))
     thread.start()
     thread.join()
     assert json.loads(capsys.readouterr().out)["error"]["fix"] == "twice retry --profile prod --failed"

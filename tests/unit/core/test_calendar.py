@@ -1,4 +1,4 @@
-"""The calendar of a task: every slice at its place, every state told."""
+"""The calendar of a task: every slice at its place, every state shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_days_stand_at_their_number_in_the_line_of_their_month() -> None:
     ]
 
 
-def test_every_state_is_told_apart() -> None:
+def test_every_state_is_distinguished() -> None:
     runs = [
         run("2026-06-01"),
         run("2026-06-02", S.REJECTED),
@@ -54,7 +54,7 @@ def test_a_day_that_a_zone_skipped_leaves_its_place_empty() -> None:
     assert page.cells[27:] == ("published", "missing", "none", "published")
 
 
-def test_a_published_slice_that_is_stale_is_told_apart_and_a_failed_one_stays_failed() -> None:
+def test_a_published_slice_that_is_stale_is_distinguished_and_a_failed_one_stays_failed() -> None:
     runs = [run("2026-01-01"), run("2026-01-02", S.FAILED, 0), run("2026-01-03")]
     (page,) = calendar(Daily("d", start="2026-01-01"), runs, {"2026-01-01", "2026-01-02"})
     assert page.cells == ("stale", "failed", "published")

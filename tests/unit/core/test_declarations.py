@@ -1,4 +1,4 @@
-"""Every wrong declaration is told where it is written, before anything runs."""
+"""Every wrong declaration is reported where it is written, before anything runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twice import Daily, Whole, audit, days, read, replace, sql_task, task
 from twice.core.audit import Audit, judge
 from twice.core.project import assemble
 from twice.core.task import TableName, Task
-from twice.core.token import Intention, Note
+from twice.core.token import CommitNote, Intention
 from twice.errors import DeclarationError, UsageError
 
 DAILY = Daily("order_date", start="2026-01-01")
@@ -192,10 +192,10 @@ def test_an_audit_of_the_staged_rows_is_not_decided_by_counts() -> None:
 
 
 def test_a_note_round_trips_through_a_commit_and_foreign_text_is_no_note() -> None:
-    note = Note("abc", "run", {"twice/p/t/2026-06-09": 3}, {"twice/p/t/2026-06-09": Intention("c", None)})
-    assert Note.from_json(note.to_json()) == note
+    note = CommitNote("abc", "run", {"twice/p/t/2026-06-09": 3}, {"twice/p/t/2026-06-09": Intention("c", None)})
+    assert CommitNote.from_json(note.to_json()) == note
     for text in (None, "", "hello", "{}", '{"twice": 1}', '{"twice": {"slices": []}}', "[1]"):
-        assert Note.from_json(text) is None
+        assert CommitNote.from_json(text) is None
 
 
 def test_unversioned_inputs_are_never_the_same() -> None:

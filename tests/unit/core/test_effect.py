@@ -17,7 +17,7 @@ NOON = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
 
 
 @pytest.mark.parametrize(
-    ("declare", "told"),
+    ("declare", "message"),
     [
         (lambda: slack(" ", text="x"), "names no channel"),
         (lambda: slack("#a", text="x", name=" "), "a name that is not empty"),
@@ -32,12 +32,12 @@ NOON = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
         (lambda: tidy_effects(["hello"], "t"), "effects= takes slack"),
     ],
 )
-def test_a_declaration_that_cannot_hold_is_refused_where_it_stands(declare: Any, told: str) -> None:
-    with pytest.raises(DeclarationError, match=told):
+def test_a_declaration_that_cannot_hold_is_refused_where_it_stands(declare: Any, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         declare()
 
 
-def test_an_effect_that_would_speak_once_of_an_incremental_task_is_refused() -> None:
+def test_an_effect_that_would_be_sent_once_of_an_incremental_task_is_refused() -> None:
     def declare(again: Any) -> Any:
         return task(
             "shop.log",
@@ -95,7 +95,7 @@ def test_the_key_of_an_effect_differs_in_each_project_environment_and_table() ->
     assert len({key_of(whose, "t", "l", "n", "") for whose in (WHOSE, *elsewhere)}) == 4
 
 
-def test_what_makes_one_telling_differ_from_the_next() -> None:
+def test_what_makes_one_message_differ_from_the_next() -> None:
     assert [occasion_of(again, 3, "f") for again in ("never", "on_restate", "when_changed")] == ["", "3", "3:f"]
 
 

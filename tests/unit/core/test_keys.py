@@ -64,8 +64,8 @@ def test_a_key_is_today_what_it_was_when_the_recipe_was_made(values: tuple[Any, 
 
 def test_a_row_hash_is_today_what_it_was_when_the_recipe_was_made() -> None:
     message = b"twice/row/v1:s6:amount;n12.5;s2:id;n7;s4:note;N;"
-    told = stable_row_hash({"id": 7, "note": None, "Amount": Decimal("12.50")})
-    assert told == hashlib.sha256(message).hexdigest()[:32] == "d86a5bb13cd4cd4f5a4cfa5ba42cb5be"
+    hashed = stable_row_hash({"id": 7, "note": None, "Amount": Decimal("12.50")})
+    assert hashed == hashlib.sha256(message).hexdigest()[:32] == "d86a5bb13cd4cd4f5a4cfa5ba42cb5be"
 
 
 def test_the_sql_of_a_key_may_stand_in_a_sql_task() -> None:
@@ -145,11 +145,11 @@ def test_a_float_is_written_exactly_and_as_short_as_java_writes_it(value: float)
     )
 )
 def test_a_row_hash_knows_neither_the_order_nor_the_case_of_columns(columns: list[tuple[str, Any]]) -> None:
-    told = stable_row_hash(dict(columns))
-    assert stable_row_hash(dict(reversed(columns))) == told
-    assert stable_row_hash({name.lower(): value for name, value in columns}) == told
-    assert stable_row_hash({**dict(columns), "longer name": 1}, *dict(columns)) == told
-    assert stable_row_hash({**dict(columns), "longer name": None}) != told
+    hashed = stable_row_hash(dict(columns))
+    assert stable_row_hash(dict(reversed(columns))) == hashed
+    assert stable_row_hash({name.lower(): value for name, value in columns}) == hashed
+    assert stable_row_hash({**dict(columns), "longer name": 1}, *dict(columns)) == hashed
+    assert stable_row_hash({**dict(columns), "longer name": None}) != hashed
 
 
 def test_a_value_that_moves_to_another_column_changes_the_row_hash() -> None:
@@ -235,7 +235,7 @@ def test_the_module_of_keys_is_its_public_names_and_loads_no_engine() -> None:
 
 
 def _meaning(value: Any) -> tuple[str, Any]:
-    """What the value stands for, told without the recipe."""
+    """What the value stands for, without the recipe."""
     match value:
         case None:
             return ("N", None)

@@ -46,12 +46,12 @@ def test_a_number_beyond_what_a_version_can_hold_is_refused(number: int) -> None
 
 @pytest.mark.parametrize("low", [-3, date(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC)])
 @pytest.mark.parametrize("closed", [True, False])
-def test_the_reason_of_an_attempt_tells_the_mark_it_moved_to(low: CursorValue, closed: bool) -> None:
+def test_the_reason_of_an_attempt_names_the_mark_it_moved_to(low: CursorValue, closed: bool) -> None:
     high = counted_from(low, 1_700_000_000 if isinstance(low, (int, datetime)) else 90)
     assert mark_in(f"rows of {Window(low, high, closed)}") == high
 
 
-def test_a_reset_tells_the_mark_it_moved_to() -> None:
+def test_a_reset_reports_the_mark_it_moved_to() -> None:
     assert mark_in("mark reset from 2026-06-09 to 2026-06-01 by ada: to make it right") == date(2026, 6, 1)
     assert mark_in("never published") is None
     assert mark_in(None) is None

@@ -32,8 +32,8 @@ def test_what_twice_run_refuses_is_not_proved_though_its_table_was_the_same() ->
 
 
 def test_the_document_is_versioned_and_holds_everything_as_plain_data() -> None:
-    told = document([proof(Trial("crash", TrialResult.CHANGED, "died", DIFFERENCE, 0.5))])
-    assert json.loads(json.dumps(told)) == {
+    written = document([proof(Trial("crash", TrialResult.CHANGED, "died", DIFFERENCE, 0.5))])
+    assert json.loads(json.dumps(written)) == {
         "schema_version": 1,
         "proofs": [
             {

@@ -95,7 +95,7 @@ def test_a_day_of_new_york_is_read_by_its_date_with_one_day_and_by_its_instants_
     assert [each.label for each in reading_slices(below, by_instant, timedelta(0))] == ["2026-06-09", "2026-06-10"]
 
 
-def test_a_month_that_is_told_by_its_first_day_is_read_with_that_day_alone() -> None:
+def test_a_month_that_is_named_by_its_first_day_is_read_with_that_day_alone() -> None:
     up, below = Monthly("order_date", start="2026-01"), Daily("day", start="2026-01-01")
     month = up.slice_of("2026-02")
     by_month, by_day = values_of(up, month, "order_month"), values_of(up, month, "order_date")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twice.core.root_cause import key_line, root_cause
+from twice.core.root_cause import cause_line, root_cause
 
 
 class Thrown:
@@ -55,4 +55,4 @@ def test_a_ring_of_causes_ends() -> None:
 
 
 def test_a_run_that_fails_in_the_jvm_shows_it_too() -> None:
-    assert key_line(CallFailed(Thrown("Job aborted.", Thrown("the disk is full")))) == "the disk is full"
+    assert cause_line(CallFailed(Thrown("Job aborted.", Thrown("the disk is full")))) == "the disk is full"

@@ -90,7 +90,7 @@ def test_a_day_that_a_zone_skipped_is_no_slice() -> None:
         scope.slice_of("2011-12-30")
 
 
-def test_a_skipped_day_is_covered_by_nothing_and_that_is_said() -> None:
+def test_a_skipped_day_is_covered_by_nothing_and_that_is_reported() -> None:
     scope = Daily("at", start="2011-01-01", zone="Pacific/Apia")
     with pytest.raises(UsageError, match="2011-12-30 does not exist in Pacific/Apia: its clocks skipped it"):
         scope.covering(date(2011, 12, 30))
@@ -179,7 +179,7 @@ def test_an_interval_must_lie_on_slice_boundaries() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: Daily("", start="2026-01-01"), "needs the name of its column"),
         (lambda: Daily("d", start="01.01.2026"), "is not the beginning of a day"),
@@ -191,6 +191,6 @@ def test_an_interval_must_lie_on_slice_boundaries() -> None:
         (lambda: Every("at", start="2026-01-01T00:07", minutes=15), "is not the beginning of a window"),
     ],
 )
-def test_a_scope_that_cannot_work_is_refused_where_it_is_written(make: object, said: str) -> None:
-    with pytest.raises(DeclarationError, match=said):
+def test_a_scope_that_cannot_work_is_refused_where_it_is_written(make: object, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         make()  # type: ignore[operator]

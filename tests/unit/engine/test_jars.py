@@ -15,7 +15,7 @@ BODY = b"a jar"
 LOCK = Lock(("g:a:1",), (), (Jar("g_a-1.jar", hashlib.sha256(BODY).hexdigest(), len(BODY)),))
 
 
-def resolver(body: bytes | None, said: str = "", calls: list[Path] | None = None) -> object:
+def resolver(body: bytes | None, output: str = "", calls: list[Path] | None = None) -> object:
     """Stands where Spark's submit step is called; writes what it would have fetched."""
 
     def submit(scratch: Path, lock: Lock) -> str:
@@ -24,7 +24,7 @@ def resolver(body: bytes | None, said: str = "", calls: list[Path] | None = None
         if body is not None:
             (scratch / "jars").mkdir()
             (scratch / "jars" / lock.jars[0].name).write_bytes(body)
-        return said
+        return output
 
     return submit
 
@@ -61,8 +61,8 @@ def test_a_cached_file_that_changed_is_named_and_not_used(tmp_path: Path, monkey
 
 
 def test_a_resolver_that_brings_nothing_gives_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "warn\n  :: unresolved dependency: g#a;1: not found\nmore"
-    monkeypatch.setattr(jars, "_submit", resolver(None, said))
+    output = "warn\n  :: unresolved dependency: g#a;1: not found\nmore"
+    monkeypatch.setattr(jars, "_submit", resolver(None, output))
     with pytest.raises(EnvironmentProblem, match=r"did not bring g_a-1\.jar: :: unresolved dependency: g#a;1"):
         ready(tmp_path, LOCK)
 

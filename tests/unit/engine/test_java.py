@@ -70,8 +70,8 @@ def test_a_java_that_is_only_a_stub_is_refused(tmp_path: Path, monkeypatch: pyte
 def test_a_java_without_a_release_file_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = java_home(tmp_path / "jdk", "17")
     (home / "release").unlink()
-    said = "    java.home = /opt/jdk\\n    java.version = 18.0.2\\n    java.vm.version = 18+1\\n"
-    (home / "bin" / "java").write_text(f"#!/bin/sh\nprintf '{said}' >&2\n")
+    output = "    java.home = /opt/jdk\\n    java.version = 18.0.2\\n    java.vm.version = 18+1\\n"
+    (home / "bin" / "java").write_text(f"#!/bin/sh\nprintf '{output}' >&2\n")
     monkeypatch.setenv("JAVA_HOME", str(home))
     java = find_java()
     assert java.major == 18

@@ -107,7 +107,7 @@ def test_a_machine_without_a_list_of_mounts_is_trusted(tmp_path: Path, monkeypat
         ),
     ],
 )
-def test_a_url_that_is_no_ledger_is_told_without_its_password(url: str, message: str) -> None:
+def test_a_url_that_is_no_ledger_is_reported_without_its_password(url: str, message: str) -> None:
     with pytest.raises(EnvironmentProblem) as caught:
         Ledger.open(url)
     assert message in str(caught.value)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from twice.lint.facts import ModelFact, Span
+from twice.lint.facts import ModelFact, TextSpan
 from twice.lint.file_facts import FileFacts
 from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.dbt_project import fingerprint, surroundings
@@ -249,7 +249,7 @@ def test_every_plain_character_is_mapped_to_itself() -> None:
                 and (column == 1 or text[column - 2] == " ")
                 and text[column : column + 1] in ("", " ")
             ):
-                span = where(Span(line, column))
+                span = where(TextSpan(line, column))
                 assert source.splitlines()[span.line - 1][span.column - 1] == outgoing
 
 

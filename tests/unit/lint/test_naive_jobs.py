@@ -31,11 +31,11 @@ def test_the_linter_warns_of_every_naive_job(job: str) -> None:
     assert codes_in(SHOP / "naive" / f"{job}.py") == FOUND[job]
 
 
-def test_every_naive_job_is_looked_at_and_tells_its_incident() -> None:
+def test_every_naive_job_is_looked_at_and_describes_its_incident() -> None:
     jobs = {path.stem: path.read_text() for path in (SHOP / "naive").glob("*.py")}
-    told = {name for name, text in jobs.items() if "**The incident: " in text and "\nWhy: " in text}
-    assert told == {*FOUND, "payouts"}  # it posts by urllib, which no rule takes for an effect yet
-    assert set(jobs) - told == {"__init__", "command", "audit_exercise"}
+    with_incident = {name for name, text in jobs.items() if "**The incident: " in text and "\nWhy: " in text}
+    assert with_incident == {*FOUND, "payouts"}  # it posts by urllib, which no rule takes for an effect yet
+    assert set(jobs) - with_incident == {"__init__", "command", "audit_exercise"}
 
 
 def test_the_declared_jobs_are_clean() -> None:

@@ -9,14 +9,14 @@ import pytest
 from twice.lint.collect.clock_calls import clock_flow
 from twice.lint.resolve.chains import unroll
 from twice.lint.resolve.folding import constant
-from twice.lint.resolve.module import Module
+from twice.lint.resolve.module import LintedModule
 
 
-def module(code: str) -> Module:
-    return Module(ast.parse(code), code)
+def module(code: str) -> LintedModule:
+    return LintedModule(ast.parse(code), code)
 
 
-def last(code: str) -> tuple[Module, ast.expr]:
+def last(code: str) -> tuple[LintedModule, ast.expr]:
     made = module(code)
     statement = made.tree.body[-1]
     assert isinstance(statement, ast.Expr)

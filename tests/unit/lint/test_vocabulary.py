@@ -1,4 +1,4 @@
-"""What names tell, and what they do not."""
+"""What names show, and what they do not."""
 
 from __future__ import annotations
 

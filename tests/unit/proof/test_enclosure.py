@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 
-from twice.core.proof import Beside, Trial, TrialResult
+from twice.core.proof import SideEffect, Trial, TrialResult
 from twice.errors import UserCodeError
 from twice.proof.enclosure import hook
 from twice.proof.enclosure.enclosure import (
@@ -222,7 +222,7 @@ def test_without_an_enclosure_every_way_to_change_a_file_is_refused_and_the_scra
             try:
                 step()
             except PermissionError as error:
-                assert "a proof writes nothing" in str(error)
+                assert "a proof allows no side effects" in str(error)
             else:
                 sys.exit("not refused")
         (scratch / "deep" / "er").mkdir(parents=True)
@@ -390,20 +390,20 @@ def test_what_could_not_be_blocked_is_reported_each_in_a_line() -> None:
 
 
 def test_an_error_says_that_nothing_was_written_only_where_all_was_blocked(tmp_path: Path) -> None:
-    def said(blocked: dict[str, bool]) -> str:
+    def sentence(blocked: dict[str, bool]) -> str:
         (tmp_path / hook.ENCLOSURE).write_text(json.dumps({"scratch": str(tmp_path), "root": "/", **blocked}))
         return untouched(tmp_path)
 
     assert untouched(tmp_path) == "Nothing was run."
-    assert said(SHUT) == "Nothing of yours was written."
-    assert said({**SHUT, "sockets": False, "processes": False}) == (
+    assert sentence(SHUT) == "Nothing of yours was written."
+    assert sentence({**SHUT, "sockets": False, "processes": False}) == (
         "What this system could not block may have been done: unix-domain sockets of the JVM and of libraries in C; "
         "signals to your processes from the JVM, from libraries in C and from programs that the code starts."
     )
 
 
-CALL = Beside("call", "127.0.0.1:9", "a.py:3")
-WRITE = Beside("file", "/home/x.txt", "a.py:4")
+CALL = SideEffect("call", "127.0.0.1:9", "a.py:3")
+WRITE = SideEffect("file", "/home/x.txt", "a.py:4")
 
 
 def test_what_was_found_changes_the_first_scenario_though_its_rows_are_the_same() -> None:
@@ -411,7 +411,7 @@ def test_what_was_found_changes_the_first_scenario_though_its_rows_are_the_same(
     first, second = with_findings(played, [CALL, WRITE])
     assert (first.result, second.result) == (TrialResult.CHANGED, TrialResult.SAME)
     assert first.difference is not None
-    assert [cause.name for cause in first.difference.causes] == ["effect in the code", "write beside the result"]
+    assert [cause.name for cause in first.difference.causes] == ["effect in the code", "write in the code"]
     assert "a.py:3" in first.difference.causes[0].why and "/home/x.txt" in first.difference.causes[1].why
     assert with_findings(played, ()) == tuple(played)
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from twice.cli.prove import print_proof
-from twice.core.proof import Beside, Cause, Difference, Proof, RowPair, Trial, TrialResult
+from twice.core.proof import Cause, Difference, Proof, RowPair, SideEffect, Trial, TrialResult
 from twice.proof.report import headline, html, junit, write_report
 
 AT = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
@@ -49,7 +49,7 @@ BROKEN = Proof(
 
 
 class Page(HTMLParser):
-    """Tags must be closed in their order; what is met is kept."""
+    """Tags must be closed in their order; what is found is kept."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ def test_the_matrix_has_a_row_for_each_task_and_a_column_for_each_scenario() -> 
     ]
 
 
-def test_each_verdict_is_shown_by_a_sign_of_its_own_beside_its_word() -> None:
+def test_each_result_is_shown_by_a_sign_of_its_own_beside_its_word() -> None:
     page = Page(html([SOUND, BROKEN]))
     for sign, word in (("✓", "same"), ("–", "not applicable")):
         at = [number for number, cell in enumerate(page.cells) if cell == ("span", sign)]
@@ -174,7 +174,9 @@ def test_a_report_is_three_files_and_a_second_one_takes_their_place(tmp_path: Pa
     assert "stamped" not in paths[1].read_text() + paths[2].read_text()
 
 
-LOOSE = replace(SOUND, beside=(Beside("file", f"/home/{EVIL}", "tasks.py:3"),), not_blocked=("unix-domain sockets",))
+LOOSE = replace(
+    SOUND, beside=(SideEffect("file", f"/home/{EVIL}", "tasks.py:3"),), not_blocked=("unix-domain sockets",)
+)
 
 
 def test_what_was_not_blocked_is_in_the_text_the_page_and_the_document(
@@ -184,9 +186,9 @@ def test_what_was_not_blocked_is_in_the_text_the_page_and_the_document(
     assert "\nnot blocked: unix-domain sockets\n" in capsys.readouterr().out
     assert "Not blocked: unix-domain sockets" in Page(html([LOOSE])).text
     write_report([LOOSE], tmp_path)
-    (told,) = json.loads((tmp_path / "proof.json").read_text())["proofs"]
-    assert told["not_blocked"] == ["unix-domain sockets"]
-    assert told["beside"] == [{"kind": "file", "what": f"/home/{EVIL}", "where": "tasks.py:3"}]
+    (written,) = json.loads((tmp_path / "proof.json").read_text())["proofs"]
+    assert written["not_blocked"] == ["unix-domain sockets"]
+    assert written["beside"] == [{"kind": "file", "what": f"/home/{EVIL}", "where": "tasks.py:3"}]
 
 
 def test_a_plan_that_twice_run_refuses_is_a_failure_of_its_own_in_junit_and_on_the_page() -> None:

@@ -24,8 +24,8 @@ from twice.core.project import assemble
 from twice.core.run import RunRequest, RunResult
 from twice.core.slice import WHOLE
 from twice.core.task import Policy, TableName, Task
-from twice.core.token import Note
-from twice.core.write import Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote
+from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext
@@ -104,9 +104,9 @@ class Bench:
         into = self.target.prepare(table, Shape(rows.columns), Layout(), False)
         app = f"other/{table.name}"
         expected = self.target.published(table, [app]).generations
-        plan = Plan(ReplaceRows((WHOLE,)), (WHOLE,), (app,))
+        plan = WritePlan(ReplaceRows((WHOLE,)), (WHOLE,), (app,))
         staged = self.target.stage(table, rows, plan, f"other-{expected[app]}", into=into)
-        self.target.commit(staged, expected, Note("other", "run", {app: expected[app] + 1}))
+        self.target.commit(staged, expected, CommitNote("other", "run", {app: expected[app] + 1}))
 
     @property
     def revenue(self) -> list[tuple[Any, ...]]:
@@ -126,8 +126,10 @@ class Bench:
 
 def ended_process() -> str:
     """How a process of this machine named itself that has ended since."""
-    told = "from twice.runtime.holder import this_process; print(this_process())"
-    return subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
+    print_holder = "from twice.runtime.holder import this_process; print(this_process())"
+    return subprocess.run(
+        [sys.executable, "-c", print_holder], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 @pytest.fixture

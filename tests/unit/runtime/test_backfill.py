@@ -69,15 +69,15 @@ def carry_out(bench: Bench, asked: BackfillRequest, **options: Any) -> tuple[Bac
     return go_on(bench, record.name, **options)
 
 
-def go_on(bench: Bench, name: str, parallel: int = 1, tell: Any = None) -> tuple[BackfillRecord, list[Event]]:
+def go_on(bench: Bench, name: str, parallel: int = 1, on_event: Any = None) -> tuple[BackfillRecord, list[Event]]:
     events: list[Event] = []
 
-    def told(event: Event) -> None:
+    def note_event(event: Event) -> None:
         events.append(event)
-        if tell is not None:
-            tell(event)
+        if on_event is not None:
+            on_event(event)
 
-    return work(bench.context, name, told, Stop.never(), parallel), events
+    return work(bench.context, name, note_event, Stop.never(), parallel), events
 
 
 def generations(bench: Bench) -> dict[str, int]:
@@ -223,7 +223,7 @@ def test_an_audit_judges_each_slice_of_a_batch_as_if_it_came_alone(
 
 def test_a_paused_backfill_finishes_the_batch_in_hand_and_resumes_where_it_was(filled: Bench) -> None:
     record, _ = start(filled.context, request(6))
-    _, events = go_on(filled, record.name, tell=lambda event: pause(filled.ledger, record.name))
+    _, events = go_on(filled, record.name, on_event=lambda event: pause(filled.ledger, record.name))
     assert len(events) == 1
     assert len(filled.revenue) == 1
     pause(filled.ledger, record.name)  # a second time changes nothing
@@ -341,7 +341,7 @@ def test_a_worker_stopped_at_random_any_number_of_times_loses_and_doubles_nothin
         act = chance.choice([pause, cancel, None])
         try:
             with armed(crash_at(point) if chance.random() < 0.6 else (lambda _: None)):
-                go_on(filled, record.name, tell=lambda event, act=act: act and act(filled.ledger, record.name))
+                go_on(filled, record.name, on_event=lambda event, act=act: act and act(filled.ledger, record.name))
         except Crash:
             filled.clock.ahead += timedelta(hours=1)
         except UsageError:
@@ -361,13 +361,13 @@ def test_restating_says_which_changed_by_how_much_and_which_are_identical(filled
     assert as_result(plan).restated == 6
     record, _ = carry_out(filled, asked)
     ends = [end for b in filled.ledger.backfills.batches(record.name) for end in b.ends]
-    told = {end.label[-2:]: str(end.comparison) for end in ends}
-    assert told.pop("03") == "CHANGED: +0 rows, revenue 102 -> 5001"
-    assert set(told.values()) == {"IDENTICAL"}
+    shown = {end.label[-2:]: str(end.comparison) for end in ends}
+    assert shown.pop("03") == "CHANGED: +0 rows, revenue 102 -> 5001"
+    assert set(shown.values()) == {"IDENTICAL"}
 
 
-def test_published_slices_are_left_alone_unless_restate_is_said(filled: Bench) -> None:
-    with pytest.raises(UsageError, match="only on purpose. Say so with --restate"):
+def test_published_slices_are_left_alone_unless_restate_is_requested(filled: Bench) -> None:
+    with pytest.raises(UsageError, match="only on purpose. Use --restate"):
         plan_backfill(filled.context, request(3, only=ALL))
     carry_out(filled, request(3))
     assert plan_backfill(filled.context, request(3)).batches == ()
@@ -431,7 +431,7 @@ def test_lookback_adds_nothing_to_a_backfill(filled: Bench) -> None:
 @pytest.mark.parametrize(
     ("batch", "write", "why"),
     [
-        (False, None, "revenue does not say batch=True on its scope"),
+        (False, None, "revenue has no batch=True on its scope"),
         (True, append_once(), "append_once() publishes slices one by one"),
     ],
 )
@@ -544,7 +544,7 @@ def test_a_stale_slice_of_the_range_that_is_left_out_is_named_with_what_makes_it
     assert labels(plan) == [["06"]]
     (note,) = plan.notes
     assert note.startswith("stale and not asked for: 2026-01-03 (its input shop.orders changed since version ")
-    assert note.endswith("; --only missing,failed,stale makes them right too")
+    assert note.endswith("; --only missing,failed,stale computes them too")
 
 
 def test_downstream_what_is_stale_below_is_in_it_though_its_parent_is_right(filled: Bench) -> None:
@@ -594,7 +594,7 @@ def test_an_incremental_reader_is_named_and_left_to_itself(filled: Bench) -> Non
     )(lambda revenue: revenue)
     declare(filled, revenue(), follower)
     plan = plan_backfill(filled.context, request(3, downstream=True))
-    assert plan.notes == ("copy is incremental and is not part of it: it goes on from its mark by itself",)
+    assert plan.notes == ("copy is incremental and is not part of it: it continues from its mark by itself",)
 
 
 def test_a_ledger_out_of_order_in_this_process_stops_the_worker_and_spoils_no_slice(filled: Bench) -> None:
@@ -623,12 +623,12 @@ def test_an_interrupt_gives_the_batch_back(filled: Bench) -> None:
     assert go_on(filled, record.name)[0].complete
 
 
-@pytest.mark.parametrize(("silent", "said"), [(True, []), (False, ["2026-01-01", "2026-01-02"])])
-def test_a_backfill_says_nothing_unless_it_is_asked_to(filled: Bench, silent: bool, said: list[str]) -> None:
-    told: list[str] = []
-    effect = call(lambda result, key: told.append(result.slice), keyed=True, name="tell")
+@pytest.mark.parametrize(("silent", "slices"), [(True, []), (False, ["2026-01-01", "2026-01-02"])])
+def test_a_backfill_sends_no_effects_unless_it_is_asked_to(filled: Bench, silent: bool, slices: list[str]) -> None:
+    received: list[str] = []
+    effect = call(lambda result, key: received.append(result.slice), keyed=True, name="announce")
     filled.declare(replace(revenue(), effects=(effect,)))
     filled.context = replace(filled.context, senders={"call": CallSender()})
     record, _ = carry_out(filled, request(2, batch=2, silent=silent))
     assert record.complete
-    assert sorted(told) == said, "effects are sent side by side"
+    assert sorted(received) == slices, "effects are sent side by side"

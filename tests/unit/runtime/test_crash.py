@@ -72,11 +72,11 @@ def test_recover_settles_a_crash_and_a_second_recover_finds_nothing(bench: Bench
     assert bench.version == 1
 
 
-def test_every_failpoint_is_met_by_a_run_that_publishes(bench: Bench) -> None:
-    met: list[Point | SendPoint] = []
-    with armed(met.append):
+def test_every_failpoint_is_reached_by_a_run_that_publishes(bench: Bench) -> None:
+    reached: list[Point | SendPoint] = []
+    with armed(reached.append):
         bench.run(bench.declare(revenue_task()))
-    assert met == list(Point)
+    assert reached == list(Point)
 
 
 def test_recover_leaves_a_living_attempt_alone(bench: Bench) -> None:
@@ -154,7 +154,7 @@ def test_a_zombie_with_another_intention_is_superseded(bench: Bench) -> None:
     assert bench.version == 1
 
 
-def test_a_zombie_whose_inputs_have_no_version_is_not_told_that_its_rows_are_there(
+def test_a_zombie_whose_inputs_have_no_version_is_not_informed_that_its_rows_are_there(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two unknowns are not the same: what the winner read may be older, or newer, than what the loser did."""
@@ -248,8 +248,7 @@ def test_a_slice_changed_by_others_is_reported_with_the_version_that_did_it(benc
     result = bench.run(declared)
     assert result.outcome is Outcome.ALREADY
     assert result.notes == (
-        "2026-06-09 was changed by others in version 3 (WRITE); "
-        "to put it right: twice restate revenue --date 2026-06-09",
+        "2026-06-09 was changed by others in version 3 (WRITE); to fix it: twice restate revenue --date 2026-06-09",
     )
     assert bench.run(declared, "2026-06-10").notes == ()
     bench.run(declared, kind="restate")
@@ -275,7 +274,7 @@ def test_a_ledger_that_cannot_record_the_intent_publishes_nothing(
 
 
 class _Paused:
-    """A run in its own thread, stopped at a failpoint until told to go on."""
+    """A run in its own thread, stopped at a failpoint until it is to go on."""
 
     def __init__(self, bench: Bench, declared: Any, point: Point) -> None:
         self._reached, self._go = threading.Event(), threading.Event()

@@ -37,17 +37,17 @@ NEVER_GONE = "elsewhere:1:1"
 
 
 class Receiver:
-    """Remembers what it was told; `fail` decides how a call ends."""
+    """Remembers what it received; `fail` decides how a call ends."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[PublishedSlice, str]] = []
+        self.received: list[tuple[PublishedSlice, str]] = []
         self.errors: list[Exception] = []
 
     def __call__(self, result: PublishedSlice, key: str) -> str:
         if self.errors:
             raise self.errors.pop(0)
-        self.told.append((result, key))
-        return f"told {len(self.told)}"
+        self.received.append((result, key))
+        return f"receipt {len(self.received)}"
 
 
 @pytest.fixture
@@ -60,13 +60,13 @@ def _sends(bench: Bench) -> None:
     bench.context = replace(bench.context, senders={"call": CallSender()}, holder=NEVER_GONE)
 
 
-def telling(bench: Bench, *effects: Effect, **options: Any) -> Task:
+def with_effects(bench: Bench, *effects: Effect, **options: Any) -> Task:
     declared = revenue_task(**options)
     return bench.declare(replace(declared, effects=effects))
 
 
-def tell(receiver: Any, keyed: bool = False, **options: Any) -> Effect:
-    return call(receiver, keyed=keyed, name="tell", **options)
+def announce(receiver: Any, keyed: bool = False, **options: Any) -> Effect:
+    return call(receiver, keyed=keyed, name="announce", **options)
 
 
 def states(bench: Bench) -> list[EffectState]:
@@ -82,11 +82,11 @@ def later(bench: Bench, hours: int = 1) -> None:
     bench.clock.ahead += timedelta(hours=hours)
 
 
-def test_a_published_slice_is_spoken_of_once_with_the_stored_result(bench: Bench, receiver: Receiver) -> None:
-    declared = telling(bench, tell(receiver, sample=5))
+def test_a_published_slice_is_announced_once_with_the_stored_result(bench: Bench, receiver: Receiver) -> None:
+    declared = with_effects(bench, announce(receiver, sample=5))
     ended = bench.run(declared)
-    assert [(end.name, end.state, end.already) for end in ended.effects] == [("tell", S.SENT, False)]
-    ((result, key),) = receiver.told
+    assert [(end.name, end.state, end.already) for end in ended.effects] == [("announce", S.SENT, False)]
+    ((result, key),) = receiver.received
     assert (result.task, result.slice, result.generation, result.rows) == ("revenue", "2026-06-09", 1, 1)
     assert result.fingerprint == ended.slices[0].fingerprint
     assert (result.version, result.project, len(key)) == (1, "p", 64)
@@ -95,143 +95,143 @@ def test_a_published_slice_is_spoken_of_once_with_the_stored_result(bench: Bench
 
 
 def test_a_second_run_says_nothing_more(bench: Bench, receiver: Receiver) -> None:
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
     bench.run(declared)
     again = bench.run(declared)
-    assert len(receiver.told) == 1
+    assert len(receiver.received) == 1
     assert [(end.state, end.already) for end in again.effects] == [(S.SENT, True)]
 
 
 @pytest.mark.parametrize(
     ("again", "identical", "changed"), [("never", 1, 1), ("on_restate", 2, 3), ("when_changed", 1, 2)]
 )
-def test_a_restated_slice_is_spoken_of_according_to_again(
+def test_a_restated_slice_is_announced_according_to_again(
     bench: Bench, receiver: Receiver, again: Any, identical: int, changed: int
 ) -> None:
-    declared = telling(bench, tell(receiver, again=again))
+    declared = with_effects(bench, announce(receiver, again=again))
     bench.run(declared)
     bench.run(declared, kind="restate")
-    assert len(receiver.told) == identical
+    assert len(receiver.received) == identical
     bench.put_orders((1, DAY, 99))
     bench.run(declared, kind="restate")
-    assert len(receiver.told) == changed
+    assert len(receiver.received) == changed
 
 
-def test_a_failed_audit_says_nothing(bench: Bench, receiver: Receiver) -> None:
-    declared = telling(bench, tell(receiver), audits=(audit.rows(at_least=5),))
+def test_a_failed_audit_sends_nothing(bench: Bench, receiver: Receiver) -> None:
+    declared = with_effects(bench, announce(receiver), audits=(audit.rows(at_least=5),))
     with pytest.raises(AuditFailed):
         bench.run(declared)
     later(bench)
     recover(bench.context, None)
-    assert receiver.told == []
+    assert receiver.received == []
     assert states(bench) == []
 
 
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_of_the_run_anywhere_loses_nothing_and_says_nothing_of_what_is_not_published(
+def test_a_crash_of_the_run_anywhere_loses_nothing_and_sends_nothing_for_what_is_not_published(
     bench: Bench, receiver: Receiver, point: Point
 ) -> None:
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
     crash(bench, declared, point)
-    assert receiver.told == []
+    assert receiver.received == []
     later(bench)
     landed = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
     recover(bench.context, None)
-    assert len(receiver.told) == landed
+    assert len(receiver.received) == landed
     bench.run(declared)
-    assert len(receiver.told) == 1
+    assert len(receiver.received) == 1
     assert states(bench).count(S.SENT) == 1
     assert set(states(bench)) <= {S.SENT, S.CANCELLED}
 
 
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("point", SendPoint)
-def test_a_crash_while_it_is_said_leaves_one_telling_or_doubt(
+def test_a_crash_while_it_is_sent_leaves_one_message_or_doubt(
     bench: Bench, receiver: Receiver, point: SendPoint, keyed: bool
 ) -> None:
-    declared = telling(bench, tell(receiver, keyed))
+    declared = with_effects(bench, announce(receiver, keyed))
     crash(bench, declared, point)
     later(bench)
     ended = bench.run(declared)
-    keys = {key for _, key in receiver.told}
+    keys = {key for _, key in receiver.received}
     doubtful = point in (SendPoint.SENDING, SendPoint.LEAVING, SendPoint.ANSWERED) and not keyed
     assert [end.state for end in ended.effects] == [S.IN_DOUBT if doubtful else S.SENT]
     assert len(keys) == (point not in (SendPoint.SENDING, SendPoint.LEAVING) or keyed)
     if not keyed:
-        assert len(receiver.told) <= 1
+        assert len(receiver.received) <= 1
 
 
-def test_every_point_of_sending_is_met_in_its_order(bench: Bench, receiver: Receiver) -> None:
-    met: list[Any] = []
-    with armed(met.append):
-        bench.run(telling(bench, tell(receiver)))
-    assert met == [*Point, *SendPoint]
+def test_every_point_of_sending_is_reached_in_its_order(bench: Bench, receiver: Receiver) -> None:
+    reached: list[Any] = []
+    with armed(reached.append):
+        bench.run(with_effects(bench, announce(receiver)))
+    assert reached == [*Point, *SendPoint]
 
 
 def test_every_try_gets_the_text_that_was_made_at_first(bench: Bench) -> None:
-    told: list[PublishedSlice] = []
+    received: list[PublishedSlice] = []
 
     def fails_once(result: PublishedSlice, key: str) -> None:
-        told.append(result)
-        if len(told) == 1:
+        received.append(result)
+        if len(received) == 1:
             raise RuntimeError("reply lost")
 
-    declared = telling(bench, tell(fails_once, keyed=True, sample=3))
+    declared = with_effects(bench, announce(fails_once, keyed=True, sample=3))
     bench.run(declared)
     bench.put_orders((1, DAY, 99))
     later(bench)
     drain(delivery_of(bench.context))
-    assert len(told) == 2
-    assert told[0] == told[1]
+    assert len(received) == 2
+    assert received[0] == received[1]
 
 
 def test_a_definite_refusal_is_tried_again_when_its_time_has_come(bench: Bench, receiver: Receiver) -> None:
     receiver.errors.append(EffectRefused("too many", retry_after=600))
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
     assert bench.run(declared).effects[0].state is S.PENDING
     bench.clock.ahead += timedelta(seconds=590)
     bench.run(declared)
-    assert receiver.told == []
+    assert receiver.received == []
     bench.clock.ahead += timedelta(seconds=20)
     assert bench.run(declared).effects[0].state is S.SENT
 
 
 def test_a_refusal_for_good_is_dead_and_shown(bench: Bench, receiver: Receiver) -> None:
     receiver.errors.append(EffectRefused("no such account", for_good=True))
-    end = bench.run(telling(bench, tell(receiver))).effects[0]
+    end = bench.run(with_effects(bench, announce(receiver))).effects[0]
     assert (end.state, end.why) == (S.DEAD, "no such account")
 
 
 def test_doubt_without_a_key_waits_for_a_person_however_often_it_is_run(bench: Bench, receiver: Receiver) -> None:
     receiver.errors.append(RuntimeError("reset"))
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
     assert bench.run(declared).effects[0].state is S.IN_DOUBT
     later(bench, 100)
     bench.run(declared)
     recover(bench.context, None)
-    assert receiver.told == []
+    assert receiver.received == []
     assert states(bench) == [S.IN_DOUBT]
 
 
 def test_a_key_that_the_receiver_may_have_forgotten_is_not_used_again(bench: Bench, receiver: Receiver) -> None:
     receiver.errors.append(RuntimeError("reset"))
-    declared = telling(bench, tell(receiver, keyed=True))
+    declared = with_effects(bench, announce(receiver, keyed=True))
     assert bench.run(declared).effects[0].state is S.PENDING
     later(bench, 22)
     end = bench.run(declared).effects[0]
     assert end.state is S.IN_DOUBT
     assert "may have forgotten the key" in (end.why or "")
-    assert receiver.told == []
+    assert receiver.received == []
 
 
 def test_a_text_that_cannot_be_made_does_not_fail_the_run(bench: Bench, receiver: Receiver) -> None:
-    declared = telling(bench, tell(receiver, sample=1))
+    declared = with_effects(bench, announce(receiver, sample=1))
     bench.context = replace(bench.context, engine=_NoSample())
     ended = bench.run(declared)
     assert ended.outcome.value == "published"
     assert (ended.effects[0].state, ended.effects[0].why) == (
         S.DEAD,
-        "its text cannot be made: ValueError: no rows today",
+        "its text cannot be rendered: ValueError: no rows today",
     )
 
 
@@ -248,27 +248,27 @@ class _NoSample:
 
 
 def test_a_silent_run_says_nothing_and_leaves_the_word_to_a_later_publish(bench: Bench, receiver: Receiver) -> None:
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
     ended = run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), RunRequest(silent=True))  # type: ignore[union-attr]
-    assert receiver.told == []
+    assert receiver.received == []
     assert ended.notes == ("this run was silent: its effects were not prepared",)
     bench.run(declared)
-    assert receiver.told == []
+    assert receiver.received == []
     bench.run(declared, kind="restate")
-    assert len(receiver.told) == 1
+    assert len(receiver.received) == 1
 
 
 def test_with_sending_switched_off_effects_wait(bench: Bench, receiver: Receiver) -> None:
     bench.context = replace(bench.context, sends=False)
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
     assert bench.run(declared).effects[0].state is S.PENDING
-    assert receiver.told == []
+    assert receiver.received == []
     drain(delivery_of(bench.context))
-    assert len(receiver.told) == 1
+    assert len(receiver.received) == 1
 
 
-def test_what_another_ledger_published_is_of_unknown_state_and_never_said(bench: Bench, receiver: Receiver) -> None:
-    declared = telling(bench, tell(receiver))
+def test_what_another_ledger_published_is_of_unknown_state_and_never_sent(bench: Bench, receiver: Receiver) -> None:
+    declared = with_effects(bench, announce(receiver))
     bench.context = replace(bench.context, sends=False)
     bench.run(declared)
     lost = bench.ledger
@@ -279,11 +279,11 @@ def test_what_another_ledger_published_is_of_unknown_state_and_never_said(bench:
     assert (end.state, end.already) == (S.UNKNOWN, True)
     bench.run(declared, kind="restate")
     recover(bench.context, None)
-    assert receiver.told == []
+    assert receiver.received == []
 
 
 @pytest.mark.parametrize("point", [None, Point.AFTER_COMMIT])
-def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_nothing_is_said_of_it_again(
+def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_nothing_is_sent_for_it_again(
     bench: Bench, receiver: Receiver, point: Point | None
 ) -> None:
     copied = TableName("shop.revenue_2")
@@ -293,13 +293,13 @@ def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_
         return Ledger.open(f"sqlite:///{bench.context.root}/shared.db", bench.clock, owner=home)
 
     first, bench.context = bench.context.ledger, replace(bench.context, ledger=opened(REVENUE))
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
     if point is None:
         bench.run(declared)
     else:
         crash(bench, declared, point)  # recorded by a look at its own table, not by one at the copy
-    said = len(receiver.told)
-    assert said == (point is None)
+    sent = len(receiver.received)
+    assert sent == (point is None)
     bench.target._tables[copied.name] = deepcopy(bench.target._tables[REVENUE.name])
     bench.ledger.close()
     bench.context = replace(bench.context, ledger=opened(copied))
@@ -310,7 +310,7 @@ def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_
     assert (end.outcome, run.generation, run.version) == (Outcome.ALREADY, 1, 1)
     bench.put_orders((1, DAY, 10), (2, DAY, 6))
     assert bench.run(renamed).outcome is Outcome.PUBLISHED
-    assert len(receiver.told) == said
+    assert len(receiver.received) == sent
     bench.ledger.close()
     first.close()
 
@@ -318,14 +318,14 @@ def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_
 def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_published(
     bench: Bench, receiver: Receiver
 ) -> None:
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
     for amount in (5, 6):
         bench.put_orders((1, DAY, 10), (2, DAY, amount))
         run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),), RunRequest(silent=True))  # type: ignore[union-attr]
     held = bench.target._tables[REVENUE.name]
     held.versions = held.versions[:2]
     assert bench.run(declared).outcome is Outcome.PUBLISHED
-    assert (states(bench), len(receiver.told)) == ([S.SENT], 1)
+    assert (states(bench), len(receiver.received)) == ([S.SENT], 1)
 
 
 @pytest.mark.parametrize("how", ["run", "recover", "rebuild"])
@@ -335,7 +335,7 @@ def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_pub
 def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again_what_that_attempt_said(
     bench: Bench, receiver: Receiver, point: Point, how: str
 ) -> None:
-    declared, root = telling(bench, tell(receiver)), bench.context.root
+    declared, root = with_effects(bench, announce(receiver)), bench.context.root
 
     def back_up(passed: Point | SendPoint) -> None:
         if passed is point:
@@ -352,7 +352,7 @@ def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again
     assert bench.run(declared).outcome is Outcome.ALREADY, "of which inputs it was made is told by its commit"
     bench.put_orders((1, DAY, 10), (2, DAY, 6))
     assert bench.run(declared).outcome is Outcome.PUBLISHED
-    assert (states(bench), len(receiver.told)) == ([S.UNKNOWN], 1)
+    assert (states(bench), len(receiver.received)) == ([S.UNKNOWN], 1)
     lost.close()
     kept.close()
 
@@ -360,7 +360,7 @@ def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again
 def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_themselves(
     bench: Bench, receiver: Receiver
 ) -> None:
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
     bench.run(declared)
     rebuild(bench.context, None)
     assert states(bench) == [S.SENT], "a ledger that knows keeps what it knows"
@@ -373,20 +373,20 @@ def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_
     recover(bench.context, None)
     bench.run(declared, kind="restate")
     assert states(bench) == [S.UNKNOWN]
-    assert len(receiver.told) == 1
+    assert len(receiver.received) == 1
 
 
 def test_a_person_may_have_an_unknown_effect_sent(bench: Bench, receiver: Receiver) -> None:
-    test_what_another_ledger_published_is_of_unknown_state_and_never_said(bench, receiver)
-    resolve(delivery_of(bench.context), 1, "resend", "ana", "nobody was told")
+    test_what_another_ledger_published_is_of_unknown_state_and_never_sent(bench, receiver)
+    resolve(delivery_of(bench.context), 1, "resend", "ana", "nobody got it")
     recover(bench.context, None)
-    assert [result.generation for result, _ in receiver.told] == [1]
+    assert [result.generation for result, _ in receiver.received] == [1]
 
 
 class TestProbe:
     def doubtful(self, bench: Bench, receiver: Receiver, answer: Any) -> Task:
         receiver.errors.append(RuntimeError("reset"))
-        declared = telling(bench, tell(receiver, probe=lambda key: answer))
+        declared = with_effects(bench, announce(receiver, probe=lambda key: answer))
         bench.run(declared)
         later(bench)
         return declared
@@ -394,19 +394,19 @@ class TestProbe:
     def test_that_finds_it_settles_the_doubt(self, bench: Bench, receiver: Receiver) -> None:
         declared = self.doubtful(bench, receiver, True)
         assert bench.run(declared).effects[0].state is S.SENT
-        assert receiver.told == []
+        assert receiver.received == []
 
     def test_that_does_not_find_it_has_it_sent(self, bench: Bench, receiver: Receiver) -> None:
         declared = self.doubtful(bench, receiver, False)
         assert bench.run(declared).effects[0].state is S.SENT
-        assert len(receiver.told) == 1
+        assert len(receiver.received) == 1
 
-    def test_that_cannot_tell_leaves_the_doubt(self, bench: Bench, receiver: Receiver) -> None:
+    def test_that_cannot_decide_leaves_the_doubt(self, bench: Bench, receiver: Receiver) -> None:
         declared = self.doubtful(bench, receiver, None)
         assert bench.run(declared).effects[0].state is S.IN_DOUBT
 
     def test_is_not_believed_to_miss_it_while_the_sender_may_wake_up(self, bench: Bench, receiver: Receiver) -> None:
-        declared = telling(bench, tell(receiver, probe=lambda key: False))
+        declared = with_effects(bench, announce(receiver, probe=lambda key: False))
         crash(bench, declared, SendPoint.LEAVING)
         later(bench)
         assert bench.run(declared).effects[0].state is S.IN_DOUBT
@@ -416,7 +416,7 @@ class TestResolve:
     @pytest.fixture
     def doubtful(self, bench: Bench, receiver: Receiver) -> Task:
         receiver.errors.append(RuntimeError("reset"))
-        declared = telling(bench, tell(receiver))
+        declared = with_effects(bench, announce(receiver))
         bench.run(declared)
         return declared
 
@@ -429,12 +429,12 @@ class TestResolve:
     def test_resend_sends_it_again(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
         resolve(delivery_of(bench.context), 1, "resend", "ana", "not in the channel")
         bench.run(doubtful)
-        assert len(receiver.told) == 1
+        assert len(receiver.received) == 1
 
     def test_abandon_is_for_ever(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
         resolve(delivery_of(bench.context), 1, "abandon", "ana", "too old")
         bench.run(doubtful, kind="restate")
-        assert receiver.told == []
+        assert receiver.received == []
         with pytest.raises(UsageError, match="the effect is abandoned: there is nothing to resolve"):
             resolve(delivery_of(bench.context), 1, "resend", "ana", "after all")
 
@@ -445,7 +445,7 @@ class TestResolve:
             resolve(delivery_of(bench.context), 9, "sent", "ana", "x")
 
     def test_resend_is_refused_while_a_frozen_sender_could_wake_up(self, bench: Bench, receiver: Receiver) -> None:
-        crash(bench, telling(bench, tell(receiver)), SendPoint.LEAVING)
+        crash(bench, with_effects(bench, announce(receiver)), SendPoint.LEAVING)
         later(bench)
         delivery = delivery_of(bench.context)
         with pytest.raises(UsageError, match="may still wake up and send. Nothing was changed. End that process"):
@@ -454,13 +454,13 @@ class TestResolve:
         assert states(bench) == [S.PENDING]
 
     def test_resend_is_not_for_an_effect_that_is_being_sent(self, bench: Bench, receiver: Receiver) -> None:
-        crash(bench, telling(bench, tell(receiver)), SendPoint.LEAVING)
+        crash(bench, with_effects(bench, announce(receiver)), SendPoint.LEAVING)
         with pytest.raises(UsageError, match="the effect is sending"):
             resolve(delivery_of(bench.context), 1, "resend", "ana", "hurry")
 
 
 def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, receiver: Receiver) -> None:
-    declared = telling(bench, tell(receiver))
+    declared = with_effects(bench, announce(receiver))
 
     def sleep_too_long(passed: Point | SendPoint) -> None:
         if passed is SendPoint.SENDING:
@@ -471,8 +471,8 @@ def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, 
 
     with armed(sleep_too_long):
         ended = bench.run(declared)
-    assert receiver.told == []
-    assert (ended.effects[0].state, ended.effects[0].why) == (S.PENDING, "it woke up too late to send")
+    assert receiver.received == []
+    assert (ended.effects[0].state, ended.effects[0].why) == (S.PENDING, "it resumed too late to send")
 
 
 def test_changing_an_effect_does_not_make_the_task_stale() -> None:
@@ -482,10 +482,10 @@ def test_changing_an_effect_does_not_make_the_task_stale() -> None:
     assert code_hash(declared) == code_hash(replace(declared, effects=(call(print, keyed=True),)))
 
 
-@pytest.mark.parametrize(("silent", "said"), [(True, 0), (False, 2)])
-def test_a_backfill_is_silent_unless_asked(bench: Bench, receiver: Receiver, silent: bool, said: int) -> None:
-    telling(bench, tell(receiver))
+@pytest.mark.parametrize(("silent", "sent"), [(True, 0), (False, 2)])
+def test_a_backfill_is_silent_unless_asked(bench: Bench, receiver: Receiver, silent: bool, sent: int) -> None:
+    with_effects(bench, announce(receiver))
     record, _ = start(bench.context, BackfillRequest("revenue", "2026-06-09", "2026-06-10", batch="off", silent=silent))
     work(bench.context, record.name, lambda event: None, Stop.never())
     assert len(bench.revenue) == 2
-    assert len(receiver.told) == said
+    assert len(receiver.received) == sent

@@ -10,7 +10,7 @@ from twice.runtime.holder import is_gone, this_process
 
 from .conftest import ended_process
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/ns").exists(), reason="only Linux tells")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/ns").exists(), reason="only Linux shows it")
 
 
 def test_a_process_that_lives_is_not_gone_and_one_that_ended_is() -> None:

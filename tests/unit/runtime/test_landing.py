@@ -1,5 +1,5 @@
 """Landed or not, whatever ends the run: an error, Ctrl-C, SIGTERM. The table is asked, what has landed is recorded and
-spoken of once, and the message is true. No JVM."""
+announced once, and the message is true. No JVM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from tests.endings import Ending, check_told, end_at, heard
+from tests.endings import Ending, check_message, end_at, signals_raise
 
 from twice import Outcome, Policy, PublishedSlice, Retry, Since, append_once, call, read, task
 from twice.core.failpoints import Crash, Point, armed, crash_at
@@ -37,27 +37,27 @@ SLICE = "2026-06-09"
 
 
 @pytest.fixture
-def told() -> list[PublishedSlice]:
+def received() -> list[PublishedSlice]:
     return []
 
 
 @pytest.fixture
-def declared(bench: Bench, told: list[PublishedSlice]) -> Task:
+def declared(bench: Bench, received: list[PublishedSlice]) -> Task:
     """A task with one effect, which is not tried again by itself."""
 
-    def tell(result: PublishedSlice, key: str) -> str:
-        told.append(result)
+    def announce(result: PublishedSlice, key: str) -> str:
+        received.append(result)
         return key
 
     bench.context = replace(bench.context, senders={"call": CallSender()})
     task = revenue_task(policy=Policy(retry=Retry(attempts=1)))
-    return bench.declare(replace(task, effects=(call(tell, keyed=False, name="tell"),)))
+    return bench.declare(replace(task, effects=(call(announce, keyed=False, name="announce"),)))
 
 
-def check_clean(bench: Bench, told: list[PublishedSlice]) -> None:
+def check_clean(bench: Bench, received: list[PublishedSlice]) -> None:
     assert bench.revenue == [(DAY, 15)]
     assert bench.version == 1, "one commit per generation"
-    assert [(one.slice, one.generation, one.rows) for one in told] == [(SLICE, 1, 1)]
+    assert [(one.slice, one.generation, one.rows) for one in received] == [(SLICE, 1, 1)]
     run = bench.ledger.run("revenue", SLICE)
     assert run is not None
     assert (run.generation, run.rows) == (1, 1)
@@ -68,30 +68,30 @@ def check_clean(bench: Bench, told: list[PublishedSlice]) -> None:
 
 @pytest.mark.parametrize("ending", Ending)
 @pytest.mark.parametrize("point", Point)
-def test_whatever_ends_a_run_anywhere_a_rerun_at_once_gives_the_clean_table_and_says_it_once(
-    bench: Bench, declared: Task, told: list[PublishedSlice], point: Point, ending: Ending
+def test_whatever_ends_a_run_anywhere_a_rerun_at_once_gives_the_clean_table_and_sends_it_once(
+    bench: Bench, declared: Task, received: list[PublishedSlice], point: Point, ending: Ending
 ) -> None:
     end = end_at(point, ending, lambda: bench.run(declared))
     landed = bench.version == 1
-    if point is not Point.AFTER_PLAN:  # nothing is claimed yet, and nothing is said of the table
-        check_told(end, ending, landed)
+    if point is not Point.AFTER_PLAN:  # nothing is claimed yet, and nothing is claimed of the table
+        check_message(end, ending, landed)
     assert landed or point not in LANDED
     if landed:
         assert bench.ledger.attempts("revenue")[0].state is AttemptState.PUBLISHED, "the ledger knows before the end"
     assert bench.run(declared).outcome is (Outcome.ALREADY if landed else Outcome.PUBLISHED)
-    check_clean(bench, told)
+    check_clean(bench, received)
 
 
 @pytest.mark.parametrize("ending", [Ending.ERROR, Ending.CTRL_C])
 @pytest.mark.parametrize("point", [Point.PUBLISHING, Point.BEFORE_COMMIT, *LANDED])
-def test_after_any_end_recover_says_what_was_published_and_nothing_else(
-    bench: Bench, declared: Task, told: list[PublishedSlice], point: Point, ending: Ending
+def test_after_any_end_recover_sends_what_was_published_and_nothing_else(
+    bench: Bench, declared: Task, received: list[PublishedSlice], point: Point, ending: Ending
 ) -> None:
     end_at(point, ending, lambda: bench.run(declared))
     recover(bench.context, None)
-    assert len(told) == (bench.version == 1)
+    assert len(received) == (bench.version == 1)
     bench.run(declared)
-    check_clean(bench, told)
+    check_clean(bench, received)
 
 
 def test_an_error_after_the_commit_landed_is_a_note_and_the_run_is_published(bench: Bench, declared: Task) -> None:
@@ -102,7 +102,7 @@ def test_an_error_after_the_commit_landed_is_a_note_and_the_run_is_published(ben
 
 
 def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_next_look(
-    bench: Bench, declared: Task, told: list[PublishedSlice], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, declared: Task, received: list[PublishedSlice], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
 
@@ -128,11 +128,11 @@ def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_n
     assert [effect.state for effect in bench.ledger.outbox.listed((), None, 9)] == [EffectState.PREPARED]
     bench.ledger.release(bench.ledger.attempts("revenue")[0].id)  # its own process could not
     assert bench.run(declared).outcome is Outcome.ALREADY
-    check_clean(bench, told)
+    check_clean(bench, received)
 
 
 def test_a_table_that_cannot_be_asked_leaves_the_attempt_open_and_its_slice_free(
-    bench: Bench, declared: Task, told: list[PublishedSlice], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, declared: Task, received: list[PublishedSlice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreadable(*_: Any) -> Any:
         raise OSError("the warehouse is away")
@@ -151,18 +151,18 @@ def test_a_table_that_cannot_be_asked_leaves_the_attempt_open_and_its_slice_free
     assert bench.ledger.attempts("revenue")[0].state is AttemptState.PUBLISHING
     monkeypatch.undo()
     assert bench.run(declared).outcome is Outcome.ALREADY
-    check_clean(bench, told)
+    check_clean(bench, received)
 
 
 def test_a_second_signal_breaks_into_the_commit_and_the_outcome_is_unknown(
-    bench: Bench, declared: Task, told: list[PublishedSlice]
+    bench: Bench, declared: Task, received: list[PublishedSlice]
 ) -> None:
     def press_twice(passed: Any) -> None:
         if passed is Point.AFTER_COMMIT:
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
 
-    with heard(), pytest.raises(Interrupted) as ended, armed(press_twice):
+    with signals_raise(), pytest.raises(Interrupted) as ended, armed(press_twice):
         bench.run(declared)
     assert isinstance(ended.value.__cause__, BrokenOff)
     assert ended.value.exit_code == 130
@@ -171,7 +171,7 @@ def test_a_second_signal_breaks_into_the_commit_and_the_outcome_is_unknown(
         "Run it again: it will look first."
     )
     assert bench.run(declared).outcome is Outcome.ALREADY
-    check_clean(bench, told)
+    check_clean(bench, received)
 
 
 @pytest.mark.parametrize(
@@ -273,38 +273,38 @@ class TestGivenUpTooEarly:
         assert [effect.state for effect in bench.ledger.outbox.listed((), None, 9)] == [EffectState.CANCELLED]
         return lambda: commit(*given[0])
 
-    def test_the_next_run_finds_it_and_says_what_it_had_to_say(
-        self, bench: Bench, declared: Task, told: list[PublishedSlice], orphan: Any
+    def test_the_next_run_finds_it_and_sends_what_it_had_to_send(
+        self, bench: Bench, declared: Task, received: list[PublishedSlice], orphan: Any
     ) -> None:
         orphan()
         result = bench.run(declared)
         assert result.outcome is Outcome.ALREADY
         assert "had published without reporting back" in result.notes[0]
-        check_clean(bench, told)
+        check_clean(bench, received)
 
-    def test_recover_finds_it(self, bench: Bench, declared: Task, told: list[PublishedSlice], orphan: Any) -> None:
+    def test_recover_finds_it(self, bench: Bench, declared: Task, received: list[PublishedSlice], orphan: Any) -> None:
         orphan()
         assert [one.state for one in recover(bench.context, None)] == [AttemptState.PUBLISHED]
         assert recover(bench.context, None) == ()
-        check_clean(bench, told)
+        check_clean(bench, received)
 
     def test_also_if_its_staged_rows_were_thought_to_be_gone(
-        self, bench: Bench, declared: Task, told: list[PublishedSlice], orphan: Any
+        self, bench: Bench, declared: Task, received: list[PublishedSlice], orphan: Any
     ) -> None:
         orphan()
         bench.ledger.discarded(bench.ledger.attempts("revenue")[0].id)
         assert bench.run(declared).outcome is Outcome.ALREADY
-        check_clean(bench, told)
+        check_clean(bench, received)
 
-    def test_one_that_never_lands_says_nothing(
-        self, bench: Bench, declared: Task, told: list[PublishedSlice], orphan: Any
+    def test_one_that_never_lands_sends_nothing(
+        self, bench: Bench, declared: Task, received: list[PublishedSlice], orphan: Any
     ) -> None:
         assert bench.run(declared).outcome is Outcome.PUBLISHED
-        check_clean(bench, told)
+        check_clean(bench, received)
 
 
 class TestMarkReset:
-    """The mark moves by a commit like any other: what ends a reset around it is told as truly."""
+    """The mark moves by a commit like any other: a reset that ends around it is reported as truly."""
 
     TO_1 = Reset("1", "ada", "the source was corrected")
 
@@ -346,7 +346,7 @@ class TestMarkReset:
         end = end_at(point, ending, lambda: reset_mark(bench.context, feed, self.TO_1))
         moved = point in LANDED
         assert show_mark(bench.context, feed).at == ("1" if moved else "3")
-        check_told(end, ending, moved, MOVED, MAY_BE_MOVED)
+        check_message(end, ending, moved, MOVED, MAY_BE_MOVED)
         attempt, run = bench.ledger.attempts("feed")[0], bench.ledger.run("feed", "since")
         assert attempt.state is (AttemptState.PUBLISHED if moved else AttemptState.FAILED)
         assert run is not None
@@ -375,7 +375,7 @@ class TestMarkReset:
             "the mark of since was reset: the table holds mark 1 where mark 3 was published",
         )
 
-    def test_a_ledger_that_cannot_be_told_leaves_the_reset_to_the_next_look(
+    def test_a_ledger_that_cannot_be_written_leaves_the_reset_to_the_next_look(
         self, bench: Bench, feed: Task, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def away(*_: Any, **__: Any) -> None:
@@ -446,7 +446,7 @@ def test_a_stage_that_cannot_be_discarded_does_not_hide_the_real_error(
 
 
 def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
-    bench: Bench, declared: Task, told: list[PublishedSlice], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, declared: Task, received: list[PublishedSlice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end_at(Point.AFTER_STAGE, Ending.INTERRUPT, lambda: bench.run(declared))  # leaves something to look for
 
@@ -457,8 +457,8 @@ def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
     bench.context = replace(bench.context, let_go=stuck)
     result = bench.run(declared)
     assert result.outcome is Outcome.PUBLISHED
-    assert result.notes == ("what dead attempts have left could not be deleted: device or resource busy",)
-    assert len(told) == 1
+    assert result.notes == ("files of dead attempts could not be deleted: device or resource busy",)
+    assert len(received) == 1
 
 
 def test_who_is_interrupted_while_it_claims_holds_nothing(
@@ -479,7 +479,7 @@ def test_who_is_interrupted_while_it_claims_holds_nothing(
 
 def test_a_signal_waits_for_the_end_of_what_must_not_be_cut_in_two() -> None:
     done: list[str] = []
-    with heard():
+    with signals_raise():
         ours = signal.getsignal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt) as ended, uninterrupted(lambda: done.append("asked to hurry")):
             os.kill(os.getpid(), signal.SIGINT)

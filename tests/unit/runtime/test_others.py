@@ -1,4 +1,4 @@
-"""What others did to a table is said: after a crash too, whatever the strategy, and when it is put right."""
+"""What others did to a table is reported: after a crash too, whatever the strategy, and when it is put right."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def copy_task(bench: Bench, write: Strategy, scope: Any = None) -> Task:
 
 
 @pytest.mark.parametrize("settle", ["run", "recover"])
-def test_what_others_did_between_a_crash_and_the_rerun_is_said(bench: Bench, settle: str) -> None:
+def test_what_others_did_between_a_crash_and_the_rerun_is_reported(bench: Bench, settle: str) -> None:
     declared = bench.declare(revenue_task())
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_COMMIT)):
         bench.run(declared)
@@ -86,7 +86,7 @@ def test_a_ledger_that_missed_the_publish_records_the_version_of_the_commit(benc
     fresh.close()
 
 
-def test_after_an_older_copy_is_put_back_the_ledger_knows_its_publish_again_and_what_others_do_is_said(
+def test_after_an_older_copy_is_put_back_the_ledger_knows_its_publish_again_and_what_others_do_is_reported(
     bench: Bench,
 ) -> None:
     declared = bench.declare(revenue_task())
@@ -107,7 +107,7 @@ def test_after_an_older_copy_is_put_back_the_ledger_knows_its_publish_again_and_
     assert "2026-06-09 was changed by others in version 2" in bench.run(declared).notes[0]
 
 
-def test_after_a_reset_that_died_the_ledger_knows_the_mark_and_what_others_do_is_said(bench: Bench) -> None:
+def test_after_a_reset_that_died_the_ledger_knows_the_mark_and_what_others_do_is_reported(bench: Bench) -> None:
     since = Since("seq", initial=0)
     declared = copy_task(bench, append_once(), since)
     run_task(bench.context, declared, (since.only,))
@@ -128,9 +128,7 @@ def test_a_keyed_task_says_what_others_did_to_its_table(bench: Bench, write: Str
     bench.run(declared)
     deleted(bench.target, COPY, lambda row: row[0] == 1)
     fresh, known = bench.run(declared, "2026-06-10"), bench.run(declared)
-    remedy = (
-        "rows that are gone come back when the slices that brought them are restated: twice restate copy --date DATE"
-    )
+    remedy = "deleted rows come back when the slices that wrote them are restated: twice restate copy --date DATE"
     assert fresh.notes == (
         f"the table was changed by others since this task last published, in version 2 (WRITE); {remedy}",
     )
@@ -151,8 +149,8 @@ def test_a_restated_keyed_slice_says_what_it_brought_again_and_gives_no_advice(b
     result = bench.run(declared, kind="restate")
     assert result.outcome is Outcome.CHANGED
     assert result.notes == (
-        "the table was changed by others since 2026-06-09 was published, in version 2 (WRITE); this run has brought "
-        f"the rows of 2026-06-09 again by {write.name}(); rows of other slices are as others left them",
+        "the table was changed by others since 2026-06-09 was published, in version 2 (WRITE); this run has written "
+        f"the rows of 2026-06-09 again with {write.name}(); rows of other slices are as others left them",
     )
     kept = bench.ledger.attempt(result.attempt)
     assert kept is not None
@@ -168,14 +166,14 @@ def test_a_keyed_task_without_dates_is_restated_without_a_date(bench: Bench) -> 
     left = run_task(bench.context, declared, (WHOLE,))
     assert left.notes[0].endswith("; to put rows back: twice restate copy")
     restated = run_task(bench.context, declared, (WHOLE,), RunRequest("restate"))
-    assert restated.notes[0].endswith("; this run has brought the rows of all again by merge()")
+    assert restated.notes[0].endswith("; this run has written the rows of all again with merge()")
 
 
 def test_append_once_says_that_it_puts_nothing_back(bench: Bench) -> None:
     declared = copy_task(bench, append_once())
     bench.run(declared)
     deleted(bench.target, COPY, lambda row: row[0] == 1)
-    assert "append_once() puts no row back" in bench.run(declared).notes[0]
+    assert "append_once() puts no deleted row back" in bench.run(declared).notes[0]
 
 
 @pytest.mark.parametrize("write", [merge("id", newest_by="seq"), append_once()], ids=lambda write: write.name)
@@ -186,7 +184,7 @@ def test_an_incremental_task_says_it_also_where_nothing_is_new(bench: Bench, wri
     deleted(bench.target, COPY, lambda row: row[0] == 1)
     result = run_task(bench.context, declared, (since.only,))
     assert result.outcome is Outcome.NOTHING_NEW
-    assert "in version 2 (WRITE); rows that are gone are read again only if you set the mark back" in result.notes[0]
+    assert "in version 2 (WRITE); deleted rows are read again only if you set the mark back" in result.notes[0]
 
 
 def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(bench: Bench) -> None:
@@ -195,7 +193,7 @@ def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(bench: 
     deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
     result = bench.run(declared, kind="restate")
     assert (result.outcome, result.slices[0].changed) == (Outcome.CHANGED, True)
-    assert result.notes == ("2026-06-09 was changed by others in version 2 (WRITE); this run has put it right",)
+    assert result.notes == ("2026-06-09 was changed by others in version 2 (WRITE); this run has corrected it",)
     again = bench.run(declared, kind="restate")
     assert (again.outcome, again.slices[0].changed, again.notes) == (Outcome.IDENTICAL, False, ())
 
@@ -208,7 +206,7 @@ def test_a_run_that_publishes_a_slice_anew_says_that_it_put_right_what_others_di
     bench.put_orders((1, DAY, 11))
     result = bench.run(declared)
     assert (result.outcome, bench.revenue) == (Outcome.PUBLISHED, [(DAY, 11)])
-    assert result.notes == ("2026-06-09 was changed by others in version 2 (WRITE); this run has put it right",)
+    assert result.notes == ("2026-06-09 was changed by others in version 2 (WRITE); this run has corrected it",)
 
 
 def forgetful(monkeypatch: pytest.MonkeyPatch, target: MemoryTarget) -> None:
@@ -226,8 +224,8 @@ def test_a_restatement_is_not_called_identical_where_the_log_forgot_what_others_
     result = bench.run(declared, kind="restate")
     assert (result.outcome, result.slices[0].changed) == (Outcome.PUBLISHED, None)
     assert result.notes == (
-        "nobody remembers what 2026-06-09 held: it cannot be compared",
-        "what others did to 2026-06-09 up to version 2 is forgotten by the table's log; this run has replaced its rows",
+        "there is no record of what 2026-06-09 held: it cannot be compared",
+        "what others did to 2026-06-09 up to version 2 is no longer in the table's log; this run has replaced its rows",
     )
 
 

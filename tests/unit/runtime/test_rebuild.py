@@ -15,13 +15,13 @@ from twice.core.record import Adopted
 from twice.core.run import Outcome
 from twice.ledgers.ledger import Ledger
 from twice.runtime.table.garbage import collect_garbage
-from twice.runtime.upkeep.check import Difference, check
+from twice.runtime.upkeep.check import LedgerDifference, check
 from twice.runtime.upkeep.rebuild import Rebuilt, rebuild
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
 from .conftest import DAY, Bench, revenue_task
-from .test_since import Source, copied, copy_task, run, told
+from .test_since import Source, copied, copy_task, reason_of, run
 from .test_since import source as source  # the fixture
 
 
@@ -82,10 +82,10 @@ def test_rebuilding_over_a_whole_ledger_sends_the_effect_of_a_run_that_landed_wi
 def test_a_rebuilt_mark_goes_on_where_it_was(bench: Bench, source: Source, tmp_path: Path) -> None:
     declared = copy_task(bench, append_once())
     run(bench, declared)
-    mark, rows = told(bench, declared), copied(bench)
+    mark, rows = reason_of(bench, declared), copied(bench)
     lose_the_ledger(bench, tmp_path)
     assert rebuild(bench.context, None) == (Rebuilt("copy", 1, 0),)
-    assert told(bench, declared) == mark
+    assert reason_of(bench, declared) == mark
     assert run(bench, declared).outcome is Outcome.NOTHING_NEW
     assert copied(bench) == rows
 
@@ -101,17 +101,17 @@ def test_a_check_of_a_whole_ledger_finds_nothing(bench: Bench) -> None:
     assert check(bench.context, None) == ()
 
 
-def test_a_check_tells_what_the_table_holds_and_the_ledger_missed(bench: Bench, tmp_path: Path) -> None:
+def test_a_check_reports_what_the_table_holds_and_the_ledger_missed(bench: Bench, tmp_path: Path) -> None:
     bench.run(bench.declare(revenue_task()))
     lose_the_ledger(bench, tmp_path)
     assert check(bench.context, None) == (
-        Difference(
+        LedgerDifference(
             "revenue[2026-06-09]", "the table holds generation 1, the ledger knows of 0", "twice ledger rebuild"
         ),
     )
 
 
-def test_a_check_tells_what_the_ledger_knows_and_the_table_lost(bench: Bench) -> None:
+def test_a_check_reports_what_the_ledger_knows_and_the_table_lost(bench: Bench) -> None:
     declared = bench.declare(revenue_task())
     bench.run(declared)
     bench.target._tables.clear()
@@ -123,7 +123,7 @@ def test_a_check_tells_what_the_ledger_knows_and_the_table_lost(bench: Bench) ->
     assert check(bench.context, None) == ()
 
 
-def test_a_check_tells_of_another_copy_of_the_table(bench: Bench, tmp_path: Path) -> None:
+def test_a_check_reports_another_copy_of_the_table(bench: Bench, tmp_path: Path) -> None:
     declared = bench.declare(revenue_task())
     bench.run(declared)
     bench.ledger.forget("revenue", "2026-06-09")
@@ -134,7 +134,7 @@ def test_a_check_tells_of_another_copy_of_the_table(bench: Bench, tmp_path: Path
 
 
 @pytest.mark.parametrize("point", [Point.AFTER_STAGE, Point.AFTER_LOOK])
-def test_a_check_tells_of_attempts_that_went_silent(bench: Bench, point: Point) -> None:
+def test_a_check_reports_attempts_that_went_silent(bench: Bench, point: Point) -> None:
     declared = bench.declare(revenue_task())
     with pytest.raises(Crash), armed(crash_at(point)):
         bench.run(declared)
@@ -167,7 +167,7 @@ def test_what_gc_must_keep_a_check_does_not_send_to_gc_and_its_remedy_helps(benc
     remedy, _, why = found.fix.partition(": ")
     assert (remedy, why) == (
         "twice run revenue --date 2026-06-09",
-        "until then its process, if it lives, may still publish them",
+        "until then its process, if it is still running, may publish them",
     )
     bench.run(declared)
     assert check(bench.context, None) == ()
@@ -190,7 +190,7 @@ def test_where_a_run_would_find_the_slice_right_a_check_names_the_restatement(be
     assert not bench.leftovers
 
 
-def test_what_a_task_left_that_is_declared_no_more_is_told_once(bench: Bench) -> None:
+def test_what_a_task_left_that_is_declared_no_more_is_reported_once(bench: Bench) -> None:
     declared = bench.declare(revenue_task())
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_AUDIT)):
         bench.run(declared)

@@ -117,12 +117,12 @@ def test_nothing_is_held_while_it_waits(bench: Bench) -> None:
     bench.context = context
 
 
-def test_trouble_from_outside_that_outlasts_every_retry_is_left_to_the_next_run(bench: Bench) -> None:
+def test_an_outage_that_outlasts_every_retry_is_left_to_the_next_run(bench: Bench) -> None:
     job = Failing(cut(), cut(), cut())
     task = declared(bench, job)
-    with pytest.raises(UserCodeError) as told:
+    with pytest.raises(UserCodeError) as caught:
         bench.run(task)
-    assert re.search(r"\(It was tried 3 times in \d+ s; the next run tries again.\)$", told.value.fix)
+    assert re.search(r"\(It was tried 3 times in \d+ s; the next run tries again.\)$", caught.value.fix)
     assert bench.ledger.quarantined("revenue") == {}
     assert bench.run(task).outcome is Outcome.PUBLISHED, "an orchestrator that tries again is not locked out"
 
@@ -138,18 +138,18 @@ def test_the_time_a_task_takes_does_not_use_up_its_retries(bench: Bench) -> None
 def test_after_the_last_attempt_the_slice_is_quarantined(bench: Bench) -> None:
     job = Failing(lost(), lost(), lost())
     task = declared(bench, job)
-    with pytest.raises(Quarantined) as told:
+    with pytest.raises(Quarantined) as caught:
         bench.run(task)
     line = Failing.revenue.__code__.co_firstlineno + 3
-    assert re.sub(r"within \d+ s", "within 0 s", str(told.value)) == (
+    assert re.sub(r"within \d+ s", "within 0 s", str(caught.value)) == (
         "revenue[2026-06-09]: 3 attempts within 0 s failed; the last: the task's own code raised "
         f"RuntimeError: ExecutorLostFailure (executor 3 exited: it was out of memory) (test_retry.py:{line}). "
         "The table is unchanged. The slice is "
         "quarantined. See twice history revenue --date 2026-06-09; when the cause is gone: "
         "twice retry revenue --date 2026-06-09."
     )
-    assert isinstance(told.value.__cause__, UserCodeError)
-    assert told.value.exit_code == 5
+    assert isinstance(caught.value.__cause__, UserCodeError)
+    assert caught.value.exit_code == 5
     known = bench.ledger.run("revenue", SLICE)
     assert known is not None and known.quarantined is not None
     assert bench.ledger.attempts("revenue")[0].notes[-1].endswith("; quarantined")
@@ -161,7 +161,9 @@ def test_a_run_refuses_a_quarantined_slice_and_tries_nothing(bench: Bench) -> No
     task = declared(bench, job)
     with pytest.raises(Quarantined):
         bench.run(task)
-    with pytest.raises(Quarantined, match=r"revenue\[2026-06-09\]: it is quarantined since 20.*twice retry revenue"):
+    with pytest.raises(
+        Quarantined, match=r"revenue\[2026-06-09\]: it has been quarantined since 20.*twice retry revenue"
+    ):
         bench.run(task)
     assert job.calls == 3
     assert len(bench.ledger.attempts("revenue")) == 3
@@ -333,7 +335,7 @@ def test_an_attempt_whose_end_the_ledger_did_not_hear_does_not_keep_its_own_retr
     assert bench.run(declared(bench, Failing(cut()))).outcome is Outcome.PUBLISHED
 
 
-def test_a_trouble_that_no_ledger_can_record_stays_what_it_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_no_ledger_can_record_stays_what_it_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     away = EnvironmentProblem("the ledger's server is away")
     away.__cause__ = cut()
 
@@ -357,9 +359,9 @@ def test_a_quarantine_does_not_hit_a_slice_that_another_attempt_has_taken_up(ben
             bench.ledger.claim("revenue", [SLICE], attempt="other", kind="run", holder="far", lease=timedelta(hours=1))
             raise lost()
 
-    with armed(lose_to_another), pytest.raises(RunError) as told:
+    with armed(lose_to_another), pytest.raises(RunError) as caught:
         bench.run(task)
-    assert not isinstance(told.value, (Quarantined, LeaseLost))
+    assert not isinstance(caught.value, (Quarantined, LeaseLost))
     assert bench.ledger.quarantined("revenue") == {}
 
 

@@ -46,18 +46,18 @@ def chain(bench: Bench, *tasks: Task, date: str | None = DAY) -> dict[str, TaskE
 
 
 def test_a_chain_reports_each_task_when_it_ended(bench: Bench) -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
     def stopping(rows: Any) -> Any:
-        assert told == ["copy"]
+        assert messages == ["copy"]
         raise KeyboardInterrupt
 
     inputs = {"rows": read("shop.copy", by="order_date")}
     below = task("shop.below", name="below", scope=DAILY, write=replace_rows(), inputs=inputs)(stopping)
     context = replace(bench.context, project=assemble("p", [job("copy", "shop.orders"), below]))
     with pytest.raises(KeyboardInterrupt):
-        run_all(context, DAY, None, lambda end: told.append(end.task))
-    assert told == ["copy"]
+        run_all(context, DAY, None, lambda end: messages.append(end.task))
+    assert messages == ["copy"]
 
 
 def test_a_plan_names_every_slice_that_the_run_would_look_at(bench: Bench) -> None:
@@ -122,7 +122,7 @@ def test_a_chain_may_be_given_one_hour_if_all_its_tasks_have_hours() -> None:
 
 
 def test_a_date_that_is_none_is_refused_before_anything_runs() -> None:
-    with pytest.raises(UsageError, match="any: 2026-02-30 is no day"):
+    with pytest.raises(UsageError, match="any: 2026-02-30 is not a day"):
         slices_of_day(job("any", "shop.orders"), "2026-02-30")
     with pytest.raises(UsageError, match="2025-12-31 is before the task's start, 2026-01-01"):
         slices_of_day(job("any", "shop.orders"), "2025-12-31")
@@ -175,7 +175,7 @@ def test_what_reads_a_slice_that_the_chain_made_again_is_made_again_down_the_gra
     assert stale(bench) == {}
 
 
-def test_of_other_code_and_an_input_that_was_published_again_status_tells_both(bench: Bench) -> None:
+def test_of_other_code_and_an_input_that_was_published_again_status_reports_both(bench: Bench) -> None:
     tasks = (job("copy", "shop.orders"), job("below", "shop.copy"))
     late_orders(bench, 2)
     made(bench, tasks, "2026-06-09")
@@ -256,7 +256,7 @@ def test_what_reads_a_table_that_was_dropped_and_made_again_is_followed(bench: B
     assert stale(bench) == {
         "below[08]": f"its input shop.copy {recreated}",
         "far_below[08]": f"its input shop.below {recreated}",
-    }, "what only the old table held is told"
+    }, "what only the old table held is reported"
 
 
 def merged_days(bench: Bench, scope: Any = DAILY) -> tuple[Task, ...]:
@@ -310,7 +310,7 @@ def test_what_a_merge_changed_before_the_chain_broke_off_is_followed_by_the_next
     assert stale(bench) == {}
 
 
-def test_where_no_log_tells_what_a_merge_changed_all_that_reads_it_is_followed(
+def test_where_no_log_shows_what_a_merge_changed_all_that_reads_it_is_followed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks = merged_days(bench)
@@ -343,7 +343,7 @@ def test_a_slice_below_that_nobody_ever_published_is_not_made_on_the_way(bench: 
     assert found["below"] == [("10", "published")]
 
 
-def test_what_is_stale_for_other_reasons_is_told_and_left(bench: Bench) -> None:
+def test_what_is_stale_for_other_reasons_is_reported_and_left(bench: Bench) -> None:
     tasks = (job("copy", "shop.orders"), job("below", "shop.copy"))
     late_orders(bench, 2)
     for day in ("2026-06-08", "2026-06-09"):

@@ -205,15 +205,15 @@ def test_not_shrunk_compares_with_the_last_publish(bench: Bench) -> None:
         bench.run(declared)
 
 
-def test_user_code_that_raises_is_told_with_its_place(bench: Bench) -> None:
+def test_user_code_that_raises_is_reported_with_its_place(bench: Bench) -> None:
     def broken(orders: Rows) -> Rows:
         raise ValueError("no rate for EUR")
 
-    with pytest.raises(UserCodeError) as told:
+    with pytest.raises(UserCodeError) as caught:
         bench.run(bench.declare(revenue_task(broken)))
-    assert "revenue[2026-06-09]: the task's own code raised ValueError: no rate for EUR" in str(told.value)
-    assert "test_run_task.py:" in str(told.value)
-    assert isinstance(told.value.__cause__, ValueError)
+    assert "revenue[2026-06-09]: the task's own code raised ValueError: no rate for EUR" in str(caught.value)
+    assert "test_run_task.py:" in str(caught.value)
+    assert isinstance(caught.value.__cause__, ValueError)
     assert states(bench) == ["failed"]
 
 
@@ -227,7 +227,7 @@ def test_rows_outside_the_slice_are_refused(bench: Bench) -> None:
     assert bench.revenue == []
 
 
-def test_a_missing_input_table_is_told_before_anything_runs(bench: Bench) -> None:
+def test_a_missing_input_table_is_reported_before_anything_runs(bench: Bench) -> None:
     declared = bench.declare(revenue_task())
     bench.target._tables.clear()
     with pytest.raises(InputMissing, match="the input table shop.orders does not exist"):
@@ -255,7 +255,7 @@ def test_a_slice_held_by_another_attempt_is_busy(bench: Bench) -> None:
     held = bench.ledger.claim(
         "revenue", ["2026-06-09"], attempt="other", kind="run", holder="host:1", lease=timedelta(minutes=5)
     )
-    with pytest.raises(SliceBusy, match=r"another attempt \(other, host:1\) is at work.*--wait"):
+    with pytest.raises(SliceBusy, match=r"another attempt \(other, host:1\) is running this slice.*--wait"):
         bench.run(declared)
     with pytest.raises(SliceBusy, match="still"):
         bench.run(declared, wait=timedelta(seconds=0.3))

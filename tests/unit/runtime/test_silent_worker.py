@@ -17,7 +17,7 @@ from twice.core.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Leaf, Lost, Staged
 from twice.core.run import Outcome, RunRequest
 from twice.core.task import Task
-from twice.core.token import Intention, Note
+from twice.core.token import CommitNote, Intention
 from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown
 from twice.runtime.backfill.backfill import start
@@ -176,7 +176,7 @@ class LostReply:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         end: Landed | Lost = self._inner.commit(staged, expected, note)
         if not self.lost:
             self.lost += 1
@@ -202,7 +202,7 @@ def test_a_run_that_landed_without_a_reply_is_not_published_again_by_its_own_ret
 class LostRequest(LostReply):
     """The commit does not land, and nobody says so: the first time."""
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         if not self.lost:
             self.lost += 1
             raise OutcomeUnknown("the request was lost", where="revenue")

@@ -19,8 +19,8 @@ from twice.core.run import AttemptState, Outcome, RunRequest, RunResult
 from twice.core.since import Window
 from twice.core.slice import WHOLE
 from twice.core.task import Strategy, TableName, Task
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
 from twice.errors import DeclarationError, Superseded, UsageError
 from twice.ledgers.ledger import Ledger
 from twice.runtime.run.run_many import run_slices
@@ -59,11 +59,11 @@ class Source:
         staged = target.stage(
             CHANGES,
             Rows(COLUMNS, self.rows),
-            Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",)),
+            WritePlan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",)),
             f"o{len(self.rows)}",
             into=into,
         )
-        target.commit(staged, expected, Note("other", "run", {"other": expected["other"] + 1}))
+        target.commit(staged, expected, CommitNote("other", "run", {"other": expected["other"] + 1}))
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def copied(bench: Bench) -> list[Any]:
     return sorted(bench.target.read(COPY).rows)
 
 
-def told(bench: Bench, declared: Task) -> str | None:
+def reason_of(bench: Bench, declared: Task) -> str | None:
     return show_mark(bench.context, declared).at
 
 
@@ -101,7 +101,7 @@ def test_a_keyed_run_reads_up_to_the_newest_row_and_moves_the_mark_there(
     result = run(bench, declared)
     assert (result.outcome, result.mark) == (Outcome.PUBLISHED, "2026-06-09T00:02:00Z")
     assert copied(bench) == [(1, at(1), 10), (2, at(2), 20)]
-    assert told(bench, declared) == "2026-06-09T00:02:00Z"
+    assert reason_of(bench, declared) == "2026-06-09T00:02:00Z"
 
 
 def test_append_once_leaves_the_newest_stamp_to_the_next_run(bench: Bench, source: Source) -> None:
@@ -156,7 +156,7 @@ def test_a_crash_anywhere_loses_no_row_and_doubles_none(
     recover(bench.context, None)
     expected = [(1, at(1), 10), (2, at(2), 20), (3, at(3), 30), (4, at(4), 40)]
     assert copied(bench) == (expected[:-1] if write.name == "append_once" else expected)
-    assert told(bench, declared) == "2026-06-09T00:04:00Z"
+    assert reason_of(bench, declared) == "2026-06-09T00:04:00Z"
     assert not bench.ledger.open_attempts()
 
 
@@ -207,10 +207,10 @@ def test_a_lag_keeps_the_bound_behind_the_newest_row_so_that_late_commits_are_re
     assert [row[0] for row in copied(bench)] == [1, 2, 4]
 
 
-def test_rows_without_a_cursor_are_told_since_they_are_never_read(bench: Bench, source: Source) -> None:
+def test_rows_without_a_cursor_are_reported_since_they_are_never_read(bench: Bench, source: Source) -> None:
     source.add((9, None, 90))
     assert run(bench, copy_task(bench, merge("id", newest_by="seen"))).notes == (
-        "never read, since without seen: 1 row of rows",
+        "not read, because seen is NULL: 1 row of rows",
     )
 
 
@@ -265,11 +265,11 @@ def test_a_run_that_loses_to_a_reset_is_superseded_and_the_next_one_goes_on_from
     reset, tried = bench.ledger.attempts("copy")[:2]
     assert str(lost.value) == (
         f"copy[since]: the mark was reset meanwhile (attempt {reset.id[:8]}). "
-        "None of this run's rows are in the table. Run it again: it goes on from where the mark is now."
+        "None of this run's rows are in the table. Run it again: it continues from where the mark is now."
     )
     assert (tried.state, tried.notes) == (AttemptState.SUPERSEDED, ("the mark was reset meanwhile",))
     assert copied(bench) == before
-    assert told(bench, declared) == "2026-06-09T00:01:00Z"
+    assert reason_of(bench, declared) == "2026-06-09T00:01:00Z"
     assert run(bench, declared).mark == "2026-06-09T00:03:00Z"
 
 
@@ -302,11 +302,11 @@ def test_a_reset_that_dies_has_moved_the_mark_or_not_and_the_next_run_converges(
     with pytest.raises(Crash), armed(crash_at(point)):
         reset_mark(bench.context, declared, Reset(None, "ada", "why"))
     moved = point in (Point.AFTER_COMMIT, Point.AFTER_PUBLISH)
-    assert told(bench, declared) == ("2026-06-09T00:00:00Z" if moved else "2026-06-09T00:02:00Z")
+    assert reason_of(bench, declared) == ("2026-06-09T00:00:00Z" if moved else "2026-06-09T00:02:00Z")
     bench.clock.ahead += timedelta(hours=1)
     result = run(bench, declared)
     assert result.outcome is (Outcome.PUBLISHED if moved else Outcome.NOTHING_NEW)
-    assert told(bench, declared) == "2026-06-09T00:02:00Z"
+    assert reason_of(bench, declared) == "2026-06-09T00:02:00Z"
     recover(bench.context, None)
     assert not bench.ledger.open_attempts()
     died = next(attempt for attempt in bench.ledger.attempts("copy") if attempt.kind == "reset")
@@ -329,7 +329,7 @@ def test_a_mark_that_is_no_mark_is_refused(bench: Bench, source: Source) -> None
 
 def test_before_the_first_publish_there_is_no_mark_to_reset(bench: Bench, source: Source) -> None:
     declared = copy_task(bench, merge("id", newest_by="seen"))
-    assert told(bench, declared) is None
+    assert reason_of(bench, declared) is None
     with pytest.raises(UsageError, match="nothing is published yet"):
         reset_mark(bench.context, declared, Reset(None, "ada", "why"))
 
@@ -342,9 +342,9 @@ def test_numbers_and_dates_are_marks_too(bench: Bench, initial: Any, first: Any,
     columns = (Column("id", "bigint"), Column("seq", kind))
     target = bench.target
     into = target.prepare(CHANGES, Shape(columns), Layout(), False)
-    rows, plan = Rows(columns, ((1, first), (2, second))), Plan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",))
+    rows, plan = Rows(columns, ((1, first), (2, second))), WritePlan(ReplaceRows((WHOLE,)), (WHOLE,), ("other",))
     staged = target.stage(CHANGES, rows, plan, "o", into=into)
-    target.commit(staged, {"other": 0}, Note("other", "run", {"other": 1}))
+    target.commit(staged, {"other": 0}, CommitNote("other", "run", {"other": 1}))
     scope = Since("seq", initial=initial)
     declare = task(
         "shop.copy", scope=scope, inputs={"rows": read("shop.changes", by="seq")}, write=append_once(), name="copy"
@@ -375,7 +375,7 @@ def test_an_initial_changed_later_neither_doubles_rows_nor_skips_any(
     run(bench, copy_task(bench, write))
     source.add((3, at(3), 30))
     changed = copy_task(bench, write, initial=initial)
-    assert told(bench, changed) == "2026-06-09T00:02:00Z"
+    assert reason_of(bench, changed) == "2026-06-09T00:02:00Z"
     assert run(bench, changed).mark == "2026-06-09T00:03:00Z"
     source.add((4, at(4), 40))
     run(bench, changed)
@@ -389,7 +389,7 @@ def test_an_initial_set_beyond_the_mark_skips_no_row_and_says_so(bench: Bench, s
     result = run(bench, copy_task(bench, append_once(), initial="2026-06-09T00:04:00Z"))
     assert [row[0] for row in copied(bench)] == [1, 2, 3]
     assert result.notes == (
-        "initial=2026-06-09T00:04:00Z is later than the mark: it goes on from the mark 2026-06-09T00:02:00Z",
+        "initial=2026-06-09T00:04:00Z is later than the mark: it continues from the mark 2026-06-09T00:02:00Z",
     )
 
 
@@ -407,7 +407,7 @@ def test_another_kind_of_cursor_is_refused_naming_mark_reset(bench: Bench, sourc
     to = str(initial) if isinstance(initial, str) else "7"
     before, after = reset_mark(bench.context, changed, Reset(to, "ada", "another cursor"))
     assert (before.at, after.at) == (None, to)
-    assert told(bench, changed) == to
+    assert reason_of(bench, changed) == to
 
 
 @pytest.mark.parametrize("initial", ["2026-06-09", 0])
@@ -456,32 +456,32 @@ def counted(bench: Bench, source: Source, declared: Task, minute: int) -> int:
     app = "twice/p/copy/since"
     into = bench.target.prepare(COPY, Shape(COLUMNS), Layout(), False)
     rows = Rows(COLUMNS, tuple(row for row in source.rows if row[1] is not None and row[1] < at(minute)))
-    plan = Plan(AppendRows((declared.scope.only,)), (declared.scope.only,), (app,))  # type: ignore[union-attr]
+    plan = WritePlan(AppendRows((declared.scope.only,)), (declared.scope.only,), (app,))  # type: ignore[union-attr]
     claim = bench.ledger.claim("copy", ["since"], attempt="old", kind="run", holder="h", lease=timedelta(hours=1))
     assert isinstance(claim, Claim)
     bench.ledger.fix(claim, {"since": 0}, {"since": version})
     window = Window(at(0), at(minute), False)
     bench.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.STAGED, Facts(why=f"rows of {window}"))
     staged = bench.target.stage(COPY, rows, plan, "old", into=into)
-    bench.target.commit(staged, {app: 0}, Note("old", "run", {app: version}))
+    bench.target.commit(staged, {app: 0}, CommitNote("old", "run", {app: version}))
     bench.ledger.publish("old", Facts(version=1), generations={"since": version})
     return version
 
 
 @pytest.mark.parametrize("initial", ["2026-06-09T00:00:00Z", "2026-06-08T00:00:00Z", "2026-06-09T00:01:00Z"])
-def test_a_mark_that_was_counted_from_an_initial_is_where_its_attempt_said(
+def test_a_mark_that_was_counted_from_an_initial_is_where_its_attempt_put_it(
     bench: Bench, source: Source, initial: str
 ) -> None:
     declared = copy_task(bench, append_once(), initial=initial)
     version = counted(bench, source, declared, 2)
-    assert told(bench, declared) == "2026-06-09T00:02:00Z"
+    assert reason_of(bench, declared) == "2026-06-09T00:02:00Z"
     source.add((3, at(3), 30), (4, at(4), 40))
     run(bench, declared)
     assert [row[0] for row in copied(bench)] == [1, 2, 3]
     held = bench.target.published(COPY, ["twice/p/copy/since"]).generations["twice/p/copy/since"]
     assert held > version
     bench.ledger.forget("copy", "since")  # nobody is needed any more to read it
-    assert told(bench, copy_task(bench, append_once(), initial="2020-01-01T00:00:00Z")) == "2026-06-09T00:04:00Z"
+    assert reason_of(bench, copy_task(bench, append_once(), initial="2020-01-01T00:00:00Z")) == "2026-06-09T00:04:00Z"
 
 
 def test_a_counted_mark_is_remembered_however_many_runs_found_nothing_new_since(bench: Bench, source: Source) -> None:
@@ -497,7 +497,7 @@ def test_a_counted_mark_is_remembered_however_many_runs_found_nothing_new_since(
             ledger.execute(f"{more} INSERT INTO {table} SELECT {values} FROM {table}, more WHERE fence = {looked}")
         ledger.commit()
     assert len(bench.ledger.attempts("copy", "since", 2000)) == 1002
-    assert told(bench, declared) == "2026-06-09T00:02:00Z"
+    assert reason_of(bench, declared) == "2026-06-09T00:02:00Z"
     source.add((3, at(3), 30))
     assert run(bench, declared).outcome is Outcome.PUBLISHED
 

@@ -13,7 +13,7 @@ import pytest
 from twice import Daily, Monthly, Outcome, Policy, append_once, days, read, task
 from twice import replace as replace_rows
 from twice.core.lineage import what_changed
-from twice.core.ports import FUNCTION, PLAN, Leaf, Span
+from twice.core.ports import FUNCTION, PLAN, ChangedRange, Leaf
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.engine.plain import PlainEngine
@@ -61,7 +61,7 @@ def test_a_published_slice_is_published_and_other_days_stay_missing(bench: Bench
     assert {standing for standing, _ in found.values()} == {"missing"}
 
 
-def test_only_the_days_whose_input_changed_are_stale_and_the_version_is_told(bench: Bench, declared: Task) -> None:
+def test_only_the_days_whose_input_changed_are_stale_and_the_version_is_reported(bench: Bench, declared: Task) -> None:
     for slice_ in span(declared):
         bench.run(declared, slice_.label)
     bench.put_orders(*rows(2, 5))
@@ -80,7 +80,7 @@ def test_the_first_and_the_last_day_there_are_in_an_input_concern_no_other_day(b
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
 def test_a_day_that_begins_before_the_first_instant_or_ends_after_the_last_is_cut_to_them(zone: str) -> None:
-    low, high = _instants(Span(1, date.min, date.max), ZoneInfo(zone))
+    low, high = _instants(ChangedRange(1, date.min, date.max), ZoneInfo(zone))
     assert (low.date(), high.date()) == (date.min, date.max)
 
 
@@ -181,7 +181,7 @@ def test_an_input_read_whole_touches_every_slice(bench: Bench) -> None:
 def test_where_the_ledger_is_lost_nobody_remembers_and_the_run_will_look(bench: Bench, declared: Task) -> None:
     bench.run(declared, "2026-06-03")
     bench.ledger.forget("revenue", "2026-06-03")
-    assert statuses(bench, declared)["03"] == ("stale", "nobody remembers from what it was computed")
+    assert statuses(bench, declared)["03"] == ("stale", "there is no record of what it was computed from")
 
 
 RECREATED = "its input shop.orders was recreated, or replaced by an older copy, since version 2 of it was read"
@@ -264,7 +264,7 @@ def test_other_constants_in_the_plan_make_a_slice_stale_as_for_a_run(bench: Benc
 
 
 def test_a_task_that_asks_for_the_run_is_looked_at_slice_by_slice(bench: Bench) -> None:
-    """Its code can tell one slice from another: one plan says nothing of the others."""
+    """Its code can distinguish slices: one plan shows nothing of the others."""
     bench.put_orders(*rows())
     asking = bench.declare(revenue_task(lambda orders, run: summed(orders)))
     engine = planned(bench, asking)
@@ -307,7 +307,7 @@ class NewerEngine(OlderEngine):
         return (Leaf(PLAN, "expressions and constants", "1"),)
 
 
-def test_what_an_earlier_version_appended_stays_without_a_word_and_what_changed_since_is_told(bench: Bench) -> None:
+def test_what_an_earlier_version_appended_stays_without_a_word_and_what_changed_since_is_reported(bench: Bench) -> None:
     """It compared less: that is no reason to say that inputs changed."""
     bench.put_orders(*rows())
     declared = bench.declare(
@@ -333,7 +333,7 @@ def test_what_an_earlier_version_appended_stays_without_a_word_and_what_changed_
     )
 
 
-def test_of_other_code_and_other_inputs_both_are_told(bench: Bench) -> None:
+def test_of_other_code_and_other_inputs_both_are_reported(bench: Bench) -> None:
     bench.put_orders(*rows())
     bench.context = replace(bench.context, engine=NewerEngine())
     appending = bench.declare(replace(revenue_task(), write=append_once()))
@@ -348,7 +348,7 @@ def test_of_other_code_and_other_inputs_both_are_told(bench: Bench) -> None:
     )
 
 
-def test_a_backfill_tells_both_too(bench: Bench, declared: Task) -> None:
+def test_a_backfill_reports_both_too(bench: Bench, declared: Task) -> None:
     planned(bench, declared)
     bench.put_orders(*rows(2))
     _, why = statuses(bench, declared)["03"]
@@ -405,7 +405,7 @@ def test_a_slice_that_reads_only_files_is_compared_as_for_a_run(bench: Bench) ->
     assert found == ("stale", explain(bench.context, declared, slice_).why) == ("stale", "its inputs changed")
 
 
-def test_a_function_of_other_values_is_told_apart_from_other_constants() -> None:
+def test_a_function_of_other_values_is_distinguished_from_other_constants() -> None:
     table, plan = Leaf("delta", "t", "1", 1), Leaf(PLAN, "", "p")
     one, two = Leaf(FUNCTION, "f", "1"), Leaf(FUNCTION, "f", "2")
     assert what_changed((table, plan, one), (table, plan, one)) is None

@@ -30,7 +30,7 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
-from twice.runtime.upkeep.check import Difference, check
+from twice.runtime.upkeep.check import LedgerDifference, check
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
@@ -163,7 +163,7 @@ def test_check_says_of_a_table_that_is_anothers_what_a_run_says_and_nothing_of_i
     found = check(bench.context, None)
     with pytest.raises(TableTaken) as refused:
         run(bench, other)
-    assert found == (Difference(name, refused.value.what, refused.value.fix),)
+    assert found == (LedgerDifference(name, refused.value.what, refused.value.fix),)
 
 
 def test_only_a_look_that_finds_its_own_table_gathers_a_renamed_tasks_records(bench: Bench, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_run_that_loses_to_a_takeover_is_superseded_since_nobody_published_its
     assert run(bench, new) is Outcome.PUBLISHED
 
 
-def test_a_ledger_that_cannot_be_told_of_a_takeover_leaves_it_to_the_table(
+def test_a_ledger_that_cannot_record_a_takeover_leaves_it_to_the_table(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = copying("old", append_once()), copying("new", append_once())
@@ -308,7 +308,7 @@ def test_a_ledger_that_cannot_be_told_of_a_takeover_leaves_it_to_the_table(
         take_over(bench.context, bench.declare(new), WHO)
     assert str(failed.value) == (
         "new: the table is taken over, but the ledger could not record it: the ledger's server is away. The table is "
-        "this task's. Run it again: it will look first. The table says whose it is."
+        "this task's. Run it again: it will look first. The table records its owner."
     )
     monkeypatch.undo()
     assert take_over(bench.context, new, WHO) == {}
@@ -326,7 +326,7 @@ def test_who_lost_a_table_is_refused_before_its_taker_has_published_anything(ben
         run(bench, old)
     assert str(refused.value) == (
         "old[2026-06-09]: shop.copy was taken over by the task new. The table is unchanged. "
-        "If old shall have the table again, with the rows that are in it: "
+        "If old should own the table again, with the rows that are in it: "
         'twice takeover old --reason "…".'
     )
     bench.declare(old)

@@ -69,7 +69,7 @@ def test_any_order_of_days_gives_the_same_table(bench: Bench) -> None:
     assert found == [[30]] * 6
 
 
-def test_a_tie_is_told_with_the_changes(bench: Bench) -> None:
+def test_a_tie_is_reported_with_the_changes(bench: Bench) -> None:
     declared = products(bench, *TIED)
     _, second = run(bench, declared, *DAYS[:2])
     assert second.changes is not None

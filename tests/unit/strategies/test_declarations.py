@@ -183,7 +183,7 @@ def test_the_mark_alone_says_where_reading_begins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"cursor": " "}, "needs the name of its cursor column"),
         ({"initial": "yesterday"}, "is neither an instant, nor a date, nor a number"),
@@ -195,8 +195,8 @@ def test_the_mark_alone_says_where_reading_begins() -> None:
         ({"initial": 0, "lag": -1}, "is negative"),
     ],
 )
-def test_a_cursor_a_start_and_a_lag_must_fit_together(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(DeclarationError, match=told):
+def test_a_cursor_a_start_and_a_lag_must_fit_together(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         Since(**{"cursor": "updated_at", "initial": "2026-01-01T00:00:00Z", **options})
 
 

@@ -27,8 +27,8 @@ def table(
         "partitionColumns": list(partitions),
         "configuration": properties or {},
     }
-    spoken = protocol or {"minReaderVersion": 1, "minWriterVersion": 2}
-    return table_of(3, json.dumps({"protocol": spoken}), json.dumps({"metaData": metadata}))
+    stated = protocol or {"minReaderVersion": 1, "minWriterVersion": 2}
+    return table_of(3, json.dumps({"protocol": stated}), json.dumps({"metaData": metadata}))
 
 
 def listed(*features: str) -> dict[str, Any]:

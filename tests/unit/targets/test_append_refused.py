@@ -9,7 +9,7 @@ import pytest
 
 from twice.core.slice import WHOLE
 from twice.core.task import TableName
-from twice.core.write import AppendRows, Plan
+from twice.core.write import AppendRows, WritePlan
 from twice.errors import DeclarationError
 from twice.targets.delta.target import DeltaTarget
 
@@ -19,7 +19,7 @@ def test_append_once_without_the_internal_path_says_which_setting_it_needs() -> 
     session: Any = SimpleNamespace(conf=conf)
     target = DeltaTarget(session, lambda table: table.name, None, internal=False)  # type: ignore[arg-type]
     site: Any = SimpleNamespace(name=TableName("shop.clicks"))
-    plan = Plan(AppendRows((WHOLE,)), (WHOLE,), ("twice/p/clicks/all",))
+    plan = WritePlan(AppendRows((WHOLE,)), (WHOLE,), ("twice/p/clicks/all",))
     into: Any = SimpleNamespace(table=None)
     frame: Any = object()
     with pytest.raises(DeclarationError) as refused:

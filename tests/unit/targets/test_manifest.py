@@ -10,22 +10,31 @@ from twice.core.scope import Daily
 from twice.core.slice import WHOLE
 from twice.errors import RowsOutsideSlice, StageLost, StageMismatch
 from twice.targets.delta.log.condition import condition
-from twice.targets.delta.write.manifest import File, SliceType, at_paths, check_whole, count, file_of, in_all, verify
+from twice.targets.delta.write.manifest import (
+    DataFile,
+    SliceType,
+    at_paths,
+    check_whole,
+    count,
+    file_of,
+    in_all,
+    verify,
+)
 
 DAILY = Daily("d", start="2026-01-01")
 SLICES = (DAILY.slice_of("2026-06-09"), DAILY.slice_of("2026-06-10"))
 DATE = SliceType("date")
-INSIDE = File("a", "2026-06-09", 2)
+INSIDE = DataFile("a", "2026-06-09", 2)
 
 
 def test_a_file_is_read_from_deltas_json() -> None:
     text = '{"add":{"path":"d=2026-06-09/x","partitionValues":{"d":"2026-06-09"},"stats":"{\\"numRecords\\":5}"}}'
-    assert file_of(text, "d") == File("d=2026-06-09/x", "2026-06-09", 5)
-    assert file_of('{"add":{"path":"x","partitionValues":{"d":null},"size":7}}', "d") == File("x", None, None, 7)
+    assert file_of(text, "d") == DataFile("d=2026-06-09/x", "2026-06-09", 5)
+    assert file_of('{"add":{"path":"x","partitionValues":{"d":null},"size":7}}', "d") == DataFile("x", None, None, 7)
 
 
 def test_a_staged_file_that_is_gone_or_was_cut_short_stops_the_commit() -> None:
-    staged = [File("d=1/a", "1", 2, 100), File("d=1/b", "1", 2, 200)]
+    staged = [DataFile("d=1/a", "1", 2, 100), DataFile("d=1/b", "1", 2, 200)]
     check_whole(staged, {"d=1/a": 100, "d=1/b": 200, "d=1/of-another": 1})
     with pytest.raises(StageLost, match=r"1 of 2 staged files are gone, e\.g\. d=1/b.*VACUUM") as lost:
         check_whole(staged, {"d=1/a": 100})
@@ -38,9 +47,9 @@ def test_a_staged_file_that_is_gone_or_was_cut_short_stops_the_commit() -> None:
 def test_rows_deleted_by_a_vector_do_not_count() -> None:
     text = '{"add":{"path":"x","stats":"{\\"numRecords\\":5}","deletionVector":{"cardinality":2}}}'
     assert file_of(text, None).rows == 3
-    assert in_all([file_of(text, None), File("y", None, 4)]) == 7
+    assert in_all([file_of(text, None), DataFile("y", None, 4)]) == 7
     with pytest.raises(StageMismatch, match="how many rows"):
-        in_all([File("a", None, None)])
+        in_all([DataFile("a", None, None)])
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,7 @@ class Added:
         return self.name
 
 
-def test_files_are_found_by_the_places_a_scan_tells() -> None:
+def test_files_are_found_by_the_places_a_scan_gives() -> None:
     files = [Added("d=2026-06-09/a.parquet"), Added("d=2026-06-10/a.parquet"), Added("h=13%253A00/b%20c.parquet")]
     places = ["file:/lake/t/d=2026-06-10/a.parquet", "file:///lake/t/h=13%253A00/b%20c.parquet"]
     assert at_paths(files, places) == files[1:]
@@ -68,24 +77,24 @@ def test_a_file_with_rows_to_change_that_is_not_in_the_log_stops_the_commit() ->
 
 
 def test_rows_are_counted_by_slice() -> None:
-    files = [INSIDE, File("b", "2026-06-09", 3), File("c", "2026-06-10", 1)]
+    files = [INSIDE, DataFile("b", "2026-06-09", 3), DataFile("c", "2026-06-10", 1)]
     assert count(files, SLICES, DATE) == {"2026-06-09": 5, "2026-06-10": 1}
 
 
 @pytest.mark.parametrize("value", ["2026-06-11", "2026-06-08", None, "", "__HIVE_DEFAULT_PARTITION__", "not a date"])
 def test_a_staged_file_outside_the_slices_is_refused(value: str | None) -> None:
     with pytest.raises(RowsOutsideSlice):
-        count([INSIDE, File("b", value, 1)], SLICES, DATE)
+        count([INSIDE, DataFile("b", value, 1)], SLICES, DATE)
 
 
 def test_a_file_that_does_not_say_its_rows_is_refused() -> None:
     with pytest.raises(StageMismatch, match="how many rows"):
-        count([File("a", "2026-06-09", None)], SLICES, DATE)
+        count([DataFile("a", "2026-06-09", None)], SLICES, DATE)
 
 
 @pytest.mark.parametrize("value", ["2026-06-11", None, "not a date"])
 def test_a_commit_may_neither_add_nor_remove_a_file_of_another_slice(value: str | None) -> None:
-    stray = File("stray", value, 1)
+    stray = DataFile("stray", value, 1)
     for added, removed in (([INSIDE, stray], []), ([INSIDE], [stray])):
         with pytest.raises(StageMismatch, match="outside 2026-06-09, 2026-06-10: stray"):
             verify(added, removed, SLICES, DATE, {"2026-06-09": 2, "2026-06-10": 0})
@@ -100,11 +109,11 @@ def test_a_commit_adds_exactly_the_rows_that_were_staged() -> None:
 
 
 def test_a_whole_table_owns_every_file_and_a_slice_owns_none_without_a_slice_column() -> None:
-    assert count([File("a", None, 4)], [WHOLE], SliceType(None)) == {"all": 4}
+    assert count([DataFile("a", None, 4)], [WHOLE], SliceType(None)) == {"all": 4}
     with pytest.raises(RowsOutsideSlice):
         count([INSIDE], [WHOLE], DATE)
     with pytest.raises(RowsOutsideSlice):
-        count([File("a", None, 4)], SLICES, SliceType(None))
+        count([DataFile("a", None, 4)], SLICES, SliceType(None))
 
 
 def test_neighbouring_slices_become_one_range() -> None:

@@ -1,4 +1,4 @@
-"""What people are told of values."""
+"""How values are shown in messages."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twice.core.ports import Span
+from twice.core.ports import ChangedRange
 from twice.targets.delta.log.changes import _Column
 
 
@@ -15,10 +15,14 @@ def stats(low: str, high: str) -> dict[str, Any]:
     return {"stats": f'{{"minValues": {{"at": "{low}"}}, "maxValues": {{"at": "{high}"}}}}'}
 
 
-def test_a_file_tells_its_values_by_its_partition_or_its_statistics() -> None:
+def test_a_file_shows_its_values_by_its_partition_or_its_statistics() -> None:
     day = date(2026, 6, 9)
     partition = _Column("at", "date", True).span(3, {"partitionValues": {"at": "2026-06-09"}})
-    assert partition == _Column("at", "date", False).span(3, stats("2026-06-09", "2026-06-09")) == Span(3, day, day)
+    assert (
+        partition
+        == _Column("at", "date", False).span(3, stats("2026-06-09", "2026-06-09"))
+        == ChangedRange(3, day, day)
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,4 +34,4 @@ def test_a_file_tells_its_values_by_its_partition_or_its_statistics() -> None:
     ],
 )
 def test_a_value_that_python_has_no_date_for_is_any_value(type_: str, partition: bool, file: dict[str, Any]) -> None:
-    assert _Column("at", type_, partition).span(3, file) == Span(3)
+    assert _Column("at", type_, partition).span(3, file) == ChangedRange(3)

@@ -11,8 +11,8 @@ import pytest
 from twice.core.ports import Column, Shape
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan, may_delete
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, WritePlan, may_delete
 from twice.targets.delta.target import DeltaTarget
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.target import MemoryTarget
@@ -30,7 +30,7 @@ class TruncateRows:
 
 
 UNKNOWN: Any = TruncateRows((WHOLE,))
-PLAN = Plan(UNKNOWN, (WHOLE,), ("twice/p/clicks/all",))
+PLAN = WritePlan(UNKNOWN, (WHOLE,), ("twice/p/clicks/all",))
 
 
 def test_the_memory_target_stages_nothing_for_it() -> None:
@@ -48,7 +48,7 @@ def test_the_memory_target_commits_nothing_for_it() -> None:
     staged = replace(target.stage(CLICKS, Rows(COLUMNS, ((1,),)), known, "a", into=into), plan=PLAN)
     (token,) = PLAN.token_names
     with pytest.raises(AssertionError, match="TruncateRows"):
-        target.commit(staged, {token: 0}, Note("a", "run", {token: 1}))
+        target.commit(staged, {token: 0}, CommitNote("a", "run", {token: 1}))
     assert target.published(CLICKS, PLAN.token_names).version is None
 
 

@@ -1,4 +1,4 @@
-"""The ports: what the runtime asks of the world outside. One module each for targets, engines, senders, the ledger."""
+"""The ports: what the runtime needs from outside. One module each for targets, engines, senders, the ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,18 @@ from twice.core.ports.ledger import (
 )
 from twice.core.ports.outbox import Outbox
 from twice.core.ports.sender import NotLeaving, OutgoingMessage, Sender
-from twice.core.ports.target import Foreign, Held, Landed, Lost, Prepared, Published, Span, Staged, Target, Touched
+from twice.core.ports.target import (
+    ChangedRange,
+    Foreign,
+    Held,
+    Landed,
+    Lost,
+    PreparedTable,
+    Published,
+    Staged,
+    Target,
+    Touched,
+)
 
 __all__ = [
     "ALLOWED",
@@ -40,6 +51,7 @@ __all__ = [
     "AttemptHistory",
     "Attempts",
     "BackfillStore",
+    "ChangedRange",
     "Claims",
     "Clock",
     "Column",
@@ -58,14 +70,13 @@ __all__ = [
     "Outbox",
     "OutgoingMessage",
     "Portion",
-    "Prepared",
+    "PreparedTable",
     "Published",
     "Quarantine",
     "RunLedger",
     "RunRecords",
     "Sender",
     "Shape",
-    "Span",
     "Staged",
     "Suspicion",
     "Target",

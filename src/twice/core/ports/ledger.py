@@ -1,4 +1,4 @@
-"""The ledger: what was tried, what landed, who is at work. Every one passes tests/contracts/ledger_suite.py.
+"""The ledger: what was tried, what landed, who is running. Every one passes tests/contracts/ledger_suite.py.
 
 A ledger is opened for one project and environment, and sees no record of another's. Every method is one transaction:
 it has happened or it has not, whenever the process dies. Every method may be called twice: where the reply to a call
@@ -65,7 +65,7 @@ class Attempts(Protocol):
         look at the slice calls this again. A second call changes nothing."""
 
     def close_attempt(self, attempt: str, state: AttemptState, facts: Facts = Facts()) -> bool:  # noqa: B008
-        """End an attempt that published nothing and let go of its slices. False, and nothing written, if it has
+        """End an attempt that published nothing and release its slices. False, and nothing written, if it has
         ended before or is unknown. Dying before it leaves an open attempt for a later look."""
 
     def abandon_unlooked(self, attempt: str) -> bool:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from twice.core.effect import Message
-from twice.core.outbox import Change, EffectRecord, EffectState, Prepared
+from twice.core.outbox import Change, EffectRecord, EffectState, PreparedEffect
 
 
 class Outbox(Protocol):
@@ -33,7 +33,7 @@ class Outbox(Protocol):
     def change(self, effect: EffectRecord, change: Change, who: str) -> bool:
         """Any other step, from the state and the try that the caller saw."""
 
-    def remember_unknown(self, task: str, wanted: Sequence[Prepared]) -> int:
+    def remember_unknown(self, task: str, wanted: Sequence[PreparedEffect]) -> int:
         """After a ledger was lost: slices are published, and what was sent of them is not on record. These effects
         are never sent by themselves. How many there are; a second call adds none."""
 

@@ -11,12 +11,12 @@ from twice.core.owner import Ownership
 from twice.core.ports.frame import Frame, Shape
 from twice.core.slice import Slice, SliceValue
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import Changes, Layout, Plan
+from twice.core.token import CommitNote
+from twice.core.write import Changes, Layout, WritePlan
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTable:
     """A table as the commit that publishes will leave it. `exists`: whether it is there already. Nothing was written
     for it; `handle` is the target's own."""
 
@@ -43,7 +43,7 @@ class Held:
 
     generation: int
     version: int | None
-    note: Note | None
+    note: CommitNote | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Staged:
     """
 
     table: TableName
-    plan: Plan
+    plan: WritePlan
     attempt: str
     rows: int
     rows_by_slice: Mapping[str, int]
@@ -93,7 +93,7 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Span:
+class ChangedRange:
     """Rows that a commit may have added, changed or taken away: those whose value in the column asked for is in
     `[low, high]`. None: any row."""
 
@@ -109,7 +109,7 @@ class Touched:
 
     name: str
     version: int
-    spans: tuple[Span, ...] | None
+    spans: tuple[ChangedRange, ...] | None
     id: str | None = None
 
     def is_another(self, version: int, id_: str | None) -> bool:
@@ -125,7 +125,7 @@ class Target(Protocol):
     wherever it dies.
     """
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> PreparedTable:
         """How the table must be for this result: as it is, with new columns (`evolve`), or made. Refuses a layout or
         schema that does not fit, and a location that holds something else. Writes nothing: a table is made, and a
         column added, by the commit that publishes rows into it, so that a run that fails before leaves nothing."""
@@ -136,7 +136,7 @@ class Target(Protocol):
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         """Every token whose name begins so, for a ledger that must be made anew. A missing table holds none."""
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         """The note of the commit that gave this token this generation, with that commit's version; None once the log
         forgot it."""
 
@@ -155,11 +155,11 @@ class Target(Protocol):
         self,
         table: TableName,
         frame: Frame | None,
-        plan: Plan,
+        plan: WritePlan,
         attempt: str,
         *,
         read_at: int | None = None,
-        into: Prepared | None = None,
+        into: PreparedTable | None = None,
     ) -> Staged:
         """Write the rows where no reader sees them. Refuses rows outside the plan's slices, and NULL in a key.
         Without a frame there are no rows: an append then moves its tokens alone.
@@ -172,7 +172,7 @@ class Target(Protocol):
         """How many staged rows share their values in these columns with an earlier one (NULL equals NULL), counted
         where they are; None where the engine must read them for that."""
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
         token to the note's generation, in one commit, then read back. Else Lost. A table that must be made for it, or
         get new columns, is and does in the same commit; if somebody else made or changed it otherwise meanwhile, it is

@@ -44,7 +44,7 @@ ENGINES = frozenset({"twice", "pyspark", "py4j", "delta"})
 
 
 @dataclass(frozen=True)
-class Statement:
+class ModuleStatement:
     """`binds` is None where it may do more than bind names. `declares`: a task, and nothing else."""
 
     node: ast.stmt
@@ -54,23 +54,23 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Module:
+class ProjectModule:
     """One source file, parsed. `@task(…)` is taken off its functions: a declaration is hashed as values."""
 
     path: Path
     home: Path
-    statements: tuple[Statement, ...]
+    statements: tuple[ModuleStatement, ...]
 
 
 @dataclass(frozen=True)
-class Found:
+class ImportedFile:
     """A project file that an import loads, and what is taken from it (None: anything)."""
 
     path: Path
     named: tuple[str, ...] | None
 
 
-def load(path: Path, home: Path | None = None) -> Module | None:
+def load(path: Path, home: Path | None = None) -> ProjectModule | None:
     """None where there is no Python source to read. `home`: see is_project."""
     # linecache keeps what was first read, which is nearer to the code in memory than the file of this moment.
     text = "".join(linecache.getlines(str(path)))
@@ -79,10 +79,10 @@ def load(path: Path, home: Path | None = None) -> Module | None:
     except SyntaxError:
         tree = None
     home = home or _home(path)
-    return Module(path, home, tuple(_statements(tree, path, home))) if tree is not None else None
+    return ProjectModule(path, home, tuple(_statements(tree, path, home))) if tree is not None else None
 
 
-def text_for(module: Module, name: str, line: int, name_then: str) -> str:
+def text_for(module: ProjectModule, name: str, line: int, name_then: str) -> str:
     """Everything that what `name` is bound to (or is on `line`) depends on, across the project's modules.
     Equal in every process and on every machine: files are numbered in the order of their imports. `name_then`: the
     function is written down under this name, unless the module has something else of it."""
@@ -91,7 +91,7 @@ def text_for(module: Module, name: str, line: int, name_then: str) -> str:
     roots = [s for s in module.statements if s.binds and name in s.binds]
     roots = roots or [s for s in module.statements if s.node.lineno <= line <= (s.node.end_lineno or 0)]
     own = _closure(module, roots or list(module.statements), frozenset({name}))
-    number = {Found(module.path, (name,)): 0}
+    number = {ImportedFile(module.path, (name,)): 0}
     lines = ["module 0", *_lines(own, module, number)]
     for found in _growing(number):
         other = load(found.path, module.home)
@@ -100,7 +100,7 @@ def text_for(module: Module, name: str, line: int, name_then: str) -> str:
     return "\n".join(lines)
 
 
-def _named(statement: Statement, name: str, then: str) -> Statement:
+def _named(statement: ModuleStatement, name: str, then: str) -> ModuleStatement:
     node = statement.node
     if not isinstance(node, ast.FunctionDef) or node.name != name:
         return statement
@@ -126,7 +126,7 @@ def home_of(function: Any) -> Path | None:
     return _home(path.resolve()) if path is not None and path.is_file() else None
 
 
-def _growing(number: dict[Found, int]) -> Iterator[Found]:
+def _growing(number: dict[ImportedFile, int]) -> Iterator[ImportedFile]:
     """Each file after the first, while reading one may number further ones."""
     at = 1
     while at < len(number):
@@ -134,7 +134,7 @@ def _growing(number: dict[Found, int]) -> Iterator[Found]:
         at += 1
 
 
-def _lines(statements: list[Statement], module: Module, number: dict[Found, int]) -> Iterator[str]:
+def _lines(statements: list[ModuleStatement], module: ProjectModule, number: dict[ImportedFile, int]) -> Iterator[str]:
     for statement in statements:
         yield meaning(statement.node)
     for imported in imports_in(statement.node for statement in statements):
@@ -142,13 +142,13 @@ def _lines(statements: list[Statement], module: Module, number: dict[Found, int]
             yield f"{imported.spelled} -> {number.setdefault(found, len(number))}"
 
 
-def _whole(module: Module, named: tuple[str, ...] | None) -> list[Statement]:
+def _whole(module: ProjectModule, named: tuple[str, ...] | None) -> list[ModuleStatement]:
     if named is None:
         return list(module.statements)
     return _closure(module, [s for s in module.statements if not s.declares], frozenset(named))
 
 
-def _closure(module: Module, roots: list[Statement], wanted: frozenset[str]) -> list[Statement]:
+def _closure(module: ProjectModule, roots: list[ModuleStatement], wanted: frozenset[str]) -> list[ModuleStatement]:
     """The roots, the statements that may do something by themselves, and what all these name, in their order."""
     chosen = {id(s) for s in roots} | {id(s) for s in module.statements if s.binds is None}
     while True:
@@ -161,7 +161,7 @@ def _closure(module: Module, roots: list[Statement], wanted: frozenset[str]) -> 
         chosen |= more
 
 
-def _statements(tree: ast.Module, path: Path, home: Path) -> Iterator[Statement]:
+def _statements(tree: ast.Module, path: Path, home: Path) -> Iterator[ModuleStatement]:
     installed = _installed_names(tree, path, home)
     declaring = _declaring_names(tree)
     used = frozenset(names_in(tree))  # before the declarations go: what only they use does not count
@@ -175,7 +175,7 @@ def _statements(tree: ast.Module, path: Path, home: Path) -> Iterator[Statement]
             binds = None  # imported for what loading it does
         elif binds is not None and not declares and not is_quiet(node, installed):
             binds = None
-        yield Statement(node, binds, module_names_in(node) | (binds or frozenset()), declares)
+        yield ModuleStatement(node, binds, module_names_in(node) | (binds or frozenset()), declares)
 
 
 def _installed_names(tree: ast.Module, path: Path, home: Path) -> frozenset[str]:
@@ -220,7 +220,7 @@ class _Undeclared(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _project_files(imported: Import, importer: Path, home: Path) -> Iterator[Found]:
+def _project_files(imported: Import, importer: Path, home: Path) -> Iterator[ImportedFile]:
     """The packages on the way, the module, and modules among the names taken. Nothing is imported to find out."""
     parts = [part for part in imported.module.split(".") if part]
     if not imported.level and parts[0] in ENGINES:
@@ -242,9 +242,9 @@ def _project_files(imported: Import, importer: Path, home: Path) -> Iterator[Fou
             yield from _in_project(path, None, home)
 
 
-def _in_project(path: Path, named: tuple[str, ...] | None, home: Path) -> Iterator[Found]:
+def _in_project(path: Path, named: tuple[str, ...] | None, home: Path) -> Iterator[ImportedFile]:
     if path.is_file() and is_project(path, home):
-        yield Found(path, named)
+        yield ImportedFile(path, named)
 
 
 def _descend(places: list[str], parts: list[str], prefix: str) -> tuple[list[Path], list[str]]:

@@ -25,7 +25,7 @@ _HIDDEN = getattr(random, "_inst", object())
 
 
 @dataclass(frozen=True)
-class Reached:
+class UsedName:
     """Something a function names: `settings.RATE` as it is written, the value there, and by which names others
     know it. `unloaded`: a module that only the function itself imports. `whole`: the value itself is taken, not an
     attribute of it. `given`: it comes before something that can be its first argument, which is not None.
@@ -44,7 +44,7 @@ class Reached:
 class UsedNames:
     """All that one function names, in the order of its code; the attributes and texts in it, whatever they are of."""
 
-    reached: tuple[Reached, ...]
+    reached: tuple[UsedName, ...]
     attributes: frozenset[str]
     texts: frozenset[str]
 
@@ -101,18 +101,18 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Instruction:
     does: str
     what: Any
 
 
-def _steps(code: CodeType) -> Iterator[_Step]:
+def _steps(code: CodeType) -> Iterator[_Instruction]:
     for each in dis.get_instructions(code):
         two = _TWO_IN_ONE.fullmatch(each.opname)
         if two is not None and isinstance(each.argval, tuple):
-            yield from (_Step(does, what) for does, what in zip(two.groups(), each.argval, strict=True))
+            yield from (_Instruction(does, what) for does, what in zip(two.groups(), each.argval, strict=True))
         elif each.opname not in _BETWEEN:
-            yield _Step(each.opname, each.argval)
+            yield _Instruction(each.opname, each.argval)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class _Scan:
     base: Any = None
     source: _Import | None = None
 
-    def all(self, steps: list[_Step]) -> Iterator[Reached]:
+    def all(self, steps: list[_Instruction]) -> Iterator[UsedName]:
         importing: _Import | None = None
         binds: _Import | None = None
         taken: Any = None
@@ -161,7 +161,7 @@ class _Scan:
                 self._begin(step)
         yield from self._ended(None)
 
-    def _begin(self, step: _Step) -> None:
+    def _begin(self, step: _Instruction) -> None:
         name = step.what
         if step.does.startswith("LOAD_") and isinstance(name, str) and name in self.imported:
             self.chain, self.source = [name], self.imported[name]
@@ -185,11 +185,11 @@ class _Scan:
         above = parts[: len(parts) - level + 1]
         return ".".join([*above, *filter(None, [module])]) if len(above) > 0 else "." * level + module
 
-    def _loading(self, what: _Import) -> Iterator[Reached]:
+    def _loading(self, what: _Import) -> Iterator[UsedName]:
         if what.module not in sys.modules:  # what is taken of it has a name of its own, which is checked
-            yield Reached(what.module, None, (), unloaded=what.module)
+            yield UsedName(what.module, None, (), unloaded=what.module)
 
-    def _ended(self, then: _Step | None) -> Iterator[Reached]:
+    def _ended(self, then: _Instruction | None) -> Iterator[UsedName]:
         chain, base, source = self.chain, self.base, self.source
         self.chain, self.base, self.source = [], None, None
         if not chain:
@@ -200,22 +200,22 @@ class _Scan:
         else:
             yield from self._found(_Import(source.module, (*source.attributes, *chain[1:])), dotted, then)
 
-    def _found(self, what: _Import, dotted: str, then: _Step | None) -> Iterator[Reached]:
+    def _found(self, what: _Import, dotted: str, then: _Instruction | None) -> Iterator[UsedName]:
         module, attributes = what.module, list(what.attributes)
         base = sys.modules.get(module)
         if base is None:
-            yield Reached(dotted, None, (".".join([module, *attributes]),), unloaded=module, given=_given(then))
+            yield UsedName(dotted, None, (".".join([module, *attributes]),), unloaded=module, given=_given(then))
             return
         inner = f"{module}.{attributes[0]}" if attributes else ""
         if attributes and not hasattr(base, attributes[0]) and inner in sys.modules:
             base, attributes = sys.modules[inner], attributes[1:]
         elif attributes and not hasattr(base, attributes[0]):  # from package import module: nobody has loaded it
-            yield Reached(dotted, None, (".".join([module, *attributes]),), unloaded=inner)
+            yield UsedName(dotted, None, (".".join([module, *attributes]),), unloaded=inner)
             return
         yield _followed(dotted, base, attributes, then)
 
 
-def _followed(dotted: str, base: Any, attributes: Iterable[str], then: _Step | None) -> Reached:
+def _followed(dotted: str, base: Any, attributes: Iterable[str], then: _Instruction | None) -> UsedName:
     """Along the attributes of modules to a value; an object or a class is taken whole."""
     value, left = base, list(attributes)
     path = ""
@@ -229,8 +229,8 @@ def _followed(dotted: str, base: Any, attributes: Iterable[str], then: _Step | N
         of_object = not isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type)
         known += _of_classes(value if isinstance(value, type) else type(value), left[0])
     names = tuple(dict.fromkeys(filter(None, known)))
-    return Reached(dotted, value, names, whole=not left, given=_given(then), of_object=of_object)
+    return UsedName(dotted, value, names, whole=not left, given=_given(then), of_object=of_object)
 
 
-def _given(then: _Step | None) -> bool:
+def _given(then: _Instruction | None) -> bool:
     return then is not None and then.does.startswith("LOAD_") and then.what is not None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from twice.engine.code.names import Reached, UsedNames, is_of_object, names_of
+from twice.engine.code.names import UsedName, UsedNames, is_of_object, names_of
 
 
 def _words(*lines: str) -> frozenset[str]:
@@ -98,7 +98,7 @@ IsProject = Callable[[str], bool]
 """Whether a top-level package or module is the project's own."""
 
 
-def outside_call(each: Reached, is_project: IsProject) -> str | None:
+def outside_call(each: UsedName, is_project: IsProject) -> str | None:
     """What it reads that may be different next time; None if it is known to read nothing from outside."""
     names = tuple(_foreign(each.known_as, is_project))
     if not names or _is_constant(each.value) or (each.given and not _SEEDED.isdisjoint(names)):
@@ -113,7 +113,7 @@ def outside_call(each: Reached, is_project: IsProject) -> str | None:
 
 def outside_call_of_value(value: Any, is_project: IsProject) -> str | None:
     """The same for a function or a class that is held, not named: a default, an attribute, an argument of `partial`."""
-    return outside_call(Reached("", value, names_of(value), of_object=is_of_object(value)), is_project)
+    return outside_call(UsedName("", value, names_of(value), of_object=is_of_object(value)), is_project)
 
 
 @dataclass

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from twice.engine.code.names import Reached, used_names
+from twice.engine.code.names import UsedName, used_names
 from twice.engine.code.outside_calls import Evidence, outside_call, outside_call_of_value
 from twice.engine.code.packages import STANDARD, file_of_module, is_of_project, is_package_of_project, version_of
 from twice.engine.code.syntax import meaning
@@ -61,7 +61,7 @@ def identify_function(name: str, function: Any, home: Path | None = None) -> Fun
 
 
 class _Look:
-    """One visit of one function: how many values are left to look at, and what was met on the way."""
+    """One visit of one function: how many values are left to look at, and what was found on the way."""
 
     def __init__(self, home: Path | None) -> None:
         self.home = home
@@ -184,7 +184,7 @@ class _Hasher:
                 continue  # not yet bound: the function is being defined
             self.feed(held)
 
-    def _reached(self, each: Reached) -> None:
+    def _reached(self, each: UsedName) -> None:
         self._look.refuse(outside_call(each, self._look.is_project))
         self._write(each.dotted)
         if each.unloaded is not None:

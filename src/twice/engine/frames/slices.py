@@ -30,7 +30,7 @@ _CURSORS: dict[str, CursorType] = {
 
 
 @dataclass(frozen=True)
-class Cut:
+class ValueRange:
     """`low <= column < high`, in the column's own type."""
 
     column: str
@@ -38,13 +38,13 @@ class Cut:
     high: date | datetime
 
 
-def cut_of(columns: Sequence[Column], name: str, start: datetime, end: datetime, zone: str | None) -> Cut:
+def cut_of(columns: Sequence[Column], name: str, start: datetime, end: datetime, zone: str | None) -> ValueRange:
     """How `[start, end)` cuts a frame on one of its columns."""
     column = declared(columns, name, "by=")
     if column.type == "timestamp":
-        return Cut(column.name, start, end)
+        return ValueRange(column.name, start, end)
     if column.type == "date":
-        return Cut(column.name, *_dates(column.name, start, end, zone))
+        return ValueRange(column.name, *_dates(column.name, start, end, zone))
     raise DeclarationError(
         f"by= names the column {name!r} of type {column.type}, which has no place in time",
         fix=_cast(name, column.type, "timestamp"),

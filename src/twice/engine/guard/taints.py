@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from twice.engine.catalyst import Node, bottom_up
+from twice.engine.catalyst import PlanNode, bottom_up
 from twice.engine.guard import suspects
 
 
@@ -47,7 +47,7 @@ class Reach:
         return self.rows.union(*(self.columns.get(each, CLEAN) for each in self.output))
 
 
-Subquery = Callable[[Node, Mapping[int, Taints]], Reach]
+Subquery = Callable[[PlanNode, Mapping[int, Taints]], Reach]
 """Walks the plan of a subquery, given the taints of what it may refer to outside."""
 
 
@@ -62,17 +62,17 @@ class ExpressionContext:
     grouping: frozenset[int] = frozenset()
     thorough: bool = False
 
-    def taints(self, trees: Iterable[Node]) -> Taints:
+    def taints(self, trees: Iterable[PlanNode]) -> Taints:
         return words(taint for tree in trees for taint in self.taint(tree))
 
-    def taint(self, tree: Node) -> Taints:
+    def taint(self, tree: PlanNode) -> Taints:
         done: dict[int, Taints] = {}
         for node in bottom_up(tree):
             inner = CLEAN.union(*(done[id(child)] for child in node.children)) if node.children else CLEAN
             done[id(node)] = self._own(node, inner, done)
         return done[id(tree)]
 
-    def _own(self, node: Node, inner: Taints, done: Mapping[int, Taints]) -> Taints:
+    def _own(self, node: PlanNode, inner: Taints, done: Mapping[int, Taints]) -> Taints:
         kind = node.kind
         if kind == "AttributeReference":
             return self.columns.get(node.id or 0, CLEAN)
@@ -89,7 +89,7 @@ class ExpressionContext:
             inner |= self._held(node)
         return inner
 
-    def _conditional(self, node: Node) -> str | None:
+    def _conditional(self, node: PlanNode) -> str | None:
         """Expressions that differ only as they are used here."""
         kind, fields = node.kind, node.fields
         if kind in suspects.ORDER_WORDS:
@@ -105,7 +105,7 @@ class ExpressionContext:
             return suspects.BY
         return suspects.NONDETERMINISTIC if kind in self.flagged else None
 
-    def _depends_on_order(self, node: Node) -> bool:
+    def _depends_on_order(self, node: PlanNode) -> bool:
         if node.kind == "ListAgg":
             return not any(child.kind == "SortOrder" for child in node.children)
         if node.kind == "Mode":
@@ -116,7 +116,7 @@ class ExpressionContext:
             return value.kind != "Literal" and value.id not in self.grouping
         return True
 
-    def _window(self, node: Node, done: Mapping[int, Taints]) -> Taints:
+    def _window(self, node: PlanNode, done: Mapping[int, Taints]) -> Taints:
         function, spec = node.children
         if function.kind == "AggregateExpression":
             function = function.children[0]
@@ -130,7 +130,7 @@ class ExpressionContext:
             own = frozenset({Taint(suspects.BY)})
         return arguments | words(done[id(spec)]) | own
 
-    def _held(self, node: Node) -> Taints:
+    def _held(self, node: PlanNode) -> Taints:
         """Trees in the fields of an expression: the plan of a subquery, the attribute of an outer reference."""
         if node.kind == "OuterReference":
             return frozenset().union(*(self.outer.get(each.id or 0, CLEAN) for each in node.trees("e")))
@@ -150,14 +150,14 @@ def words(taints: Iterable[Taint]) -> Taints:
     return frozenset(Taint(taint.word) for taint in taints)
 
 
-def _deciding(plan: Node) -> Node:
+def _deciding(plan: PlanNode) -> PlanNode:
     """The part of an EXISTS that decides whether there is a row: a limit above it makes no difference."""
     while plan.kind in _EXISTS_ANYWAY:
         plan = plan.children[0]
     return plan
 
 
-def _orders_rows(spec: Node) -> bool:
+def _orders_rows(spec: PlanNode) -> bool:
     """Has a window an ORDER BY on something that is not constant within its partitions?"""
     partition = {each.id for child in spec.children if child.kind != "SortOrder" for each in child.walk() if each.id}
     orders = [child for child in spec.children if child.kind == "SortOrder"]
@@ -165,6 +165,6 @@ def _orders_rows(spec: Node) -> bool:
     return bool(named - partition)
 
 
-def _floating(node: Node) -> bool:
+def _floating(node: PlanNode) -> bool:
     """Whether floating-point numbers are added up: JSON has the types of attributes, literals and casts alone."""
     return any(each.fields.get("dataType") in ("double", "float") for each in node.walk())

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.ports import Leaf
-from twice.engine.catalyst import JavaObject, Jvm, Node, class_name, leaf_objects, parse
+from twice.engine.catalyst import JavaObject, Jvm, PlanNode, class_name, leaf_objects, parse
 from twice.engine.lineage.scans import DELTA, DeltaScan, digest, only_rearranged, scan_of, unversioned, whole_table
 
 _ELSEWHERE = frozenset({"CTERelationRef", "UnionLoopRef"})
@@ -32,7 +32,7 @@ _POSITIONAL = frozenset({"Union", "UnionLoop", "Intersect", "Except", "CTERelati
 
 
 @dataclass(frozen=True)
-class Reading:
+class PlanReads:
     """What the optimised plan reads: scans by the attribute ids they give, and whether a cache is in between; and the
     leaves of the analysed plan that no scan accounts for."""
 
@@ -55,9 +55,9 @@ def leaves(frame: Any, before: Sequence[Leaf] = ()) -> tuple[Leaf, ...]:
     return as_leaves({_folded(scan, before, session, jvm) for _, scan in reading.scans} | reading.others)
 
 
-def read(frame: Any) -> Reading:
+def read(frame: Any) -> PlanReads:
     if frame.isStreaming:
-        return Reading((), False, frozenset({unversioned("stream", "")}))
+        return PlanReads((), False, frozenset({unversioned("stream", "")}))
     # A frame keeps its first optimised plan, while its write will make a new one. So does an alias of the frame.
     execution = frame._jdf.alias("frame").queryExecution()
     jvm = frame.sparkSession._jvm
@@ -84,7 +84,7 @@ def _folded(scan: DeltaScan | Leaf, before: Sequence[Leaf], session: JavaObject,
     return now
 
 
-def _analysed(leaf: JavaObject, reading: Reading, jvm: Jvm) -> Iterator[Leaf]:
+def _analysed(leaf: JavaObject, reading: PlanReads, jvm: Jvm) -> Iterator[Leaf]:
     """The leaf of the analysed plan, unless the optimised plan's scan of it was already taken."""
     node = parse(leaf.toJSON())
     if node.kind in _ELSEWHERE:
@@ -111,7 +111,7 @@ def _without_scan(relation: JavaObject, jvm: Jvm) -> Leaf:
     return scan.leaf() if isinstance(scan, DeltaScan) else scan
 
 
-def literal_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Leaf | None:
+def literal_of(leaf: JavaObject, node: PlanNode, jvm: Jvm) -> Leaf | None:
     """Data that is in the plan itself: it is the same whenever the plan is."""
     if node.kind == "OneRowRelation":
         return Leaf("literal", "one row", digest("one row"))
@@ -124,7 +124,7 @@ def literal_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Leaf | None:
     return None
 
 
-def _read(optimised: JavaObject, jvm: Jvm) -> Reading:
+def _read(optimised: JavaObject, jvm: Jvm) -> PlanReads:
     used = _used(parse(optimised.toJSON()))
     scans: list[tuple[frozenset[int], DeltaScan | Leaf]] = []
     cached = False
@@ -135,7 +135,7 @@ def _read(optimised: JavaObject, jvm: Jvm) -> Reading:
         elif node.kind == "InMemoryRelation":
             cached = True
             scans.extend(_computed_from(leaf.cacheBuilder().cachedPlan(), jvm))
-    return Reading(tuple(scans), cached)
+    return PlanReads(tuple(scans), cached)
 
 
 def _computed_from(physical: JavaObject, jvm: Jvm) -> Iterator[tuple[frozenset[int], DeltaScan | Leaf]]:
@@ -155,11 +155,11 @@ def _computed_from(physical: JavaObject, jvm: Jvm) -> Iterator[tuple[frozenset[i
             yield from _computed_from(leaf.child(), jvm)
 
 
-def _ids(node: Node) -> frozenset[int]:
+def _ids(node: PlanNode) -> frozenset[int]:
     return frozenset(attribute.id for attribute in node.trees("output") if attribute.id is not None)
 
 
-def _columns(node: Node, used: frozenset[int] | None = None) -> list[str]:
+def _columns(node: PlanNode, used: frozenset[int] | None = None) -> list[str]:
     """Name and type of the columns read: one that is added to a table counts only where it is read."""
     return sorted(
         f"{attribute.name} {attribute.fields['dataType']}"
@@ -168,7 +168,7 @@ def _columns(node: Node, used: frozenset[int] | None = None) -> list[str]:
     )
 
 
-def _used(root: Node) -> frozenset[int]:
+def _used(root: PlanNode) -> frozenset[int]:
     """The ids of the attributes that a plan needs from its leaves."""
     used: set[int] = set()
     waiting = [(root, True)]
@@ -186,7 +186,7 @@ def _used(root: Node) -> frozenset[int]:
     return frozenset(used)
 
 
-def _expressions(tree: Node) -> Iterator[Node]:
+def _expressions(tree: PlanNode) -> Iterator[PlanNode]:
     """The nodes of one expression, without the plans of its subqueries."""
     waiting = [tree]
     while waiting:

@@ -18,7 +18,7 @@ from twice.core.ports import Leaf, Portion
 from twice.core.slice import Slice
 from twice.engine.frames.columns import find
 from twice.engine.frames.frames import columns_of
-from twice.engine.frames.slices import Cut, cut_of
+from twice.engine.frames.slices import ValueRange, cut_of
 from twice.engine.lineage.leaves import as_leaves, read
 from twice.engine.lineage.scans import DeltaScan, File
 
@@ -60,7 +60,7 @@ def _parts(scan: DeltaScan, portion: Portion) -> dict[str, Leaf]:
     highs = [cut.high for _, cut in ordered]
     files: dict[str, set[File]] = {label: set() for label in cuts}
     for file, added in scan.added.items():
-        reach = _reach(added, ordered[0][1])
+        reach = _value_range(added, ordered[0][1])
         first, last = (
             (0, len(ordered)) if reach is None else (bisect_right(highs, reach[0]), bisect_right(lows, reach[1]))
         )
@@ -69,7 +69,7 @@ def _parts(scan: DeltaScan, portion: Portion) -> dict[str, Leaf]:
     return {label: replace(scan, files=frozenset(mine)).leaf() for label, mine in files.items()}
 
 
-def _reach(added: Mapping[str, Any], cut: Cut) -> tuple[Any, Any] | None:
+def _value_range(added: Mapping[str, Any], cut: ValueRange) -> tuple[Any, Any] | None:
     """The least and the greatest value a file may hold; None if that is not known."""
     is_date = not isinstance(cut.low, datetime)
     partition: Mapping[str, str | None] = added.get("partitionValues") or {}

@@ -248,7 +248,7 @@ def _joined(ours: dict[str, str], theirs: Mapping[str, str], delta: tuple[Path, 
 
 
 def _cores() -> int:
-    # A container may be given fewer than the machine has; macOS does not tell.
+    # A container may be given fewer than the machine has; macOS does not show it.
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
 
 

@@ -113,7 +113,7 @@ def network_file_system(path: Path, mounts: str) -> str | None:
 
 def _connect_postgres(url: URL) -> Engine:
     """What the URL's own query sets wins. A run has two threads that write: itself and its heartbeat.
-    A connection is not tried out before each use: one that died is met by the call, which is then made again."""
+    A connection is not tried out before each use: one that died fails in the call, which is then made again."""
     settings = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
     theirs = url.query.get("options", "")
     options = f"{settings} {theirs if isinstance(theirs, str) else ' '.join(theirs)}".strip()

@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from twice.core.effect import Message
-from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, Prepared
+from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
 from twice.ledgers.database.effect_tables import COUNTS, effects
 from twice.ledgers.database.own_rows import tasks
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.effects import transitions as rows
-from twice.ledgers.effects.transitions import Step
+from twice.ledgers.effects.transitions import EffectStep
 
 S = EffectState
 
@@ -27,7 +27,7 @@ class SqlOutbox(Records):
 
     def render(self, effect: EffectRecord, message: Message, who: str) -> bool:
         rendered = Change(S.PENDING, "rendered", due=effect.changed)
-        return self._move(effect, Step((S.RELEASED,), rendered, who, message=message))
+        return self._move(effect, EffectStep((S.RELEASED,), rendered, who, message=message))
 
     def begin(self, effect: EffectRecord, sender: str, lease: timedelta) -> EffectRecord | None:
         with self._writing() as connection:
@@ -41,12 +41,12 @@ class SqlOutbox(Records):
 
     def end(self, effect: EffectRecord, change: Change, who: str) -> bool:
         before = (S.SENDING, S.IN_DOUBT, S.PENDING) if change.state is S.SENT else (S.SENDING, S.IN_DOUBT)
-        return self._move(effect, Step(before, change, who, effect.fence))
+        return self._move(effect, EffectStep(before, change, who, effect.fence))
 
     def change(self, effect: EffectRecord, change: Change, who: str) -> bool:
-        return self._move(effect, Step((effect.state,), change, who, effect.fence))
+        return self._move(effect, EffectStep((effect.state,), change, who, effect.fence))
 
-    def remember_unknown(self, task: str, wanted: Sequence[Prepared]) -> int:
+    def remember_unknown(self, task: str, wanted: Sequence[PreparedEffect]) -> int:
         def remember(_: bool) -> int:
             with self._writing() as connection:
                 self._own.register(connection, [task])
@@ -101,7 +101,7 @@ class SqlOutbox(Records):
         found = select(effects.c.state, func.count()).where(self._of(task)).group_by(effects.c.state)
         return self._read(lambda connection: {EffectState(state): count for state, count in connection.execute(found)})
 
-    def _move(self, effect: EffectRecord, step: Step) -> bool:
+    def _move(self, effect: EffectRecord, step: EffectStep) -> bool:
         """Made again after a lost reply: then it is False if the first one happened, and the change is there."""
 
         def move(_: bool) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, exists, func, insert, literal, select, update
 
 from twice.core.effect import Message
-from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, Prepared
+from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
 from twice.core.record_owner import name_of
 from twice.ledgers.database.effect_tables import COUNTS, UNCOUNTED_STATES, effect_events, effects
 from twice.ledgers.database.schema import UtcTime
@@ -23,7 +23,7 @@ S = EffectState
 _STATES = {state.value: state for state in EffectState}
 
 
-def prepare(connection: Connection, attempt: str, task: str, wanted: Sequence[Prepared], now: datetime) -> None:
+def prepare(connection: Connection, attempt: str, task: str, wanted: Sequence[PreparedEffect], now: datetime) -> None:
     """Name the effects of an attempt that is about to publish. An occasion that counts already is not prepared
     again, nor what this attempt has prepared. Dying before the commit has prepared nothing and published nothing."""
     mine = select(effects.c.label, effects.c.name).where(effects.c.attempt == attempt)
@@ -50,17 +50,17 @@ def release(connection: Connection, attempt: str, now: datetime) -> None:
             Change(S.RELEASED, "published") if taken is None else Change(S.CANCELLED, f"sent for {_short(taken[0])}")
         )
         if change.state.value != row.state:
-            move(connection, row.id, Step((_STATES[row.state],), change, _short(attempt)), now)
+            move(connection, row.id, EffectStep((_STATES[row.state],), change, _short(attempt)), now)
 
 
 def cancel(connection: Connection, attempt: str, why: str, now: datetime) -> None:
     """The attempt ended without publishing: nothing is sent of it."""
     mine = (effects.c.attempt == attempt, effects.c.state == S.PREPARED.value)
     for id_ in connection.execute(select(effects.c.id).where(*mine).order_by(effects.c.id)).scalars().all():
-        move(connection, id_, Step((S.PREPARED,), Change(S.CANCELLED, why), _short(attempt)), now)
+        move(connection, id_, EffectStep((S.PREPARED,), Change(S.CANCELLED, why), _short(attempt)), now)
 
 
-def remember_unknown(connection: Connection, task: str, wanted: Sequence[Prepared], now: datetime) -> int:
+def remember_unknown(connection: Connection, task: str, wanted: Sequence[PreparedEffect], now: datetime) -> int:
     """These occasions were published before this ledger knew of them: what was sent of them is not on record. They
     are never sent by themselves. How many were not known before."""
     added = 0
@@ -89,11 +89,11 @@ def remember_old(connection: Connection, task: str, old: Any, why: str, now: dat
 
 def make_unknown(connection: Connection, id_: int, why: str, now: datetime) -> None:
     """Whatever it waited for, it is not sent by itself any more."""
-    move(connection, id_, Step(tuple(S), Change(S.UNKNOWN, why), _short(None)), now)
+    move(connection, id_, EffectStep(tuple(S), Change(S.UNKNOWN, why), _short(None)), now)
 
 
 @dataclass(frozen=True)
-class Step:
+class EffectStep:
     """From one of the states `before` to the next, by `who`. `fence`: only in this very try; `message`: the bytes that
     every try will send."""
 
@@ -104,7 +104,7 @@ class Step:
     message: Message | None = None
 
 
-def move(connection: Connection, id_: int, step: Step, now: datetime) -> bool:
+def move(connection: Connection, id_: int, step: EffectStep, now: datetime) -> bool:
     """False, and nothing written, if it has moved on meanwhile."""
     change = step.change
     before = [state.value for state in step.before]
@@ -192,7 +192,7 @@ def record_of(row: Any) -> EffectRecord:
     )
 
 
-def _counted_before(connection: Connection, task: str, effect: Prepared) -> bool:
+def _counted_before(connection: Connection, task: str, effect: PreparedEffect) -> bool:
     """By name, not by key: a renamed task keeps the effects it sent."""
     of_slice = (effects.c.task == task, effects.c.label == effect.label, effects.c.name == effect.name, COUNTS)
     if connection.execute(select(exists().where(*of_slice, effects.c.occasion == effect.occasion))).scalar_one():
@@ -209,7 +209,7 @@ def _same_occasion(other: Any, row: Any) -> tuple[ColumnElement[bool], ...]:
     return tuple(other.c[name] == getattr(row, name) for name in ("task", "label", "name", "occasion"))
 
 
-def _row(task: str, effect: Prepared) -> dict[str, Any]:
+def _row(task: str, effect: PreparedEffect) -> dict[str, Any]:
     return {
         "key": effect.key,
         "task": task,

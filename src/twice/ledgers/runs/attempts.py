@@ -26,7 +26,7 @@ class SqlAttempts(Records):
             transitions.fix(connection, claim, expected, aimed)
 
     def advance(self, claim: Claim, before: AttemptState, after: AttemptState, facts: Facts = Facts()) -> None:  # noqa: B008
-        step = transitions.Step(before, after, facts)
+        step = transitions.AttemptStep(before, after, facts)
 
         def move(again: bool) -> None:
             with self._writing() as connection:

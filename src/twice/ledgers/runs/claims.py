@@ -76,10 +76,10 @@ class SqlClaims(Records):
 
 
 def claim(connection: Connection, request: ClaimRequest, now: datetime, until: datetime) -> Claim | Busy | None:
-    """Take every slice, or return who has one; None if that one let go meanwhile: ask again. Without a claim the caller
-    rolls back. Dying before the commit takes nothing;
-    after it the slices are held until the lease runs out, and the attempt is open for a later look to settle.
-    A second claim by the same attempt (the first one's reply was lost) finds the first."""
+    """Take every slice, or return who has one; None if that one released it meanwhile: ask again. Without a claim the
+    caller rolls back. Dying before the commit takes nothing; after it the slices are held until the lease runs
+    out, and the attempt is open for a later look to settle. A second claim by the
+    same attempt (the first one's reply was lost) finds the first."""
     before = _claimed_before(connection, request)
     if before is not None and renew(connection, before, until):
         return before

@@ -55,7 +55,7 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int], aims: 
 
 
 @dataclass(frozen=True)
-class Step:
+class AttemptStep:
     """From one open state to the same or a later one, with what was learnt on the way."""
 
     before: AttemptState
@@ -68,7 +68,7 @@ class Step:
             raise ValueError(f"an attempt does not advance from {before.value} to {after.value}")
 
 
-def advance(connection: Connection, held: Claim, step: Step, now: datetime, again: bool) -> None:
+def advance(connection: Connection, held: Claim, step: AttemptStep, now: datetime, again: bool) -> None:
     """Dying here leaves the attempt open, in either state. `again`: the reply to an earlier call was lost, so it may
     have happened already."""
     moved = connection.execute(

@@ -6,7 +6,7 @@ import ast
 import re
 
 from twice.lint.resolve.flow import Flow
-from twice.lint.resolve.module import Module, literal, method
+from twice.lint.resolve.module import LintedModule, literal, method
 
 _CLOCK = re.compile(
     r"(^|\.)(datetime\.(now|utcnow|today)|date\.today|time\.time|time\.time_ns|time\.localtime|time\.gmtime|pendulum\.(now|today|yesterday|tomorrow)"
@@ -18,7 +18,7 @@ CLOCK_IN_SHELL = re.compile(r"(\$\(|`)date\b[^)`]*[)`]")
 STATEMENT = re.compile(r"\s*(select|insert|with|update|delete|merge|create)\b", re.I)
 
 
-def is_clock_call(module: Module, node: ast.expr) -> bool:
+def is_clock_call(module: LintedModule, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False
     dotted = module.dotted(node.func)
@@ -35,5 +35,5 @@ def is_clock_call(module: Module, node: ast.expr) -> bool:
     return False
 
 
-def clock_flow(module: Module) -> Flow:
+def clock_flow(module: LintedModule) -> Flow:
     return Flow(module, lambda node: is_clock_call(module, node))

@@ -152,7 +152,7 @@ def _reads_answer(context: ModuleContext, call: ast.Call) -> bool:
         holder = context.module.parent.get(use)
         if isinstance(holder, ast.Attribute) and holder.attr in ("json", "content", "text"):
             outer = [type(item) for item in context.module.ancestors(holder)]
-            inside_talk = any(
+            inside_message = any(
                 isinstance(item, ast.Call)
                 and method(item)
                 in (
@@ -168,7 +168,7 @@ def _reads_answer(context: ModuleContext, call: ast.Call) -> bool:
                 )
                 for item in context.module.ancestors(holder)
             )
-            if not inside_talk and outer:
+            if not inside_message and outer:
                 return True
     return False
 

@@ -8,7 +8,7 @@ from twice.lint.collect.merges import delta_merge, is_delta_merge
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.pandas_frames import to_sql, write_file
 from twice.lint.collect.spark_frames import spark_read, spark_write, write_to
-from twice.lint.collect.transactions import Transactions
+from twice.lint.collect.transactions import TransactionBlocks
 from twice.lint.resolve.chains import unroll
 from twice.lint.resolve.module import literal, method
 
@@ -18,7 +18,7 @@ _ENDS = {
 }  # fmt: skip
 
 
-def collect_frames(context: ModuleContext, transactions: Transactions) -> None:
+def collect_frames(context: ModuleContext, transactions: TransactionBlocks) -> None:
     _confs(context)
     for call in context.module.calls:
         name = method(call)

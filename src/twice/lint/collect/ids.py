@@ -8,7 +8,7 @@ import re
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import IdFact
 from twice.lint.resolve.flow import Flow
-from twice.lint.resolve.module import Module, keyword, literal, method
+from twice.lint.resolve.module import LintedModule, keyword, literal, method
 
 _RANDOM = re.compile(
     r"(^|\.)(uuid\.uuid[14]|uuid[14]|secrets\.\w+|shortuuid\.\w+|ulid\.\w+|nanoid\.generate|"
@@ -39,7 +39,7 @@ _SAMPLES = {"sample", "randomSplit", "train_test_split", "sampleBy", "takeSample
 _SEEDS = ("seed", "random_state", "withReplacement_seed")
 
 
-def is_random_call(module: Module, node: ast.expr) -> bool:
+def is_random_call(module: LintedModule, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False
     if _RANDOM.search(module.dotted(node.func)):
@@ -51,7 +51,7 @@ def is_random_call(module: Module, node: ast.expr) -> bool:
     return False
 
 
-def random_flow(module: Module) -> Flow:
+def random_flow(module: LintedModule) -> Flow:
     return Flow(module, lambda node: is_random_call(module, node))
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from twice.lint.facts import Place
 from twice.lint.gather import Gathering
-from twice.lint.resolve.module import MODULE, Module, keyword, literal, method
+from twice.lint.resolve.module import MODULE, LintedModule, keyword, literal, method
 from twice.lint.settings import LintSettings
 
 _CALLBACKS = ("on_failure_callback", "on_success_callback", "on_retry_callback", "sla_miss_callback",
@@ -31,7 +31,7 @@ _DATABASES = {
 
 
 class ModuleContext:
-    def __init__(self, module: Module, gathering: Gathering, settings: LintSettings) -> None:
+    def __init__(self, module: LintedModule, gathering: Gathering, settings: LintSettings) -> None:
         self.module = module
         self.gathering = gathering
         self.settings = settings

@@ -10,7 +10,7 @@ from twice.lint.collect.existence_checks import checks_existence
 from twice.lint.collect.history import target_guards
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.skip_existing import is_after_mark, skips_existing
-from twice.lint.collect.transactions import Transactions
+from twice.lint.collect.transactions import TransactionBlocks
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal
@@ -18,7 +18,7 @@ from twice.lint.resolve.module import argument, keyword, literal
 _CONNECTION = re.compile(r"(^|\.)\w*(conn|connection|session|cursor)\w*$", re.I)
 
 
-def to_sql(context: ModuleContext, transactions: Transactions, call: ast.Call, name: str) -> None:
+def to_sql(context: ModuleContext, transactions: TransactionBlocks, call: ast.Call, name: str) -> None:
     given = keyword(call, "if_exists")
     target = target_name(context, argument(call, 0, "name", "destination_table"))
     if given is None and len(call.args) > 3:
@@ -70,7 +70,7 @@ def _switched(context: ModuleContext, given: ast.Name | ast.Attribute) -> bool:
     return {"replace", "append"} <= values
 
 
-def _transaction(context: ModuleContext, transactions: Transactions, call: ast.Call) -> str:
+def _transaction(context: ModuleContext, transactions: TransactionBlocks, call: ast.Call) -> str:
     """The transaction of to_sql: its block's, its connection's, or its own when it gets an engine."""
     connection = argument(call, 1, "con")
     if connection is not None and _CONNECTION.search(context.module.source(connection)):

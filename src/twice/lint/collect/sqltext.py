@@ -9,13 +9,13 @@ from dataclasses import replace
 from twice.lint.collect.existence_checks import checks_existence
 from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.collect.skip_existing import skips_existing
-from twice.lint.collect.strings import Found, name_given, sql_strings
-from twice.lint.collect.transactions import Transactions
-from twice.lint.facts import ClockFact, Guard, IdFact, ReadFact, RunFact, Span, WriteFact
+from twice.lint.collect.strings import SqlString, name_given, sql_strings
+from twice.lint.collect.transactions import TransactionBlocks
+from twice.lint.facts import ClockFact, Guard, IdFact, ReadFact, RunFact, TextSpan, WriteFact
 from twice.lint.gather import Gathering
 from twice.lint.resolve.flow import Flow
-from twice.lint.resolve.module import MODULE, Module, keyword, method
-from twice.lint.statements.position import Site
+from twice.lint.resolve.module import MODULE, LintedModule, keyword, method
+from twice.lint.statements.position import SqlPosition
 from twice.lint.statements.read import ReadText, read_text
 from twice.lint.statements.values import HoleUse
 from twice.lint.vocabulary import same_table, table_name
@@ -23,7 +23,7 @@ from twice.lint.vocabulary import same_table, table_name
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def collect_sql(context: ModuleContext, transactions: Transactions, clocks: Flow, ids: Flow) -> None:
+def collect_sql(context: ModuleContext, transactions: TransactionBlocks, clocks: Flow, ids: Flow) -> None:
     for found in sql_strings(context):
         _read(context, transactions, clocks, ids, found)
     for call in context.module.calls:
@@ -31,7 +31,7 @@ def collect_sql(context: ModuleContext, transactions: Transactions, clocks: Flow
             _imported(context, transactions, call)
 
 
-def _imported(context: ModuleContext, transactions: Transactions, call: ast.Call) -> None:
+def _imported(context: ModuleContext, transactions: TransactionBlocks, call: ast.Call) -> None:
     """``cur.execute(song_insert, row)`` with the statement in another module."""
     for value in call.args[:2]:
         name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
@@ -42,11 +42,11 @@ def _imported(context: ModuleContext, transactions: Transactions, call: ast.Call
             context.gathering.add(RunFact(place, name))
 
 
-def _read(context: ModuleContext, transactions: Transactions, clocks: Flow, ids: Flow, found: Found) -> None:
+def _read(context: ModuleContext, transactions: TransactionBlocks, clocks: Flow, ids: Flow, found: SqlString) -> None:
     own = Gathering()
     transaction = transactions.of(found.call)
     within = context.within(found.call or found.node)
-    site = Site(
+    position = SqlPosition(
         lambda start, end: found.text.locate(context.module, start, end),
         unit=found.unit,
         order=found.line,
@@ -55,7 +55,9 @@ def _read(context: ModuleContext, transactions: Transactions, clocks: Flow, ids:
         engine=_engine(context, found.call),
         runs=_elsewhere(context, found),
     )
-    outcome = read_text(found.text.value, site, own, dialect=context.settings.dialect or _dialect(context, found.call))
+    outcome = read_text(
+        found.text.value, position, own, dialect=context.settings.dialect or _dialect(context, found.call)
+    )
     _newest(context, found, own)
     for fact in own.everything():
         if isinstance(fact, WriteFact):
@@ -69,7 +71,7 @@ def _read(context: ModuleContext, transactions: Transactions, clocks: Flow, ids:
 _MAX = re.compile(r"^\s*select\s+max\s*\(\s*[\w.]+\s*\)(?:\s+(?:as\s+)?\w+)?\s+from\s+([\w.`\"]+)\s*;?\s*$", re.I)
 
 
-def _newest(context: ModuleContext, found: Found, own: Gathering) -> None:
+def _newest(context: ModuleContext, found: SqlString, own: Gathering) -> None:
     """``SELECT max(ds) FROM source`` decides what is read next; of the table being loaded it is a watermark."""
     match = _MAX.match(found.text.value)
     if match is None or found.call is None:
@@ -89,7 +91,7 @@ def _written_later(context: ModuleContext) -> set[str]:
     return {table_name(text) for text in texts}
 
 
-def _elsewhere(context: ModuleContext, found: Found) -> Span | None:
+def _elsewhere(context: ModuleContext, found: SqlString) -> TextSpan | None:
     if found.call is None or not context.constant_scope(found.node) or found.unit == context.unit(found.node):
         return None
     return context.module.span(found.call)
@@ -125,7 +127,7 @@ def _dialect(context: ModuleContext, call: ast.Call | None) -> str:
     }.get(engine, engine)
 
 
-def _guarded(context: ModuleContext, found: Found, write: WriteFact) -> WriteFact:
+def _guarded(context: ModuleContext, found: SqlString, write: WriteFact) -> WriteFact:
     guards: set[Guard] = set(write.guards)
     if write.engine in ("cassandra", "hbase"):
         guards.add("upsert_store")
@@ -144,7 +146,7 @@ def rows_of(call: ast.Call) -> ast.expr | None:
     return call.args[place] if place is not None and len(call.args) > place else None
 
 
-def _computed(context: ModuleContext, found: Found, outcome: ReadText, write: WriteFact) -> WriteFact:
+def _computed(context: ModuleContext, found: SqlString, outcome: ReadText, write: WriteFact) -> WriteFact:
     """An UPDATE with a new value that was computed in Python from what a SELECT of this function fetched."""
     if write.merge is not None and write.merge.source_unique is None and _made_unique(context, found):
         return replace(write, merge=replace(write.merge, source_unique=True))
@@ -169,7 +171,7 @@ def _is_fetch(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and method(node) in ("fetchone", "fetchval", "scalar", "get_first", "fetchall")
 
 
-def _made_unique(context: ModuleContext, found: Found) -> bool:
+def _made_unique(context: ModuleContext, found: SqlString) -> bool:
     """The function removes duplicates from what it stages before it merges."""
     return any(
         method(call) in ("drop_duplicates", "dropDuplicates", "groupby", "groupBy") and call.lineno < found.line
@@ -178,7 +180,7 @@ def _made_unique(context: ModuleContext, found: Found) -> bool:
     )
 
 
-def _holes(context: ModuleContext, clocks: Flow, ids: Flow, found: Found, outcome: ReadText) -> None:
+def _holes(context: ModuleContext, clocks: Flow, ids: Flow, found: SqlString, outcome: ReadText) -> None:
     """Values that code puts into the statement: a clock or a random id among them is a fact of its own."""
     for use in outcome.holes:
         value = found.text.holes.get(use.name)
@@ -189,7 +191,7 @@ def _holes(context: ModuleContext, clocks: Flow, ids: Flow, found: Found, outcom
         clock = clocks.source(value)
         if clock is not None and not clock.optional:
             kind = use.use if use.use != "audit_column" or use.column else "key_column"
-            reaches: Span = found.text.locate(context.module, use.offset, use.offset + 6)
+            reaches: TextSpan = found.text.locate(context.module, use.offset, use.offset + 6)
             place = replace(context.place(clock.node), within=context.within(found.call or found.node))
             fact = ClockFact(
                 place, context.module.source(clock.node, 40), kind, use.column, _at_import(context, clock.node), reaches
@@ -202,7 +204,7 @@ def _holes(context: ModuleContext, clocks: Flow, ids: Flow, found: Found, outcom
             )
 
 
-def _bound(module: Module, call: ast.Call | None, use: HoleUse, holes: list[HoleUse]) -> ast.expr | None:
+def _bound(module: LintedModule, call: ast.Call | None, use: HoleUse, holes: list[HoleUse]) -> ast.expr | None:
     """The argument bound to a driver's placeholder."""
     if call is None or not is_bindable(call):
         return None

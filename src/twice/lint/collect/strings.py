@@ -38,7 +38,7 @@ _WRAPPERS = {
     "replace",
     "Composed",
 }
-_TALK = {
+_MESSAGE_CALLS = {
     "print", "info", "debug", "warning", "error", "exception", "critical", "log", "write", "echo", "add_argument",
     "compile",
          "pprint", "warn", "startswith", "ArgumentParser", "Exception", "ValueError", "match", "search", "sub",
@@ -53,7 +53,7 @@ _CURSOR = (
 
 
 @dataclass
-class Found:
+class SqlString:
     node: ast.expr
     text: Text
     call: ast.Call | None
@@ -61,10 +61,10 @@ class Found:
     line: int
 
 
-def sql_strings(context: ModuleContext) -> list[Found]:
+def sql_strings(context: ModuleContext) -> list[SqlString]:
     module = context.module
     seen: set[ast.AST] = set()
-    found: list[Found] = []
+    found: list[SqlString] = []
     for node in module.nodes:
         if not isinstance(node, (ast.Constant, ast.JoinedStr)) or not _may_be_sql(node):
             continue
@@ -80,12 +80,12 @@ def sql_strings(context: ModuleContext) -> list[Found]:
             continue
         call, use = _execution(context, top)
         text = _formatted_at(context, use, text) if use is not top else text
-        if call is not None and method(call) in _TALK:
+        if call is not None and method(call) in _MESSAGE_CALLS:
             continue
         unit = context.unit(use)
         if context.constant_scope(top) and use is top and call is None:
             unit = "<constants>"
-        found.append(Found(top, text, call, unit, use.lineno if isinstance(use, ast.expr) else top.lineno))
+        found.append(SqlString(top, text, call, unit, use.lineno if isinstance(use, ast.expr) else top.lineno))
     return [item for item in found if not _only_a_part(context, item, seen)]
 
 
@@ -160,7 +160,7 @@ def _execution(context: ModuleContext, top: ast.expr) -> tuple[ast.Call | None, 
         if call is not None and method(call) in _CURSOR:
             return call, use
     for call, use in candidates:
-        if call is not None and method(call) not in _TALK and method(call) != "format":
+        if call is not None and method(call) not in _MESSAGE_CALLS and method(call) != "format":
             return call, use
     for _, use in candidates:
         # Formatted first, then run: ``sql = QUERY.format(table)``; ``hook.run(sql)``.
@@ -171,7 +171,7 @@ def _execution(context: ModuleContext, top: ast.expr) -> tuple[ast.Call | None, 
         again = name_given(context, whole) if isinstance(whole, ast.expr) and whole is not use else ""
         for later in context.module.uses(again, context.module.unit(use)) if again else ():
             call = _receiver(context, later)
-            if call is not None and method(call) not in _TALK:
+            if call is not None and method(call) not in _MESSAGE_CALLS:
                 return call, use
     return (None, uses[0]) if uses and constant else (None, top)
 
@@ -237,7 +237,7 @@ def name_given(context: ModuleContext, top: ast.expr) -> str:
     return ""
 
 
-def _only_a_part(context: ModuleContext, found: Found, tops: set[ast.AST]) -> bool:
+def _only_a_part(context: ModuleContext, found: SqlString, tops: set[ast.AST]) -> bool:
     """The text is only ever used to build another text that was found on its own."""
     name = name_given(context, found.node)
     if not name or (found.call is not None and method(found.call) in _CURSOR):

@@ -15,7 +15,7 @@ _CONNECTION = re.compile(r"^(self\.)?\w*(conn|connection|cur|cursor|session|tx|t
 _ALONE = ("snowflake", "bigquery", "hive", "trino", "clickhouse", "spark", "cassandra")
 
 
-class Transactions:
+class TransactionBlocks:
     """Commits and transaction blocks of one file."""
 
     def __init__(self, context: ModuleContext) -> None:

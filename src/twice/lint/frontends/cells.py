@@ -18,22 +18,22 @@ _EXPORT = re.compile(r"(#|--|//) Databricks notebook source")
 
 
 @dataclass(frozen=True)
-class Line:
+class CellLine:
     """One line of a cell; `columns` gives the file's column of each character and of the end."""
 
     text: str
     number: int
     columns: tuple[int, ...]
 
-    def cut(self, start: int, stop: int | None = None) -> Line:
+    def cut(self, start: int, stop: int | None = None) -> CellLine:
         text = self.text[start:stop]
-        return Line(text, self.number, self.columns[start : start + len(text) + 1])
+        return CellLine(text, self.number, self.columns[start : start + len(text) + 1])
 
 
 @dataclass(frozen=True)
 class Cell:
     language: str
-    lines: tuple[Line, ...]
+    lines: tuple[CellLine, ...]
 
 
 def exported(text: str) -> bool:
@@ -63,7 +63,7 @@ def of_export(text: str) -> list[Cell]:
     mark = "--" if sql else "#"
     magic = re.compile(rf"\s*{mark} MAGIC ?")
     cells: list[Cell] = []
-    lines: list[Line] = []
+    lines: list[CellLine] = []
     for number, raw in enumerate(text.splitlines(), start=1):
         if re.match(rf"\s*{mark} COMMAND -+\s*$", raw):
             cells.append(Cell("sql" if sql else "python", tuple(lines)))
@@ -71,7 +71,7 @@ def of_export(text: str) -> list[Cell]:
             continue
         skipped = match.end() if (match := magic.match(raw)) else 0
         line = raw[skipped:]
-        lines.append(Line(line, number, tuple(range(skipped + 1, skipped + len(line) + 2))))
+        lines.append(CellLine(line, number, tuple(range(skipped + 1, skipped + len(line) + 2))))
     return [*cells, Cell("sql" if sql else "python", tuple(lines))]
 
 
@@ -112,7 +112,7 @@ def _language(metadata: dict[str, Any]) -> str:
     return "python"
 
 
-def _jupyter_lines(source: Any, text: str, starts: list[int]) -> Iterator[Line]:
+def _jupyter_lines(source: Any, text: str, starts: list[int]) -> Iterator[CellLine]:
     pieces = source if isinstance(source, list) else [source]
     row = 0
     for piece in pieces:
@@ -125,7 +125,7 @@ def _jupyter_lines(source: Any, text: str, starts: list[int]) -> Iterator[Line]:
         for line in piece.split("\n"):
             columns = tuple(offset - starts[row] + 1 for offset in offsets[first : first + len(line) + 1])
             if line or first < len(piece):
-                yield Line(line.rstrip("\r"), row + 1, columns)
+                yield CellLine(line.rstrip("\r"), row + 1, columns)
             first += len(line) + 1
 
 

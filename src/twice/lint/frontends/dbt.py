@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from twice.lint.facts import ModelFact, Place, Span
+from twice.lint.facts import ModelFact, Place, TextSpan
 from twice.lint.file_facts import FileFacts, Notice
 from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.dbt_placeholders import Placeholder, this
@@ -47,7 +47,7 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     model = _observed(model, readings, renders[0])
     readings += _hooks(path, config, model, context)
     facts = _merged([_without_own_table(reading, model) for reading in readings])
-    notices = (*facts.notices, *([Notice(path, 1, around.trouble)] if around.trouble else []))
+    notices = (*facts.notices, *([Notice(path, 1, around.problem)] if around.problem else []))
     return replace(facts, language="dbt", models=(model,), suppressions=suppressions(text), notices=notices)
 
 
@@ -59,7 +59,7 @@ def _model(name: str, text: str, config: dict[str, Any], around: Surroundings, r
     line = text.count("\n", 0, at.start()) + 1 if at else 1
     column = at.start() - text.rfind("\n", 0, at.start()) if at else 1
     return ModelFact(
-        span=Span(line, column, line, column + (len(at[0]) if at else 1)),
+        span=TextSpan(line, column, line, column + (len(at[0]) if at else 1)),
         name=name,
         materialized="snapshot" if snapshot else str(config.get("materialized") or "view"),
         unique_key=key,
@@ -100,7 +100,7 @@ def _reading(path: str, rendered: Rendered, model: ModelFact, context: ReadConte
         return FileFacts(path, "dbt", context.role)
     where = rendered.where()
     facts = read_sql(path, rendered.text, context)
-    notices = tuple(replace(notice, line=where(Span(notice.line)).line) for notice in facts.notices)
+    notices = tuple(replace(notice, line=where(TextSpan(notice.line)).line) for notice in facts.notices)
     facts = replace(_in_order(facts.moved(where)), notices=notices)
     # A view is computed when somebody looks at it: its clock is the reader's, not the run's.
     return replace(facts, clocks=()) if model.materialized in _VIEWS else facts
@@ -114,7 +114,7 @@ def _compiled(path: str, text: str, around: Surroundings, model: ModelFact, cont
     lines = {" ".join(line.split()): number for number, line in enumerate(text.splitlines(), start=1) if line.strip()}
     found = [lines.get(" ".join(line.split()), model.span.line) for line in body.splitlines()]
 
-    def where(span: Span) -> Span:
+    def where(span: TextSpan) -> TextSpan:
         index = min(max(span.line, 1), len(found)) - 1
         return replace(span, line=found[index], end_line=found[index]) if found else model.span
 
@@ -130,12 +130,12 @@ def _observed(model: ModelFact, readings: list[FileFacts], rendered: Rendered) -
     return replace(model, anti_join=anti, strict_mark=_mark(rendered, own) if strict else None)
 
 
-def _mark(rendered: Rendered, own: str) -> Span:
+def _mark(rendered: Rendered, own: str) -> TextSpan:
     """Where the comparison is: the last > before the model's own name."""
     text = rendered.text
     at = text.rfind(">", 0, max(text.find(own), 0))
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return rendered.where()(Span(line, column, line, column + 1))
+    return rendered.where()(TextSpan(line, column, line, column + 1))
 
 
 def _hooks(path: str, config: dict[str, Any], model: ModelFact, context: ReadContext) -> list[FileFacts]:

@@ -41,7 +41,7 @@ class Placeholder(_Base):  # type: ignore[misc]
             return options["caller"]()
         name = self.path[-1]
         if name in _CLOCKS:
-            return Clock()
+            return ClockPlaceholder()
         if name in _FUNCTIONS:
             return f"{name}({', '.join(str(argument) for argument in arguments)})"
         if name in ("generate_surrogate_key", "surrogate_key"):
@@ -94,7 +94,7 @@ class Placeholder(_Base):  # type: ignore[misc]
     __lt__ = __le__ = __gt__ = __ge__ = _never
 
 
-class Clock(Placeholder):
+class ClockPlaceholder(Placeholder):
     """A moment of the run, in whatever shape: it stays a clock when it is formatted or shifted."""
 
     TEXT = "current_timestamp"
@@ -109,7 +109,7 @@ class Clock(Placeholder):
         return self
 
 
-class Relation(Placeholder):
+class RelationPlaceholder(Placeholder):
     """A table with a known name."""
 
     def __str__(self) -> str:
@@ -142,11 +142,11 @@ class Config:
 def placeholders(model: str, adapter: str, *, incremental: bool, config: Config) -> dict[str, Any]:
     """Everything dbt puts into a template's scope, as far as it decides what the SQL looks like."""
 
-    def ref(*names: Any, **_: Any) -> Relation:
-        return Relation(name=str(names[-1]) if names else "ref")
+    def ref(*names: Any, **_: Any) -> RelationPlaceholder:
+        return RelationPlaceholder(name=str(names[-1]) if names else "ref")
 
-    def source(*names: Any, **_: Any) -> Relation:
-        return Relation(name=".".join(str(name) for name in names) or "source")
+    def source(*names: Any, **_: Any) -> RelationPlaceholder:
+        return RelationPlaceholder(name=".".join(str(name) for name in names) or "source")
 
     def var(name: Any = "var", default: Any = None, *_: Any) -> Any:
         return Placeholder(name=str(name)) if default is None else default
@@ -160,12 +160,12 @@ def placeholders(model: str, adapter: str, *, incremental: bool, config: Config)
         "flags": {"FULL_REFRESH": not incremental, "WHICH": "run"},
         "is_incremental": lambda *_, **__: incremental,
         "ref": ref,
-        "run_started_at": Clock(),
+        "run_started_at": ClockPlaceholder(),
         "should_full_refresh": lambda *_, **__: not incremental,
         "source": source,
         # What is under "if the target is dev" is not what runs at night.
         "target": {"name": "prod", "type": adapter or "warehouse", "schema": "prod", "database": "prod"},
-        "this": Relation(name=this(model)),
+        "this": RelationPlaceholder(name=this(model)),
         "var": var,
     }
 

@@ -22,7 +22,7 @@ class Surroundings:
     unique_columns: frozenset[str] = frozenset()
     adapter: str = ""
     compiled: Path | None = None
-    trouble: str = ""
+    problem: str = ""
 
 
 def surroundings(file: Path) -> Surroundings:
@@ -30,7 +30,7 @@ def surroundings(file: Path) -> Surroundings:
     root = _root(file)
     if root is None:
         return Surroundings()
-    settings, trouble = _yaml(root / "dbt_project.yml")
+    settings, problem = _yaml(root / "dbt_project.yml")
     name = str(settings.get("name", ""))
     below, kind = _place(file, root, settings)
     config = _inherited(settings.get(kind), (name, *below.parts[:-1], file.stem))
@@ -39,7 +39,7 @@ def surroundings(file: Path) -> Surroundings:
         model = _described(_yaml(properties)[0].get(kind), file.stem)
         config |= _plain(model.get("config"))
         unique |= _unique_columns(model)
-    return Surroundings(config, frozenset(unique), _adapter(root), _compiled(file, root, name), trouble)
+    return Surroundings(config, frozenset(unique), _adapter(root), _compiled(file, root, name), problem)
 
 
 def fingerprint(file: Path) -> str:

@@ -12,9 +12,9 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
-from twice.lint.facts import Span
+from twice.lint.facts import TextSpan
 from twice.lint.file_facts import FileFacts, Notice
-from twice.lint.frontends.cells import Cell, Line, exported, of_export, of_jupyter
+from twice.lint.frontends.cells import Cell, CellLine, exported, of_export, of_jupyter
 from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.python import read as read_python
 
@@ -33,14 +33,14 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     except (ValueError, RecursionError) as error:
         notice = Notice(path, 1, f"cannot be read as a notebook: {error}")
         return FileFacts(path, "notebook", context.role, notices=(notice,))
-    written: list[Line] = []
+    written: list[CellLine] = []
     notices: list[Notice] = []
     for cell in cells:
-        lines, trouble = _translated(cell)
+        lines, problem = _translated(cell)
         written.extend(lines)
-        if trouble:
+        if problem:
             number = next((line.number for line in cell.lines if line.text.strip()), 1)
-            notices.append(Notice(path, number, trouble))
+            notices.append(Notice(path, number, problem))
     source = "".join(f"{line.text}\n" for line in written)
     facts = read_python(path, source, context)
     return replace(
@@ -50,7 +50,7 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     )
 
 
-def _translated(cell: Cell) -> tuple[list[Line], str]:
+def _translated(cell: Cell) -> tuple[list[CellLine], str]:
     """The cell as lines of Python, and what about it could not be read."""
     language, lines = _language_of(cell)
     if language == "sql":
@@ -63,11 +63,11 @@ def _translated(cell: Cell) -> tuple[list[Line], str]:
     if not _syntax_error(lines):
         return lines, ""
     code = [_plain(line) for line in lines]
-    trouble = _syntax_error(code)
-    return ([], f"a cell cannot be parsed: {trouble}") if trouble else (code, "")
+    problem = _syntax_error(code)
+    return ([], f"a cell cannot be parsed: {problem}") if problem else (code, "")
 
 
-def _language_of(cell: Cell) -> tuple[str, list[Line]]:
+def _language_of(cell: Cell) -> tuple[str, list[CellLine]]:
     """The language a magic on the first line names, and the lines that are written in it."""
     lines = list(cell.lines)
     while lines and (not lines[0].text.strip() or _is_comment(lines[0], cell.language)):
@@ -84,7 +84,7 @@ def _language_of(cell: Cell) -> tuple[str, list[Line]]:
     return cell.language, list(cell.lines)
 
 
-def _sql_cell(lines: list[Line], magic: re.Match[str]) -> tuple[str, list[Line]]:
+def _sql_cell(lines: list[CellLine], magic: re.Match[str]) -> tuple[str, list[CellLine]]:
     rest = lines[1:]
     first = lines[0].cut(magic.start(3))
     more = any(line.text.strip() for line in rest)
@@ -94,18 +94,18 @@ def _sql_cell(lines: list[Line], magic: re.Match[str]) -> tuple[str, list[Line]]
     return "sql", rest if magic[1] and rest else [first, *rest]
 
 
-def _as_call(lines: list[Line]) -> list[Line]:
+def _as_call(lines: list[CellLine]) -> list[CellLine]:
     lines = [line for line in lines if not line.text.lstrip().startswith("%")]
     if not any(line.text.strip() for line in lines):
         return []
     safe = [replace(line, text=line.text.replace("'''", "' '").rstrip("\\")) for line in lines]
     head, tail = safe[0], safe[-1]
-    opening = Line(_OPEN, head.number, (head.columns[0],) * (len(_OPEN) + 1))
-    closing = Line(_CLOSE, tail.number, (tail.columns[-1],) * (len(_CLOSE) + 1))
+    opening = CellLine(_OPEN, head.number, (head.columns[0],) * (len(_OPEN) + 1))
+    closing = CellLine(_CLOSE, tail.number, (tail.columns[-1],) * (len(_CLOSE) + 1))
     return [opening, *safe, closing]
 
 
-def _plain(line: Line) -> Line:
+def _plain(line: CellLine) -> CellLine:
     """A line of Python. What only IPython understands becomes `pass`, so that blocks stay whole."""
     timed = _TIMED.match(line.text)
     if timed and line.text[timed.end() :].strip():
@@ -114,14 +114,14 @@ def _plain(line: Line) -> Line:
     if shell is None or _is_comment(line, "python"):
         return line
     indent = len(line.text) - len(line.text.lstrip())
-    return Line(" " * indent + "pass", line.number, (line.columns[0],) * (indent + 5))
+    return CellLine(" " * indent + "pass", line.number, (line.columns[0],) * (indent + 5))
 
 
-def _is_comment(line: Line, language: str) -> bool:
+def _is_comment(line: CellLine, language: str) -> bool:
     return line.text.lstrip().startswith("--" if language == "sql" else "#")
 
 
-def _syntax_error(lines: list[Line]) -> str:
+def _syntax_error(lines: list[CellLine]) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -131,22 +131,22 @@ def _syntax_error(lines: list[Line]) -> str:
     return ""
 
 
-def _mapped(written: list[Line]) -> Callable[[Span], Span]:
-    def where(span: Span) -> Span:
+def _mapped(written: list[CellLine]) -> Callable[[TextSpan], TextSpan]:
+    def where(span: TextSpan) -> TextSpan:
         line, column = _position(written, span.line, span.column)
         if not span.end_line:
-            return Span(line, column)
-        return Span(line, column, *_position(written, span.end_line, span.end_column))
+            return TextSpan(line, column)
+        return TextSpan(line, column, *_position(written, span.end_line, span.end_column))
 
     return where
 
 
-def _position(written: list[Line], line: int, column: int) -> tuple[int, int]:
+def _position(written: list[CellLine], line: int, column: int) -> tuple[int, int]:
     if not written:
         return line, column
     origin = written[min(max(line, 1), len(written)) - 1]
     return origin.number, origin.columns[min(max(column, 1), len(origin.columns)) - 1]
 
 
-def _moved(notice: Notice, written: list[Line]) -> Notice:
+def _moved(notice: Notice, written: list[CellLine]) -> Notice:
     return replace(notice, line=_position(written, notice.line, 1)[0])

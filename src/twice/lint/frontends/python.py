@@ -17,11 +17,11 @@ from twice.lint.collect.orders import collect_orders
 from twice.lint.collect.sqltext import collect_sql
 from twice.lint.collect.swallows import collect_swallows
 from twice.lint.collect.tasks import collect_tasks
-from twice.lint.collect.transactions import Transactions
+from twice.lint.collect.transactions import TransactionBlocks
 from twice.lint.file_facts import FileFacts, Notice
 from twice.lint.frontends.context import ReadContext
 from twice.lint.gather import Gathering
-from twice.lint.resolve.module import Module
+from twice.lint.resolve.module import LintedModule
 from twice.lint.source import suppressions
 
 
@@ -30,10 +30,10 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
     tree = _parsed(path, text, gathering)
     if tree is None:
         return gathering.as_facts(path, "python", context.role, suppressions=suppressions(text))
-    module = Module(tree, text)
+    module = LintedModule(tree, text)
     module_context = ModuleContext(module, gathering, context.settings)
     clocks = clock_flow(module)
-    transactions = Transactions(module_context)
+    transactions = TransactionBlocks(module_context)
     collect_tasks(module_context)
     collect_sql(module_context, transactions, clocks, random_flow(module))
     collect_frames(module_context, transactions)

@@ -10,7 +10,7 @@ from twice.lint.frontends.context import ReadContext
 from twice.lint.gather import Gathering
 from twice.lint.source import suppressions
 from twice.lint.statements.parse import guess
-from twice.lint.statements.position import Site, locator
+from twice.lint.statements.position import SqlPosition, locator
 from twice.lint.statements.read import read_text
 
 _MACRO = re.compile(
@@ -29,8 +29,8 @@ def read(path: str, text: str, context: ReadContext) -> FileFacts:
         gathering.traits.add("dynamic_overwrite")
     if _MACRO.search(text):
         gathering.traits.add("airflow_template")
-    site = Site(locate, unit="<script>", transaction="", engine=dialect or "sql")
-    outcome = read_text(text, site, gathering, dialect=dialect)
+    position = SqlPosition(locate, unit="<script>", transaction="", engine=dialect or "sql")
+    outcome = read_text(text, position, gathering, dialect=dialect)
     if outcome.unread:
         line = locate(outcome.unread[0], outcome.unread[0]).line
         count = len(outcome.unread)

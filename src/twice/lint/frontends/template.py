@@ -14,8 +14,14 @@ from typing import Any
 
 from jinja2.sandbox import SandboxedEnvironment
 
-from twice.lint.facts import Span
-from twice.lint.frontends.dbt_placeholders import Clock, Config, Placeholder, Relation, placeholders
+from twice.lint.facts import TextSpan
+from twice.lint.frontends.dbt_placeholders import (
+    ClockPlaceholder,
+    Config,
+    Placeholder,
+    RelationPlaceholder,
+    placeholders,
+)
 
 # A mark before each piece of plain text gives its place in the source; the two letters are private to us.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -26,7 +32,7 @@ _QUOTE_OR_END = re.compile(r"\}\}|%\}|#\}|'|\"")
 _STRING = {"'": re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL), '"': re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL)}
 _BLOCK = re.compile(r"\{%(-?\s*(?:end)?(?:snapshot|docs)\b.{0,200}?)%\}", re.DOTALL)
 # '{{ run_started_at.date() }}' is a moment of the run, not a text; the mark behind it stays where it is.
-_QUOTED_CLOCK = re.compile(f"'({Clock.TEXT})({_MARK.pattern.replace('(', '(?:')}|)'")
+_QUOTED_CLOCK = re.compile(f"'({ClockPlaceholder.TEXT})({_MARK.pattern.replace('(', '(?:')}|)'")
 _PADDED = re.compile(r"%[^a-zA-Z%]*(?:\d{4}|\*)")
 _PADDING = frozenset({"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map"})
 _LONGEST = 2_000_000
@@ -52,7 +58,7 @@ class Rendered:
         marks = tuple((at + len(prefix), origin, end) for at, origin, end in self.marks)
         return Rendered(prefix + self.text, self.source, marks, self.config, self.macros)
 
-    def where(self) -> Callable[[Span], Span]:
+    def where(self) -> Callable[[TextSpan], TextSpan]:
         """A function that takes a position in the text to its position in the source."""
         ours, theirs = _starts(self.text), _starts(self.source)
 
@@ -62,14 +68,14 @@ class Rendered:
             row = bisect_right(theirs, origin) - 1
             return row + 1, origin - theirs[row] + 1
 
-        def moved(span: Span) -> Span:
+        def moved(span: TextSpan) -> TextSpan:
             line, column = one(span.line, span.column)
             if not span.end_line:
-                return Span(line, column)
+                return TextSpan(line, column)
             end_line, end_column = one(span.end_line, span.end_column)
             if (end_line, end_column) <= (line, column):
                 end_line, end_column = line, column + 1
-            return Span(line, column, end_line, end_column)
+            return TextSpan(line, column, end_line, end_column)
 
         return moved
 
@@ -104,7 +110,9 @@ class _Environment(SandboxedEnvironment):
 
     def is_safe_callable(self, obj: Any) -> bool:
         # A placeholder answers every question with yes, also "are you unsafe?".
-        return isinstance(obj, (Placeholder, Config, Relation, Clock)) or super().is_safe_callable(obj)
+        return isinstance(
+            obj, (Placeholder, Config, RelationPlaceholder, ClockPlaceholder)
+        ) or super().is_safe_callable(obj)
 
     def call_binop(self, _: Any, operator: str, left: Any, right: Any) -> Any:
         plain = isinstance(left, (int, float)) and isinstance(right, (int, float))

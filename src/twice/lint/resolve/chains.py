@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from twice.lint.resolve.module import Module
+from twice.lint.resolve.module import LintedModule
 
 _LONGEST = 80
 
@@ -35,7 +35,7 @@ class Chain:
                 yield link.call
 
 
-def unroll(module: Module, node: ast.expr, *, through: bool = True, depth: int = 0) -> Chain:
+def unroll(module: LintedModule, node: ast.expr, *, through: bool = True, depth: int = 0) -> Chain:
     """The chain a call ends. With `through`, a variable that holds the beginning of the chain is followed."""
     links: list[Link] = []
     current: ast.expr = node
@@ -57,6 +57,6 @@ def unroll(module: Module, node: ast.expr, *, through: bool = True, depth: int =
     return Chain(current, tuple(links))
 
 
-def is_outermost(module: Module, call: ast.Call) -> bool:
+def is_outermost(module: LintedModule, call: ast.Call) -> bool:
     """No further link follows the call."""
     return not isinstance(module.parent.get(call), ast.Attribute)

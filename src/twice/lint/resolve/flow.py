@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from twice.lint.resolve.module import MODULE, Module, keyword, method
+from twice.lint.resolve.module import MODULE, LintedModule, keyword, method
 
 _THROUGH = {
     "strftime", "isoformat", "date", "replace", "astimezone", "format", "timestamp", "timetuple", "to_pydatetime",
@@ -37,7 +37,7 @@ class Source:
 class Flow:
     """Answers whether a value comes from a call that `is_source` accepts."""
 
-    def __init__(self, module: Module, is_source: Callable[[ast.expr], bool]) -> None:
+    def __init__(self, module: LintedModule, is_source: Callable[[ast.expr], bool]) -> None:
         self.module = module
         self.is_source = is_source
         self._known: dict[int, Source | None] = {}

@@ -6,8 +6,8 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from twice.lint.facts import Span
-from twice.lint.resolve.module import Module, literal, method
+from twice.lint.facts import TextSpan
+from twice.lint.resolve.module import LintedModule, literal, method
 from twice.lint.statements.mask import hole
 
 _DEEPEST = 8
@@ -30,16 +30,16 @@ class Text:
         self.parts.extend((start + len(self.value), node) for start, node in other.parts)
         self.value += other.value
 
-    def locate(self, module: Module, start: int, end: int) -> Span:
+    def locate(self, module: LintedModule, start: int, end: int) -> TextSpan:
         """The position in the file of a piece of this text."""
         begin = [part for part in self.parts if part[0] <= start] or self.parts[:1]
         if not begin:
-            return Span(1)
+            return TextSpan(1)
         offset, node = begin[-1]
         return _position(module, node, self.value[offset:], start - offset, end - start)
 
 
-def fold(module: Module, node: ast.AST | None, depth: int = 0) -> Text | None:
+def fold(module: LintedModule, node: ast.AST | None, depth: int = 0) -> Text | None:
     """The text of an expression, or None when nothing of it is text."""
     if node is None or depth > _DEEPEST:
         return None
@@ -61,7 +61,7 @@ def fold(module: Module, node: ast.AST | None, depth: int = 0) -> Text | None:
     return None
 
 
-def constant(module: Module, node: ast.AST | None) -> str:
+def constant(module: LintedModule, node: ast.AST | None) -> str:
     """The text of an expression, holes shown as {name}; "" when it is not text."""
     folded = fold(module, node)
     return shown_text(folded.value) if folded else ""
@@ -71,7 +71,7 @@ def shown_text(value: str) -> str:
     return re.sub(r"ʔ(\w*)", lambda match: "{" + match[1].strip("_") + "}", value)
 
 
-def label(module: Module, node: ast.AST) -> str:
+def label(module: LintedModule, node: ast.AST) -> str:
     """A short name for what fills a hole."""
     if isinstance(node, ast.Name):
         return node.id
@@ -91,7 +91,7 @@ def label(module: Module, node: ast.AST) -> str:
     return "value"
 
 
-def _joined(module: Module, node: ast.JoinedStr, depth: int) -> Text:
+def _joined(module: LintedModule, node: ast.JoinedStr, depth: int) -> Text:
     result = Text("", {}, [(0, node)])
     for part in node.values:
         if isinstance(part, ast.Constant):
@@ -108,7 +108,7 @@ def _is_name(text: str) -> bool:
     return bool(re.fullmatch(r"[\wʔ]+(\.[\wʔ]+){1,2}", text))
 
 
-def _fill(module: Module, result: Text, value: ast.expr, depth: int) -> None:
+def _fill(module: LintedModule, result: Text, value: ast.expr, depth: int) -> None:
     known = fold(module, value, depth + 1) if not isinstance(value, ast.Call) else None
     if known is not None and known.value and (not known.holes or _is_name(known.value)) and len(known.value) < 4000:
         result.value += known.value
@@ -122,7 +122,7 @@ def _fill(module: Module, result: Text, value: ast.expr, depth: int) -> None:
     result.value += hole(name)
 
 
-def _operation(module: Module, node: ast.BinOp, depth: int) -> Text | None:
+def _operation(module: LintedModule, node: ast.BinOp, depth: int) -> Text | None:
     if isinstance(node.op, ast.Add):
         left, right = fold(module, node.left, depth + 1), fold(module, node.right, depth + 1)
         if left is None and right is None:
@@ -154,7 +154,7 @@ def _operation(module: Module, node: ast.BinOp, depth: int) -> Text | None:
     return None
 
 
-def _percent(module: Module, pattern: Text, values: list[ast.expr], depth: int) -> Text:
+def _percent(module: LintedModule, pattern: Text, values: list[ast.expr], depth: int) -> Text:
     result = Text("", dict(pattern.holes), list(pattern.parts))
     position = 0
     index = 0
@@ -175,7 +175,7 @@ def _percent(module: Module, pattern: Text, values: list[ast.expr], depth: int) 
     return result
 
 
-def _call(module: Module, node: ast.Call, depth: int) -> Text | None:
+def _call(module: LintedModule, node: ast.Call, depth: int) -> Text | None:
     name = method(node)
     if name == "format" and isinstance(node.func, ast.Attribute):
         pattern = fold(module, node.func.value, depth + 1)
@@ -200,7 +200,7 @@ def _call(module: Module, node: ast.Call, depth: int) -> Text | None:
     return None
 
 
-def _formatted(module: Module, pattern: Text, node: ast.Call, depth: int) -> Text:
+def _formatted(module: LintedModule, pattern: Text, node: ast.Call, depth: int) -> Text:
     result = Text("", dict(pattern.holes), list(pattern.parts))
     position = 0
     automatic = 0
@@ -226,7 +226,7 @@ def _formatted(module: Module, pattern: Text, node: ast.Call, depth: int) -> Tex
     return result
 
 
-def _join(module: Module, node: ast.Call, depth: int) -> Text | None:
+def _join(module: LintedModule, node: ast.Call, depth: int) -> Text | None:
     if not isinstance(node.func, ast.Attribute) or not node.args:
         return None
     separator = literal(node.func.value)
@@ -250,7 +250,7 @@ def _join(module: Module, node: ast.Call, depth: int) -> Text | None:
     return result
 
 
-def _subscript(module: Module, node: ast.Subscript, depth: int) -> Text | None:
+def _subscript(module: LintedModule, node: ast.Subscript, depth: int) -> Text | None:
     key = literal(node.slice)
     holder = module.value(node.value) if isinstance(node.value, (ast.Name, ast.Attribute)) else node.value
     if isinstance(holder, ast.Dict) and isinstance(key, str):
@@ -266,7 +266,7 @@ def _subscript(module: Module, node: ast.Subscript, depth: int) -> Text | None:
     return None
 
 
-def _position(module: Module, node: ast.expr, value: str, offset: int, length: int) -> Span:
+def _position(module: LintedModule, node: ast.expr, value: str, offset: int, length: int) -> TextSpan:
     line, column = node.lineno, module.letters(node.lineno, node.col_offset)
     source = module.lines[line - 1] if line <= len(module.lines) else ""
     prefix = _PREFIX.match(source, column)
@@ -276,19 +276,19 @@ def _position(module: Module, node: ast.expr, value: str, offset: int, length: i
         row = value.count("\n", 0, offset)
         found = _column(module, line + row, snippet, column if row == 0 else 0)
         if found >= 0:
-            return Span(line + row, found + 1, line + row, found + 1 + max(length, 1))
+            return TextSpan(line + row, found + 1, line + row, found + 1 + max(length, 1))
         start = value.rfind("\n", 0, offset) + 1
         begin = offset - start if row else column + len(prefix[0] if prefix else "") + offset
-        return Span(line + row, begin + 1, line + row, begin + 1 + max(length, 1))
+        return TextSpan(line + row, begin + 1, line + row, begin + 1 + max(length, 1))
     # Neighbouring literals are one constant to the parser: look the words up in the lines they cover.
     for row in range(line, min(node.end_lineno or line, line + 400) + 1):
         found = _column(module, row, snippet, column if row == line else 0)
         if found >= 0 and snippet:
-            return Span(row, found + 1, row, found + 1 + max(min(length, 60), 1))
+            return TextSpan(row, found + 1, row, found + 1 + max(min(length, 60), 1))
     return module.span(node)
 
 
-def _column(module: Module, line: int, snippet: str, start: int) -> int:
+def _column(module: LintedModule, line: int, snippet: str, start: int) -> int:
     if not 0 < line <= len(module.lines):
         return -1
     return module.lines[line - 1].find(snippet, start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from twice.lint.facts import Span
+from twice.lint.facts import TextSpan
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -19,7 +19,7 @@ _SPARK_NAMES = {
 _DEEP = 12
 
 
-class Module:
+class LintedModule:
     def __init__(self, tree: ast.Module, text: str) -> None:
         self.tree = tree
         self.text = text
@@ -103,12 +103,12 @@ class Module:
 
     # -- positions ---------------------------------------------------------------------------------
 
-    def span(self, node: ast.AST) -> Span:
+    def span(self, node: ast.AST) -> TextSpan:
         line = getattr(node, "lineno", 1)
         column = getattr(node, "col_offset", 0)
         end = getattr(node, "end_lineno", line) or line
         end_column = getattr(node, "end_col_offset", column) or column
-        return Span(line, self.letters(line, column) + 1, end, self.letters(end, end_column) + 1)
+        return TextSpan(line, self.letters(line, column) + 1, end, self.letters(end, end_column) + 1)
 
     def letters(self, line: int, offset: int) -> int:
         """The parser counts bytes; editors and people count letters."""
@@ -252,7 +252,7 @@ class Module:
         return [node for node in self._reads.get(name, ()) if unit is None or self.unit(node) == unit]
 
 
-def _inside(value: ast.expr, node: ast.AST, module: Module) -> bool:
+def _inside(value: ast.expr, node: ast.AST, module: LintedModule) -> bool:
     return any(parent is value for parent in module.ancestors(node)) or value is node
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from twice.lint.facts import Place, Span
+from twice.lint.facts import Place, TextSpan
 from twice.lint.file_facts import FileFacts, ProjectFacts
 from twice.lint.finding import FAMILIES, Finding, Related, Severity
 
@@ -49,7 +49,7 @@ class Rule:
     def finding(
         self,
         file: FileFacts,
-        where: Place | Span,
+        where: Place | TextSpan,
         message: str,
         fix: str,
         *,

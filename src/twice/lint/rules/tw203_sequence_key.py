@@ -19,7 +19,7 @@ class SequenceKey(Rule):
         clause ever matches. A table that is rebuilt gives every row another number.
 
     When it is fine
-        When a UNIQUE constraint on business columns is there beside the counter; then it is not reported.
+        When a UNIQUE constraint on business columns is there next to the counter; then it is not reported.
     """
 
     code = "TW203"

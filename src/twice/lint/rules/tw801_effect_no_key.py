@@ -19,7 +19,7 @@ _WHO = {
 
 
 class EffectNoKey(Rule):
-    """Something is sent to the outside world with no key that lets the receiver recognise a repetition.
+    """Something is sent to another system with no key that lets the receiver recognise a repetition.
 
     What it does
         Finds non-GET requests, chat, mail, SMS, payments and queue publishes in code that is retried or re-

@@ -40,7 +40,7 @@ class EffectInLoad(Rule):
             "def load(df, engine):\n"
             "    df.to_sql('sales', engine, if_exists='replace')\n"
             "\n"
-            "def tell():\n"
+            "def notify():\n"
             "    requests.post('https://partner.example.com/done', json={})\n",
             "job.py",
         ),

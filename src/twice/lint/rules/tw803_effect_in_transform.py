@@ -8,7 +8,7 @@ from twice.lint.rules.rule import Case, Rule
 
 
 class EffectInTransform(Rule):
-    """Something is sent to the outside world from inside a transformation.
+    """Something is sent to another system from inside a transformation.
 
     What it does
         Finds effects in UDFs, map, foreach, foreachPartition and mapPartitions.

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from twice.lint.facts import OrderFact, OrderProblem, Place
 from twice.lint.gather import Fact
-from twice.lint.statements.position import Site
+from twice.lint.statements.position import SqlPosition
 from twice.lint.statements.tree import function_name, is_clock, offset_of
 
 _LIMIT = re.compile(r"\b(limit|top|fetch\s+first)\b", re.I)
@@ -18,17 +18,17 @@ _PICKS = (exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue)
 _LISTS = (exp.ArrayAgg, exp.GroupConcat)
 
 
-def orders_in(tree: exp.Expr, nodes: Sequence[exp.Expr], site: Site, text: str) -> Iterator[Fact]:
+def orders_in(tree: exp.Expr, nodes: Sequence[exp.Expr], position: SqlPosition, text: str) -> Iterator[Fact]:
     for node in nodes:
         if isinstance(node, exp.Window) and isinstance(node.this, (*_RANKS, *_PICKS)):
-            yield from _window(node, site)
+            yield from _window(node, position)
         elif isinstance(node, (*_PICKS, *_LISTS)) and node.find_ancestor(exp.Window) is None:
-            yield from _aggregate(node, site)
+            yield from _aggregate(node, position)
         elif isinstance(node, exp.Select):
-            yield from _select(node, tree, site, text)
+            yield from _select(node, tree, position, text)
 
 
-def _window(node: exp.Window, site: Site) -> Iterator[Fact]:
+def _window(node: exp.Window, position: SqlPosition) -> Iterator[Fact]:
     order = node.args.get("order")
     columns = [item.this for item in order.expressions] if order else []
     call = f"{function_name(node.this)}() OVER"
@@ -49,10 +49,10 @@ def _window(node: exp.Window, site: Site) -> Iterator[Fact]:
     if not isinstance(node.this, exp.RowNumber) and problem != "missing":
         return
     kind = "row_number" if isinstance(node.this, exp.RowNumber) else "aggregate"
-    yield OrderFact(_place(node.this, site), kind, call, problem, tuple(c.sql().lower() for c in columns))  # type: ignore[arg-type]
+    yield OrderFact(_place(node.this, position), kind, call, problem, tuple(c.sql().lower() for c in columns))  # type: ignore[arg-type]
 
 
-def _aggregate(node: exp.Expr, site: Site) -> Iterator[Fact]:
+def _aggregate(node: exp.Expr, position: SqlPosition) -> Iterator[Fact]:
     if node.find(exp.Order) is not None or isinstance(node.parent, (exp.WithinGroup, exp.Order)):
         return
     if isinstance(node.this, exp.Distinct) and isinstance(node, exp.ArrayAgg):
@@ -60,22 +60,22 @@ def _aggregate(node: exp.Expr, site: Site) -> Iterator[Fact]:
     wrapper = node.parent
     if isinstance(wrapper, exp.Anonymous) and wrapper.name.lower() in ("array_sort", "sort_array", "size"):
         return
-    yield OrderFact(_place(node, site), "aggregate", f"{function_name(node)}()", "missing")
+    yield OrderFact(_place(node, position), "aggregate", f"{function_name(node)}()", "missing")
 
 
-def _select(node: exp.Select, tree: exp.Expr, site: Site, text: str) -> Iterator[Fact]:
+def _select(node: exp.Select, tree: exp.Expr, position: SqlPosition, text: str) -> Iterator[Fact]:
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         keys = tuple(part.sql().lower() for part in distinct.args["on"].find_all(exp.Column))
         order = node.args.get("order")
         if order is None or len(order.expressions) <= len(keys):
-            yield OrderFact(_place(node, site), "survivor", "DISTINCT ON", "missing", keys)
+            yield OrderFact(_place(node, position), "survivor", "DISTINCT ON", "missing", keys)
     elif distinct is not None and isinstance(tree, exp.Insert) and any(e.is_star for e in node.expressions):
-        yield OrderFact(_place(node, site), "whole_row", "SELECT DISTINCT *", "missing")
+        yield OrderFact(_place(node, position), "whole_row", "SELECT DISTINCT *", "missing")
     limit = node.args.get("limit")
     if limit is not None and node.args.get("order") is None and not isinstance(tree, (exp.Select, exp.Union)):
         start = _limit_word(text, offset_of(node) or 0)
-        yield OrderFact(site.place(start, start + 5), "limit", "LIMIT", "missing")
+        yield OrderFact(position.place(start, start + 5), "limit", "LIMIT", "missing")
 
 
 def _limit_word(text: str, start: int) -> int:
@@ -83,6 +83,6 @@ def _limit_word(text: str, start: int) -> int:
     return found.start() if found else start
 
 
-def _place(node: exp.Expr, site: Site) -> Place:
+def _place(node: exp.Expr, position: SqlPosition) -> Place:
     start = offset_of(node) or 0
-    return site.place(start, start + 10)
+    return position.place(start, start + 10)

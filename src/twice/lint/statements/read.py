@@ -13,9 +13,9 @@ from twice.lint.gather import Gathering
 from twice.lint.statements.mask import HOLE, mask
 from twice.lint.statements.orders import orders_in
 from twice.lint.statements.parse import guess, parse
-from twice.lint.statements.position import Site
+from twice.lint.statements.position import SqlPosition
 from twice.lint.statements.scan import scan
-from twice.lint.statements.script import Statement, split
+from twice.lint.statements.script import SqlStatement, split
 from twice.lint.statements.tree import is_clock, name_of
 from twice.lint.statements.values import (
     HoleUse,
@@ -44,10 +44,12 @@ class ReadText:
     """Some SELECT has a WHERE."""
 
 
-def read_text(text: str, site: Site, gathering: Gathering, *, dialect: str = "", templated: bool = True) -> ReadText:
+def read_text(
+    text: str, position: SqlPosition, gathering: Gathering, *, dialect: str = "", templated: bool = True
+) -> ReadText:
     """Adds the facts of every statement; a transaction in the text (BEGIN … COMMIT) is carried to its writes."""
     masked = mask(text, templated=templated)
-    return _TextReader(gathering, dialect or guess(masked)).read(masked, site)
+    return _TextReader(gathering, dialect or guess(masked)).read(masked, position)
 
 
 @dataclass
@@ -62,71 +64,73 @@ class _TextReader:
     writes: WriteReader = field(default_factory=WriteReader)
     variables: dict[str, tuple[str, Place]] = field(default_factory=dict)
 
-    def read(self, masked: str, site: Site) -> ReadText:
-        transaction = site.transaction
+    def read(self, masked: str, position: SqlPosition) -> ReadText:
+        transaction = position.transaction
         for number, statement in enumerate(split(masked)):
             self.outcome.statements += 1
-            here = replace(site.at(statement.offset), transaction=transaction, order=site.order and site.order + number)
+            here = replace(
+                position.at(statement.offset), transaction=transaction, order=position.order and position.order + number
+            )
             if len(statement.text) < 60 and _BOUNDARY.match(statement.text):
                 opens = statement.text[:1].lower() in "bs"
                 place = _start(statement, here)
-                transaction = f"text:{place.span.line}:{number}" if opens else site.transaction
+                transaction = f"text:{place.span.line}:{number}" if opens else position.transaction
                 self.gathering.add(TxnFact(place, "begin" if opens else "commit"))
             elif not self._declared(statement, here) and not self._procedure(statement, here):
                 if self.in_procedure:
                     statement = _bare(statement)
-                    here = replace(site.at(statement.offset), transaction=transaction, order=here.order)
+                    here = replace(position.at(statement.offset), transaction=transaction, order=here.order)
                 self._statement(statement, here)
         return self.outcome
 
-    def _declared(self, statement: Statement, site: Site) -> bool:
+    def _declared(self, statement: SqlStatement, position: SqlPosition) -> bool:
         declared = clock_variable(statement.text)
         if declared is not None:
             name, word, at = declared
-            self.variables[name] = (word.upper(), site.place(at, at + len(word)))
+            self.variables[name] = (word.upper(), position.place(at, at + len(word)))
         return declared is not None
 
-    def _procedure(self, statement: Statement, site: Site) -> bool:
+    def _procedure(self, statement: SqlStatement, position: SqlPosition) -> bool:
         body = None if self.in_procedure else _procedure_body(statement.text)
         if body is not None:
             start, end, unit = body
             transaction = unit if self.dialect in ("postgres", "") else ""
-            inner = replace(site.at(start), unit=unit, transaction=transaction)
+            inner = replace(position.at(start), unit=unit, transaction=transaction)
             masked = mask(statement.text[start:end], templated=False)
             inside = _TextReader(self.gathering, self.dialect or guess(masked), in_procedure=True)
             self.outcome.writes.extend(inside.read(masked, inner).writes)
         return body is not None
 
-    def _statement(self, statement: Statement, site: Site) -> None:
-        place = _start(statement, site)
+    def _statement(self, statement: SqlStatement, position: SqlPosition) -> None:
+        place = _start(statement, position)
         tree = parse(statement.text, self.dialect)
         if tree is None:
-            facts = scan(statement.text, place, site.engine)
+            facts = scan(statement.text, place, position.engine)
             if not facts and _is_query(statement.text):
                 self.outcome.unread.append(statement.offset)
         else:
-            self.writes.site = site
-            facts = self.writes.read(tree, place, site.engine, statement.text)
-            self._values(tree, statement, site)
+            self.writes.position = position
+            facts = self.writes.read(tree, place, position.engine, statement.text)
+            self._values(tree, statement, position)
         self.gathering.add(*facts)
         self.outcome.writes.extend(fact for fact in facts if isinstance(fact, WriteFact))
 
-    def _values(self, tree: exp.Expr, statement: Statement, site: Site) -> None:
+    def _values(self, tree: exp.Expr, statement: SqlStatement, position: SqlPosition) -> None:
         nodes = tuple(tree.walk())
-        self.gathering.add(*clocks_in(tree, nodes, site, statement.text))
+        self.gathering.add(*clocks_in(tree, nodes, position, statement.text))
         if self.variables:
             self.gathering.add(*variables_in(tree, self.variables))
-        self.gathering.add(*ids_in(tree, nodes, site, statement.text))
-        self.gathering.add(*orders_in(tree, nodes, site, statement.text))
+        self.gathering.add(*ids_in(tree, nodes, position, statement.text))
+        self.gathering.add(*orders_in(tree, nodes, position, statement.text))
         for use in hole_uses(tree) if HOLE in statement.text else ():
             self.outcome.holes.append(replace(use, offset=use.offset + statement.offset))
-        _latest(nodes, site, self.gathering)
+        _latest(nodes, position, self.gathering)
         self.outcome.reads.extend(name_of(node) for node in nodes if isinstance(node, exp.Table))
         self.outcome.filtered = self.outcome.filtered or any(isinstance(node, exp.Where) for node in nodes)
 
 
-def _start(statement: Statement, site: Site) -> Place:
-    return site.place(0, min(len(statement.text), 60))
+def _start(statement: SqlStatement, position: SqlPosition) -> Place:
+    return position.place(0, min(len(statement.text), 60))
 
 
 _PROCEDURE = re.compile(r"create\s+(?:or\s+(?:replace|alter)\s+)?(?:procedure|proc|function)\s+([\w.\[\]\"`]+)", re.I)
@@ -151,14 +155,14 @@ def _procedure_body(text: str) -> tuple[int, int, str] | None:
     return (start.end(), len(text), f"procedure {head[1]}") if start else None
 
 
-def _bare(statement: Statement) -> Statement:
+def _bare(statement: SqlStatement) -> SqlStatement:
     """A statement of a procedure without the control words in front of it."""
     control = _CONTROL.match(statement.text)
     skip = control.end() if control else 0
-    return Statement(statement.text[skip:], statement.offset + skip)
+    return SqlStatement(statement.text[skip:], statement.offset + skip)
 
 
-def _latest(nodes: Sequence[exp.Expr], site: Site, gathering: Gathering) -> None:
+def _latest(nodes: Sequence[exp.Expr], position: SqlPosition, gathering: Gathering) -> None:
     """``WHERE dt = (SELECT max(dt) FROM source)``: whatever is newest when the query runs."""
     for test in nodes:
         if not isinstance(test, (exp.EQ, exp.In)):
@@ -174,7 +178,7 @@ def _latest(nodes: Sequence[exp.Expr], site: Site, gathering: Gathering) -> None
         start = test.find(exp.Identifier)
         offset = start.meta.get("start", 0) if start is not None else 0
         table = subquery.find(exp.Table)
-        gathering.add(ReadFact(site.place(offset, offset + 10), site.engine, name_of(table), latest=True))
+        gathering.add(ReadFact(position.place(offset, offset + 10), position.engine, name_of(table), latest=True))
 
 
 def _is_query(text: str) -> bool:

@@ -18,14 +18,14 @@ MOST = 2_000
 
 
 @dataclass(frozen=True)
-class Statement:
+class SqlStatement:
     text: str
     offset: int
 
 
-def split(text: str) -> list[Statement]:
+def split(text: str) -> list[SqlStatement]:
     """Every statement with the offset of its first character; comments before it are left out."""
-    found: list[Statement] = []
+    found: list[SqlStatement] = []
     start = 0
     for semicolon, after in _ends(text):
         _take(found, text, start, semicolon)
@@ -56,13 +56,13 @@ def _ends(text: str) -> list[tuple[int, int]]:
             position = end + len(close)
 
 
-def _take(found: list[Statement], text: str, start: int, end: int) -> None:
+def _take(found: list[SqlStatement], text: str, start: int, end: int) -> None:
     leading = _LEADING.match(text, start, end)
     if leading:
         start = leading.end()
     body = text[start:end].rstrip()
     if body:
-        found.extend(Statement(part, start + offset) for part, offset in _further(body))
+        found.extend(SqlStatement(part, start + offset) for part, offset in _further(body))
 
 
 def _further(body: str) -> list[tuple[str, int]]:

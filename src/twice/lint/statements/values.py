@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from twice.lint.facts import ClockFact, ClockUse, IdFact, Place
 from twice.lint.gather import Fact
-from twice.lint.statements.position import Site
+from twice.lint.statements.position import SqlPosition
 from twice.lint.statements.tree import (
     expression_holes,
     in_filter,
@@ -68,7 +68,7 @@ def variables_in(tree: exp.Expr, variables: dict[str, tuple[str, Place]]) -> Ite
             yield ClockFact(place, call, use, column)  # type: ignore[arg-type]
 
 
-def clocks_in(tree: exp.Expr, nodes: Sequence[exp.Expr], site: Site, text: str) -> Iterator[Fact]:
+def clocks_in(tree: exp.Expr, nodes: Sequence[exp.Expr], position: SqlPosition, text: str) -> Iterator[Fact]:
     for node in nodes:
         if not is_clock(node):
             continue
@@ -77,13 +77,13 @@ def clocks_in(tree: exp.Expr, nodes: Sequence[exp.Expr], site: Site, text: str) 
             continue  # a view's window moves on purpose
         start = _start(node, text)
         call = text[start : start + 40].split("(")[0].split()[0].strip(",;)") if text[start:].split() else "now"
-        place = site.place(start, start + len(call))
+        place = position.place(start, start + len(call))
         if isinstance(tree, (exp.Select, exp.Union)):
             place = replace(place, within=place.within | {"query"})
         yield ClockFact(place, call.upper() if len(call) < 30 else "now()", use, column)  # type: ignore[arg-type]
 
 
-def ids_in(tree: exp.Expr, nodes: Sequence[exp.Expr], site: Site, text: str) -> Iterator[Fact]:
+def ids_in(tree: exp.Expr, nodes: Sequence[exp.Expr], position: SqlPosition, text: str) -> Iterator[Fact]:
     stored = isinstance(tree, (exp.Insert, exp.Merge, exp.Update)) or (
         isinstance(tree, exp.Create) and str(tree.kind).upper() == "TABLE"
     )
@@ -96,7 +96,7 @@ def ids_in(tree: exp.Expr, nodes: Sequence[exp.Expr], site: Site, text: str) -> 
             continue
         start = _start(node, text)
         call = text[start : start + 40].split(")")[0].strip() + (")" if "(" in text[start : start + 40] else "")
-        place = site.place(start, start + len(call))
+        place = position.place(start, start + len(call))
         column = column_of(node, tree)
         if node.find_ancestor(exp.ColumnDef) is not None:
             column = node.find_ancestor(exp.ColumnDef).name  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ from twice.lint.statements.assignments import increments, leaves_own_filter, rea
 from twice.lint.statements.created_tables import column_offset, keys_of
 from twice.lint.statements.guards import is_after_mark, is_anti_join, is_unique_source, looks_back
 from twice.lint.statements.mask import shown
-from twice.lint.statements.position import Site
+from twice.lint.statements.position import SqlPosition
 from twice.lint.statements.tree import name_of, offset_of, tables_in
 from twice.lint.vocabulary import is_log, is_mark, is_temporary, names_the_run
 
@@ -27,7 +27,7 @@ class WriteReader:
     def __init__(self) -> None:
         self.unique: dict[str, bool] = {}
         self.temporary: set[str] = set()
-        self.site: Site | None = None
+        self.position: SqlPosition | None = None
 
     def read(self, tree: exp.Expr, place: Place, engine: str, text: str = "") -> list[Fact]:
         if isinstance(tree, exp.Insert):
@@ -80,8 +80,8 @@ class WriteReader:
             return {}
         start = offset_of(steps[0][1])
         at = (
-            self.site.place(start, start + len(steps[0][0])).span
-            if self.site is not None and start is not None
+            self.position.place(start, start + len(steps[0][0])).span
+            if self.position is not None and start is not None
             else None
         )
         return {"increments": tuple(column for column, _ in steps), "increment_at": at}
@@ -119,7 +119,7 @@ class WriteReader:
             if not looks_back(mark):
                 guards.add("looked_first")
             start = offset_of(mark) or 0
-            at = self.site.place(start, start + 10) if self.site is not None else place
+            at = self.position.place(start, start + 10) if self.position is not None else place
             facts.append(ReadFact(at, engine, target, strict_mark=isinstance(mark, exp.GT) and not looks_back(mark)))
         if _only_literals(source):
             guards.add("constant_rows")
@@ -206,7 +206,11 @@ class WriteReader:
         ]  # fmt: skip
         if sequence and "temporary" not in guards:
             at = column_offset(tree, sequence[0])
-            here = self.site.place(at, at + len(sequence[0])) if self.site is not None and at is not None else place
+            here = (
+                self.position.place(at, at + len(sequence[0]))
+                if self.position is not None and at is not None
+                else place
+            )
             facts.append(IdFact(here, sequence[1], "sequence", sequence[0], target, natural_key=bool(key)))
         return facts
 

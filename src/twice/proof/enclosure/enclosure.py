@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twice.core.proof import Beside, Cause, Difference, Trial, TrialResult
+from twice.core.proof import Cause, Difference, SideEffect, Trial, TrialResult
 from twice.proof.enclosure import hook
 
 _HERE = Path(__file__).resolve().parent
@@ -18,7 +18,7 @@ _UNNAMED = (
     ("file", re.compile(r"[^\n]*(?:Read-only file system|Mkdirs failed to create)[^\n]*")),
     ("call", re.compile(r"[^\n]*(?:Network is unreachable|UnknownHostException|Connection refused)[^\n]*")),
 )
-"""What the system's own refusals look like where the JVM or a library in C met them."""
+"""What the system's own refusals look like where they stopped the JVM or a library in C."""
 _LONGEST = 400
 
 
@@ -40,7 +40,7 @@ class Enclosure:
         """The one folder that can be written, if the system sees to that."""
         return None if self.guard is None or not self.guard.files else Path(self.guard.scratch)
 
-    def found(self) -> tuple[Beside, ...]:
+    def found(self) -> tuple[SideEffect, ...]:
         """What was refused since the last call, in any process of the proof, each thing once."""
         if self.guard is None:
             return ()
@@ -51,16 +51,16 @@ class Enclosure:
             file.seek(self._read[0])
             lines = file.readlines()
         self._read[0] += sum(map(len, lines))
-        return tuple(dict.fromkeys(Beside(**json.loads(line)) for line in lines))
+        return tuple(dict.fromkeys(SideEffect(**json.loads(line)) for line in lines))
 
-    def behind(self, error: BaseException) -> tuple[Beside, ...]:
+    def behind(self, error: BaseException) -> tuple[SideEffect, ...]:
         """What was refused; or, if nothing was recorded, what the error itself names as refused by the system."""
         found = self.found()
         if found or self.guard is None or not (self.guard.network or self.guard.files):
             return found
         text = "\n".join(_messages_of(error))
-        met = ((kind, pattern.search(text)) for kind, pattern in _UNNAMED)
-        return tuple(Beside(kind, each[0].strip()[:_LONGEST], "") for kind, each in met if each is not None)[:1]
+        matches = ((kind, pattern.search(text)) for kind, pattern in _UNNAMED)
+        return tuple(SideEffect(kind, each[0].strip()[:_LONGEST], "") for kind, each in matches if each is not None)[:1]
 
 
 def unblocked(guard: hook.Guard) -> tuple[str, ...]:
@@ -126,25 +126,25 @@ def environment(scratch: Path, outer: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def with_findings(trials: Sequence[Trial], found: Sequence[Beside]) -> tuple[Trial, ...]:
+def with_findings(trials: Sequence[Trial], found: Sequence[SideEffect]) -> tuple[Trial, ...]:
     """A task that acts beside its result does so on each run: its first scenario has changed, whatever its rows are."""
     if not found or not trials:
         return tuple(trials)
     first = trials[0]
     before = first.difference or Difference((), 0, 0)
     changed = Difference(**{**vars(before), "causes": (*(_cause(each) for each in found), *before.causes)})
-    note = "the code acts beside its result"
+    note = "the code has side effects"
     reason = note if first.result is TrialResult.NOT_APPLICABLE else f"{first.reason}; {note}"
     return (Trial(first.scenario, TrialResult.CHANGED, reason, changed, first.seconds), *trials[1:])
 
 
-def only_findings(scenarios: Sequence[str], found: Sequence[Beside]) -> tuple[Trial, ...]:
+def only_findings(scenarios: Sequence[str], found: Sequence[SideEffect]) -> tuple[Trial, ...]:
     """The code cannot end without what was refused: nothing more is known about its rows."""
     tried = ", ".join(dict.fromkeys(_describe(each) for each in found))
     return with_findings([Trial(name, TrialResult.NOT_APPLICABLE, f"the code {tried}") for name in scenarios], found)
 
 
-def _cause(one: Beside) -> Cause:
+def _cause(one: SideEffect) -> Cause:
     at = f" at {one.where}" if one.where else ""
     if one.kind == "call":
         return Cause(
@@ -160,14 +160,14 @@ def _cause(one: Beside) -> Cause:
         why = f"the code itself sends {one.what}{at} each time it runs, so a rerun sends it again"
         return Cause("signal in the code", (), why, "Do it after the publish: effects=[call(…)].")
     return Cause(
-        "write beside the result",
+        "write in the code",
         (),
         f"the code itself writes{at}: {one.what}; each run does it again, published or not",
         "Return the rows: the task writes its own table, once. Another table is another task, a note is an effect.",
     )
 
 
-def _describe(one: Beside) -> str:
+def _describe(one: SideEffect) -> str:
     return {"call": "calls", "process": "starts", "signal": "sends"}.get(one.kind, "writes") + f" {one.what}"
 
 

@@ -79,7 +79,7 @@ class Guard:
             raise RefusedCall(f"a proof lets nothing out: {attempt} was not called")
         if kind == "signal":
             raise RefusedSignal(f"a proof signals no process of yours: refused {attempt}")
-        raise RefusedWrite(f"a proof writes nothing beside the task's result: refused {attempt}")
+        raise RefusedWrite(f"a proof allows no side effects: refused {attempt}")
 
     def holds(self, path: str) -> bool:
         """Whether a path that is already resolved may be written."""

@@ -50,7 +50,9 @@ def vanished(table: str, writes: Sequence[Write]) -> Cause:
 
 def overlooked() -> Cause:
     """Rows that came late are not there, although the job was run again when they had come."""
-    why = "it goes on from the newest row it has: a row that comes later with an older or an equal stamp is never read"
+    why = (
+        "it continues from the newest row it has: a row that comes later with an older or an equal stamp is never read"
+    )
     return Cause("late rows", (), why, "Read on from the mark, its own stamp included, and wait: Since(cursor, lag=…).")
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
 from twice.core.failpoints import Crash
-from twice.core.proof import Beside, Difference, Proof, Scenario, Trial
+from twice.core.proof import Difference, Proof, Scenario, SideEffect, Trial
 from twice.engine.frames.compare import compare
 from twice.engine.session.session import run_session
 from twice.proof.disturb import hidden, ordered, settings, spread
@@ -26,7 +26,7 @@ from twice.proof.jobs.recorder import Recorder
 from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
 from twice.proof.jobs.write import Write
 from twice.proof.play import NotApplicable, Observation, choose, trial
-from twice.proof.reads import Reached
+from twice.proof.reads import DisturbedReads
 
 Job = Callable[[SparkSession, Path], object]
 MOST_CRASHES = 12
@@ -95,7 +95,7 @@ def check_jobs_scenarios(tables: Sequence[str], scenarios: Sequence[str]) -> Non
     _chosen(scenarios)
 
 
-def _played(proof: JobProof, chosen: Sequence[str]) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
+def _played(proof: JobProof, chosen: Sequence[str]) -> tuple[tuple[Trial, ...], tuple[SideEffect, ...]]:
     proof.enclosure.found()  # what an earlier proof's scenarios repeated is not this job's
     try:
         clean = _clean(proof)
@@ -161,7 +161,7 @@ def parallelism(proof: JobProof, clean: CleanJob) -> Observation:
         if found is not None:
             return Observation(f"{parts} partitions", found)
     # Settings are disturbed whatever the job reads; its inputs only where they are reached.
-    inputs = "" if reached.met else "; its inputs as they are"
+    inputs = "" if reached.frames else "; its inputs as they are"
     return Observation(f"1 partition and 8, adaptive execution off and on{inputs}")
 
 
@@ -190,7 +190,7 @@ def late_rows(proof: JobProof, clean: CleanJob) -> Observation:
 
 def _disturbed(
     proof: JobProof, clean: CleanJob, inputs: Callable[[DataFrame], DataFrame], conf: dict[str, str]
-) -> tuple[Difference | None, Reached]:
+) -> tuple[Difference | None, DisturbedReads]:
     where = proof.copy()
     recorder = Recorder(where, inputs)
     proof.run(where, recorder, conf)

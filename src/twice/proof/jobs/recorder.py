@@ -25,7 +25,7 @@ from twice.core.ports import Suspicion
 from twice.engine.guard.guard import likely
 from twice.proof.jobs.receiver import placeholder_receiver
 from twice.proof.jobs.write import Write
-from twice.proof.reads import READERS, Reached, passed
+from twice.proof.reads import READERS, DisturbedReads, passed
 
 _SAVES = ("save", "saveAsTable", "insertInto", "parquet", "json", "csv", "orc", "text", "jdbc")
 _SAVES_V2 = ("append", "overwrite", "overwritePartitions", "create", "createOrReplace", "replace")
@@ -68,15 +68,15 @@ class Recorder:
             for owner, name, original in before:
                 setattr(owner, name, original)
 
-    def met(self, write: Write) -> None:
+    def record(self, write: Write) -> None:
         self.writes.append(write)
         if self.dies_before == len(self.writes):
             raise Crash(str(write))
 
     @property
-    def reached(self) -> Reached:
+    def reached(self) -> DisturbedReads:
         """Which of the job's reads were disturbed, of those whose rows it wrote."""
-        return Reached(self.reads, tuple(sorted(self.passed)))
+        return DisturbedReads(self.reads, tuple(sorted(self.passed)))
 
     def _writers(self) -> Iterator[tuple[type, str, Callable[..., Any]]]:
         for name in _SETTINGS:
@@ -99,7 +99,7 @@ class Recorder:
     def _saving(self, original: Callable[..., Any], method: str) -> Callable[..., Any]:
         def save(writer: Any, *args: Any, **named: Any) -> Any:
             if not self.busy:  # PySpark's own methods call each other
-                self.met(_write_of(writer, method, args, named))
+                self.record(_write_of(writer, method, args, named))
                 self.passed.update(passed(writer._df) if self.inputs else ())
             with self._quiet():
                 return original(writer, *args, **named)
@@ -110,7 +110,7 @@ class Recorder:
         def save(writer: Any, *args: Any, **named: Any) -> Any:
             verb = "append" if method == "append" else "overwrite"
             selective = method in ("overwrite", "overwritePartitions")
-            self.met(
+            self.record(
                 Write(verb, str(writer.__dict__.get("_twice", "")), selective=selective, likely=likely(writer._df))
             )
             self.passed.update(passed(writer._df) if self.inputs else ())
@@ -135,7 +135,7 @@ class Recorder:
             found = _WRITING_SQL.match(statement) if not self.busy else None
             if found and not re.match(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(GLOBAL\s+)?TEMP", statement, re.IGNORECASE):
                 used = (v for name, seen in self.views.items() if re.search(rf"\b{name}\b", statement) for v in seen)
-                self.met(Write(found[1].upper(), _named_in(statement), statement, likely=tuple(used)))
+                self.record(Write(found[1].upper(), _named_in(statement), statement, likely=tuple(used)))
             with self._quiet():
                 return original(session, statement, *args, **named)
 
@@ -165,7 +165,7 @@ class Recorder:
     def _opened(self, path: Any, mode: Any, flags: Any) -> None:
         writes = bool(_WRITES.search(mode)) if isinstance(mode, str) else bool(int(flags or 0) & _O_WRITES)
         if writes and isinstance(path, (str, os.PathLike)) and Path(path).is_relative_to(self.sandbox):
-            self.met(Write("file", str(Path(path).relative_to(self.sandbox))))
+            self.record(Write("file", str(Path(path).relative_to(self.sandbox))))
 
     def _sent(self, connection: Any, data: Any) -> None:
         """A request to a receiver on this machine, which the placeholder answers; counted, with a key once per key."""
@@ -178,7 +178,7 @@ class Recorder:
             call = f"{call} key {key[1].decode()}"
             if call in self.calls:
                 return
-        self.met(Write("call", call))
+        self.record(Write("call", call))
         self.calls.append(call)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Beside, Cause, Difference, Proof, Trial
+from twice.core.proof import Cause, Difference, Proof, SideEffect, Trial
 from twice.engine.session.session import run_session
 from twice.errors import UsageError, UserCodeError
 from twice.lint.run import lint_text
@@ -92,7 +92,7 @@ class ScriptProof:
         return None
 
 
-def _played(proof: ScriptProof) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
+def _played(proof: ScriptProof) -> tuple[tuple[Trial, ...], tuple[SideEffect, ...]]:
     script, enclosure = proof.script, proof.enclosure
     clean = proof.copy(script.warehouse, "clean")
     enclosure.found()  # what an earlier proof's scenarios repeated is not this script's

@@ -98,7 +98,7 @@ def late_rows(proof_session: ProofSession, clean: Clean) -> Observation:
 
 def _restatable(proof_session: ProofSession) -> None:
     if isinstance(proof_session.task.scope, Since):
-        raise NotApplicable("an incremental task is not computed again: it goes on from its mark")
+        raise NotApplicable("an incremental task is not computed again: it continues from its mark")
     if not proof_session.task.write.restatable:
         raise NotApplicable(f"{proof_session.task.write.name}() is never computed again: what is published stays")
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.owner import Ownership
-from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Staged, Target, Touched
+from twice.core.ports import Foreign, Held, Landed, Lost, PreparedTable, Published, Staged, Target, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
-from twice.core.token import Note
+from twice.core.token import CommitNote
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ReadsThrough:
     """What only reads is passed on to the inner target. What writes is not inherited: each kind says what it does."""
 
     inner: Target
@@ -29,7 +29,7 @@ class _Reading:
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         return self.inner.tokens(table, prefix)
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         return self.inner.provenance(table, token_name, generation)
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
@@ -43,14 +43,14 @@ class _Reading:
 
 
 @dataclass(frozen=True)
-class CopiedTable(_Reading):
+class CopiedTable(_ReadsThrough):
     """The scratch copy of the task's table. The clone carries the tokens of the user's project, which the copy's own
     project would take for another owner's: the task would be refused its own table."""
 
     def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         return replace(self.inner.published(table, token_names), owners=Ownership())
 
-    def prepare(self, table: TableName, *given: Any) -> Prepared:
+    def prepare(self, table: TableName, *given: Any) -> PreparedTable:
         return self.inner.prepare(table, *given)
 
     def stage(self, table: TableName, *given: Any, **named: Any) -> Staged:
@@ -70,7 +70,7 @@ class CopiedTable(_Reading):
 
 
 @dataclass(frozen=True)
-class PinnedTable(_Reading):
+class PinnedTable(_ReadsThrough):
     """A table of the user's, read at one version in every scratch copy. What would write it is refused."""
 
     pins: dict[TableName, int]
@@ -84,7 +84,7 @@ class PinnedTable(_Reading):
     def read(self, table: TableName, at: int | Staged | None = None) -> Any:
         return self.inner.read(table, self.pins.get(table) if at is None else at)
 
-    def prepare(self, table: TableName, *_: Any) -> Prepared:
+    def prepare(self, table: TableName, *_: Any) -> PreparedTable:
         raise _users_own(table)
 
     def stage(self, table: TableName, *_: Any, **__: Any) -> Staged:

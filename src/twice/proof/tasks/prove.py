@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Beside, Proof, Scenario, Trial, TrialResult
+from twice.core.proof import Proof, Scenario, SideEffect, Trial, TrialResult
 from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.errors import TwiceError
@@ -46,7 +46,7 @@ def chosen_scenarios(names: Sequence[str]) -> list[str]:
 
 def _played(
     proof_session: ProofSession, first: ScratchCopy, chosen: Sequence[str]
-) -> tuple[tuple[Trial, ...], tuple[Beside, ...]]:
+) -> tuple[tuple[Trial, ...], tuple[SideEffect, ...]]:
     enclosure = proof_session.setup.enclosure
     enclosure.found()  # what an earlier proof's scenarios repeated is not this task's
     try:

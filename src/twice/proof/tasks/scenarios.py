@@ -47,16 +47,16 @@ def crash(proof_session: ProofSession, clean: Clean) -> Observation:
     steps += [(point,) for point in Point if point not in _BEFORE_LANDING]
     if proof_session.task.effects:
         steps += [_BEFORE_LEAVING, *((point,) for point in SendPoint if point not in _BEFORE_LEAVING)]
-    met: list[str] = []
+    passed: list[str] = []
     for points in steps:
         with proof_session.copy() as copy:
             died = [point.value for point in points if _dies(proof_session, copy, crash_at(point))]
-            met += died
+            passed += died
             copy.run(proof_session.slices)
             found = proof_session.difference(clean, copy)
             if found is not None:
                 return Observation(f"died at {', '.join(died)}, then run again", found)
-    return Observation(f"died at each of {len(met)} steps, then run again")
+    return Observation(f"died at each of {len(passed)} steps, then run again")
 
 
 def double_fire(proof_session: ProofSession, clean: Clean) -> Observation:
@@ -86,7 +86,7 @@ def parallelism(proof_session: ProofSession, clean: Clean) -> Observation:
             return seen
     # Settings are disturbed whatever the task reads; its inputs only where they are reached.
     reached = proof_session.reached
-    inputs = reached.but_for if reached.met else "; its inputs as they are"
+    inputs = reached.but_for if reached.frames else "; its inputs as they are"
     return Observation(f"1 partition and 8, adaptive execution off and on{inputs}")
 
 
@@ -116,7 +116,7 @@ def _end_of(proof_session: ProofSession, copy: ScratchCopy) -> str:
 
 
 def _dies(proof_session: ProofSession, copy: ScratchCopy, action: Action) -> bool:
-    """Whether the run met that step. An hour later, so that its lease is over."""
+    """Whether the run reached that step. An hour later, so that its lease is over."""
     try:
         with armed(action):
             copy.run(proof_session.slices)

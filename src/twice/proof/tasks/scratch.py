@@ -211,7 +211,7 @@ def enter_copy(
     pins: dict[TableName, int],
     disturbance: Disturbance = UNDISTURBED,
 ) -> ScratchCopy:
-    """The scratch copy in that folder. `pins` grows by the inputs that are met first."""
+    """The scratch copy in that folder. `pins` grows by the inputs that are read first."""
     clock, sent, reads = AdjustableClock(), list[OutgoingMessage](), Reads(disturbance.inputs)
     played = _played(task, reads)
     base = setup.context.engine

@@ -22,7 +22,7 @@ from twice.engine.lineage.beside_tables import literals
 from twice.proof.blame import blame
 from twice.proof.disturb import ordered
 from twice.proof.play import NotApplicable
-from twice.proof.reads import Reached, passed
+from twice.proof.reads import DisturbedReads, passed
 from twice.proof.tasks.effect_counts import count_effects, effects_differ
 from twice.proof.tasks.scratch import (
     UNDISTURBED,
@@ -65,11 +65,11 @@ class ProofSession:
     made: int = 0
 
     @cached_property
-    def reached(self) -> Reached:
+    def reached(self) -> DisturbedReads:
         """Which of the task's reads a disturbance reaches. The plan is built once more; no job runs."""
         with self.copy(Disturbance(inputs=ordered(descending=False))) as copy, copy.context.session() as session:
             frame = result_frame(copy.context, copy.task, self.slices, Pins(copy.context, session))
-            return Reached(copy.reads.met, passed(frame))
+            return DisturbedReads(copy.reads.frames, passed(frame))
 
     @contextmanager
     def copy(self, disturbance: Disturbance = UNDISTURBED) -> Iterator[ScratchCopy]:

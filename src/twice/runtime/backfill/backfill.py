@@ -59,7 +59,7 @@ def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, 
     if not left:
         return []
     what = f"stale and not asked for: {labels_of(left)} ({found[left[0]].why})"
-    return [hint("{}; {} makes them right too", what, option("only", ("missing", "failed", "stale")))]
+    return [hint("{}; {} computes them too", what, option("only", ("missing", "failed", "stale")))]
 
 
 def start(
@@ -146,7 +146,7 @@ def asked_for(task: Task, request: BackfillRequest) -> tuple[Slice, ...]:
         raise UsageError(
             "published slices are computed again only on purpose",
             where=task.name,
-            fix=hint("Say so with {}.", option("restate", True)),
+            fix=hint("Use {}.", option("restate", True)),
         )
     refuse_kind(task, "restate" if request.restate else "run")
     first, last = scope.slice_of(request.first), scope.slice_of(request.last)
@@ -187,7 +187,7 @@ def _size(
 def why_single(context: RunContext, task: Task, session: Any) -> str | None:
     """What prevents computing several slices of this task at once; None if nothing does."""
     if not isinstance(task.scope, TimeScope) or not task.scope.batch:
-        return f"{task.name} does not say batch=True on its scope"
+        return f"{task.name} has no batch=True on its scope"
     if task.write.kind != "replace":
         return f"{task.write.name}() publishes slices one by one"
     return context.target_of(task.target, session).one_slice_only(task.target)

@@ -91,7 +91,7 @@ def _in_threads(context: RunContext, name: str, report: Report, stop: Stop, para
         thread.start()
     try:
         for thread in threads:
-            while thread.is_alive():  # in short waits: a thread that only joins hears no Ctrl-C
+            while thread.is_alive():  # in short waits: a thread that only joins gets no Ctrl-C
                 thread.join(POLL)
     except KeyboardInterrupt:
         stop.asked.set()
@@ -157,7 +157,7 @@ def _is_of_this_process(error: TwiceError) -> bool:
 
 
 def _was_stopped(error: TwiceError) -> bool:
-    """Its jobs were cancelled: the signal went to the main thread, and this is what another thread hears of it."""
+    """Its jobs were cancelled: the signal went to the main thread, and this is what reaches another thread."""
     return any(each.condition in CANCELLED for each in signs(error))
 
 

@@ -97,7 +97,7 @@ def drain(delivery: Delivery, task: str | None = None, patience: timedelta = tim
 
 
 def decide_silent(delivery: Delivery, task: str | None = None) -> None:
-    """Effects whose sender fell silent while it was sending. Whether they arrived, nobody here can know."""
+    """Effects whose sender stopped reporting while it was sending. Whether they arrived, nobody here can know."""
     outbox = delivery.ledger.outbox
     gone = [effect for effect in outbox.in_state(S.SENDING, task) if effect.sender and is_gone(effect.sender)]
     for effect in {effect.id: effect for effect in (*outbox.silent(task), *gone)}.values():
@@ -123,7 +123,7 @@ def ask_probes(delivery: Delivery, task: str | None = None) -> None:
 
 
 def may_wake_up(effect: EffectRecord) -> bool:
-    """Whether a process that fell silent while it was sending may still exist: it could send after all."""
+    """Whether a process that stopped reporting while it was sending may still exist: it could send after all."""
     return effect.sender is not None and not is_gone(effect.sender)
 
 
@@ -171,7 +171,7 @@ def _send(delivery: Delivery, effect: EffectRecord, began: float) -> Answer:
     try:
         return sender.send(outgoing, leaving)
     except NotLeaving:
-        return Refused("it woke up too late to send")
+        return Refused("it resumed too late to send")
     except DeclarationError as error:
         return Refused(f"{error.what}. {error.fix}".strip())
     except Exception as error:  # noqa: BLE001 - a defect of a sender; what it had done by then is not known
@@ -183,7 +183,7 @@ def _composed(delivery: Delivery, effect: EffectRecord) -> Message | Change:
     declared, task = delivery.declared(effect), delivery.project.tasks.get(effect.task)
     sender = delivery.senders.get(effect.kind)
     if declared is None or task is None:
-        return Change(S.DEAD, "the task does not declare this effect any more, so its text cannot be made")
+        return Change(S.DEAD, "the task does not declare this effect any more, so its text cannot be rendered")
     if sender is None:
         return Change(S.DEAD, f"this project has no sender for {effect.kind}")
     try:
@@ -192,9 +192,9 @@ def _composed(delivery: Delivery, effect: EffectRecord) -> Message | Change:
         )
         message = sender.compose(declared, result, effect.key, delivery.ledger.now())
     except TwiceError as error:
-        return Change(S.DEAD, f"its text cannot be made: {error}")
+        return Change(S.DEAD, f"its text cannot be rendered: {error}")
     except Exception as error:  # noqa: BLE001 - user code
-        return Change(S.DEAD, f"its text cannot be made: {type(error).__name__}: {error}")
+        return Change(S.DEAD, f"its text cannot be rendered: {type(error).__name__}: {error}")
     if len(message.body.encode()) > LONGEST_BODY:
         return Change(S.DEAD, f"its text is longer than {LONGEST_BODY:,} bytes")
     return message

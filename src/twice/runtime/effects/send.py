@@ -56,7 +56,9 @@ def resolve(
     if effect is None:
         raise UsageError(f"there is no effect {id_}", fix="See them: twice effects list.")
     if not reason.strip():
-        raise UsageError("a reason is needed: it is kept", where=effect.where, fix='Write --reason "checked with …".')
+        raise UsageError(
+            "a reason is needed: it is recorded", where=effect.where, fix='Write --reason "checked with …".'
+        )
     if effect.state not in (S.IN_DOUBT, S.DEAD, S.UNKNOWN, S.PENDING):
         raise UsageError(
             f"the effect is {effect.state.value}: there is nothing to resolve",
@@ -65,10 +67,10 @@ def resolve(
         )
     if resolution == "resend" and may_wake_up(effect) and not sender_is_gone:
         raise UsageError(
-            f"{effect.sender} fell silent while it was sending, and may still wake up and send",
+            f"{effect.sender} stopped reporting while it was sending, and may still wake up and send",
             where=effect.where,
             now="Nothing was changed.",
-            fix="End that process first; if you know that it is gone (its machine is), say --sender-is-gone.",
+            fix="End that process first; if you know that it is gone (its machine is), use --sender-is-gone.",
         )
     if not outbox.change(effect, _change(effect, resolution, reason, delivery), who):
         raise UsageError("it changed just now", where=effect.where, fix=f"Look again: twice effects show {id_}.")
@@ -80,7 +82,7 @@ def resolve(
 def _change(effect: EffectRecord, resolution: Resolution, reason: str, delivery: Delivery) -> Change:
     match resolution:
         case "sent":
-            return Change(S.SENT, reason, receipt="a person says so")
+            return Change(S.SENT, reason, receipt="confirmed by a person")
         case "abandon":
             return Change(S.ABANDONED, reason)
         case "resend":

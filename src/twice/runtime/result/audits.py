@@ -78,7 +78,7 @@ def _read_stage(context: RunContext, audit: Audit, task: Task, stage: Frame, row
 
 
 def _unique(audit: Audit, staged: Staged) -> tuple[str, ...]:
-    """The columns that must not repeat: within a slice, so several slices are told apart too."""
+    """The columns that must not repeat: within a slice, so several slices are distinguished too."""
     slices = staged.plan.slices
     held = [slice_.bounds.column for slice_ in slices[:1] if slice_.bounds is not None and len(slices) > 1]
     return (*audit.columns, *(name for name in held if name not in audit.columns))

@@ -41,6 +41,6 @@ def _found(shape: Shape, name: str, by: str) -> Column:
 def _check_plain(column: Column, what: str) -> None:
     if _NO_ORDER.match(column.type):
         raise DeclarationError(
-            f"{what} is of type {column.type}, whose values cannot be told apart and ordered",
+            f"{what} is of type {column.type}, whose values cannot be compared and ordered",
             fix="Take a number, a text, a date, a time or a boolean: name a part of it in a column of its own.",
         )

@@ -20,7 +20,7 @@ from twice.core.slice import Slice
 from twice.core.task import RUN_PARAMETER, Read, TableName, Task
 from twice.core.time_scope import TimeScope
 from twice.core.token import Intention
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
 from twice.runtime.context import RunContext
 from twice.runtime.result.check_columns import check_columns
@@ -92,7 +92,7 @@ class Pins:
         return None if pin is None else pin.version
 
 
-def compute(context: RunContext, task: Task, plan: Plan, pins: Pins, window: Window | None = None) -> Computed:
+def compute(context: RunContext, task: Task, plan: WritePlan, pins: Pins, window: Window | None = None) -> Computed:
     """The result frame of the write plan's slices (of the window, for an incremental task), not yet evaluated."""
     result = result_frame(context, task, plan.slices, pins, window)
     frame, shape = context.engine.shape(result, task.write.layout(task.scope).slice_column)
@@ -115,7 +115,7 @@ def result_frame(
     arguments: dict[str, Any] = {
         name: open_input(task, source, slices, pins, window) for name, source in task.inputs.items()
     }
-    if task.wants_run:
+    if task.takes_run:
         arguments[RUN_PARAMETER] = Run(
             slices[-1], slices, pins.session, context.root, lambda table: pins.open(TableName.parse(table))
         )
@@ -123,7 +123,7 @@ def result_frame(
 
 
 def _leaves(
-    context: RunContext, plan: Plan, pins: Pins, frame: Frame, before: Sequence[Leaf]
+    context: RunContext, plan: WritePlan, pins: Pins, frame: Frame, before: Sequence[Leaf]
 ) -> Mapping[str, tuple[Leaf, ...]]:
     if len(plan.slices) == 1:
         return {plan.slices[0].label: context.engine.leaves(frame, before)}
@@ -141,7 +141,7 @@ def allowed(task: Task, suspicions: Sequence[Suspicion]) -> tuple[Leaf, ...]:
     return tuple(Leaf(ALLOWED, each.name, None) for each in suspicions if each.name in task.policy.allow)
 
 
-def _leaves_before(context: RunContext, task: Task, plan: Plan) -> tuple[Leaf, ...]:
+def _leaves_before(context: RunContext, task: Task, plan: WritePlan) -> tuple[Leaf, ...]:
     """What the published slices were computed from, as far as the ledger remembers."""
     runs = [context.ledger.run(task.name, slice_.label) for slice_ in plan.slices]
     published = {run.attempt: run.label for run in runs if run is not None and run.attempt is not None}

@@ -27,7 +27,7 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
     name, frame = _source(task, scope, pins)
     newest, nulls = context.engine.newest(frame, scope.cursor)
     notes: tuple[str, ...] = (
-        (f"never read, since without {scope.cursor}: {counted(nulls, 'row')} of {name}",) if nulls else ()
+        (f"not read, because {scope.cursor} is NULL: {counted(nulls, 'row')} of {name}",) if nulls else ()
     )
     if newest is None:
         return None, notes
@@ -41,7 +41,7 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
         )
     high = scope.held_back(newest)
     if low < scope.start:  # type: ignore[operator]
-        notes += (f"initial={scope.initial} is later than the mark: it goes on from the mark {mark_text(low)}",)
+        notes += (f"initial={scope.initial} is later than the mark: it continues from the mark {mark_text(low)}",)
     # Keyed writes read the rows of the mark's own stamp again: one that arrived late is not lost, and the key makes
     # the others harmless. Without a key they are left to the next run, so that none comes twice.
     closed = task.write.kind != "append"

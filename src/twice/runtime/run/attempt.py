@@ -11,13 +11,13 @@ from twice.core.audit import AuditResult
 from twice.core.interruption import behind, being_handled, exit_code_of
 from twice.core.ports import Measured, Staged, Target
 from twice.core.record import Claim, Facts
-from twice.core.root_cause import key_line
+from twice.core.root_cause import cause_line
 from twice.core.run import AttemptState, Outcome, RunRequest, RunResult, SliceResult
 from twice.core.since import Window
 from twice.core.summary import run_label
 from twice.core.task import Task
 from twice.core.token import Kind
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import SEE_TRACE, Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.compute import Computed
@@ -33,7 +33,7 @@ class Attempt:
 
     context: RunContext
     task: Task
-    plan: Plan
+    plan: WritePlan
     request: RunRequest
     claim: Claim
     trace: Trace
@@ -118,7 +118,7 @@ def discarding(attempt: Attempt) -> Iterator[None]:
 
 @contextmanager
 def giving_back(context: RunContext, attempt: str) -> Iterator[None]:
-    """Who is interrupted while it claims lets go of what it may have got."""
+    """An attempt that is interrupted while it claims releases what it may have got."""
     try:
         yield
     except KeyboardInterrupt:
@@ -181,7 +181,7 @@ def _as_failure(error: BaseException, where: str) -> TwiceError:
     if isinstance(error, KeyboardInterrupt):
         return RunError("interrupted", where=where, fix="Run it again: it will look first.")
     return RunError(
-        f"{type(error).__name__}: {key_line(error)}",
+        f"{type(error).__name__}: {cause_line(error)}",
         where=where,
         fix=SEE_TRACE,
     )

@@ -8,14 +8,16 @@ from dataclasses import replace
 from twice.core.interruption import BrokenOff, behind, being_handled
 from twice.core.ports import Landed, Lost, Staged, Target
 from twice.core.record import Facts
-from twice.core.root_cause import key_line
+from twice.core.root_cause import cause_line
 from twice.core.task import TableName
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.errors import OutcomeUnknown
 from twice.runtime.run.landing import LOOKS_FIRST, Known, Landing
 
 
-def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def commit(
+    landing: Landing, target: Target, staged: Staged, expected: Mapping[str, int], note: CommitNote
+) -> Landed | Lost:
     """Compare-and-swap, for the generations of the note; `landing` knows how it ended, the ledger does not yet.
 
     Whatever is raised once the commit was begun, the table is asked what is true: an error after it landed is no
@@ -39,7 +41,9 @@ def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[s
             landing.known = Known.NOT_LANDED
             raise
         landed = _counted(landed, staged)
-        notes = () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {key_line(error)}",)
+        notes = (
+            () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {cause_line(error)}",)
+        )
         landing.landed(Facts(version=landed.version, changes=landed.changes, notes=notes), aims)
         if interrupt is not None:
             raise
@@ -52,7 +56,7 @@ def commit(landing: Landing, target: Target, staged: Staged, expected: Mapping[s
     return end
 
 
-def find_landed(target: Target, table: TableName, note: Note) -> Landed | None:
+def find_landed(target: Target, table: TableName, note: CommitNote) -> Landed | None:
     """Ask the table whether the commit with this note is in it. Only a commit that has ended may be asked about: None
     then means never. Raises what stops it from reading."""
     name, aim = next(iter(note.generations.items()))
@@ -63,7 +67,7 @@ def find_landed(target: Target, table: TableName, note: Note) -> Landed | None:
     return Landed(found.version, found.changes, found.changed)
 
 
-def _asked(landing: Landing, target: Target, table: TableName, note: Note, error: BaseException) -> Landed | None:
+def _asked(landing: Landing, target: Target, table: TableName, note: CommitNote, error: BaseException) -> Landed | None:
     """Whatever stops us from reading the table, we do not know."""
     try:
         return find_landed(target, table, note)
@@ -71,7 +75,7 @@ def _asked(landing: Landing, target: Target, table: TableName, note: Note, error
         if isinstance(error, KeyboardInterrupt):
             raise error from silent
         raise OutcomeUnknown(
-            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {key_line(silent)}",
+            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {cause_line(silent)}",
             now=landing.wording.may_hold,
             fix=LOOKS_FIRST,
         ) from error

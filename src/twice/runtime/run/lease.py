@@ -13,7 +13,7 @@ from twice.core.record import Busy, Claim
 from twice.core.run import RunRequest
 from twice.core.summary import run_label
 from twice.core.task import Task
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import LeaseLost, SliceBusy
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
@@ -22,7 +22,7 @@ from twice.runtime.run.quarantine import refuse_quarantined
 POLL = 0.2
 
 
-def claim_slices(context: RunContext, task: Task, plan: Plan, request: RunRequest, attempt: str) -> Claim:
+def claim_slices(context: RunContext, task: Task, plan: WritePlan, request: RunRequest, attempt: str) -> Claim:
     """Claim every slice or none. A retry after a kill need not wait: a holder that is seen to be gone is passed.
 
     Dying right after leaves a lease that runs out by itself, or is passed in the same way.
@@ -47,7 +47,7 @@ def claim_slices(context: RunContext, task: Task, plan: Plan, request: RunReques
 
 def _busy(task: Task, busy: Busy, waited: bool) -> SliceBusy:
     return SliceBusy(
-        f"another attempt ({busy.attempt[:8]}, {busy.holder}) is at work on this slice"
+        f"another attempt ({busy.attempt[:8]}, {busy.holder}) is running this slice"
         + (" still" if waited else "")
         + f"; its lease runs until {_clock_time(busy.until)}",
         where=run_label(task.name, [busy.label]),

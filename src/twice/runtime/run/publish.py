@@ -1,4 +1,4 @@
-"""The last two steps: data and tokens land together, then the ledger hears of it. The first to land wins."""
+"""The last two steps: data and tokens land together, then the ledger records it. The first to land wins."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from twice.core.failpoints import Point, hit
 from twice.core.hints import command, hint
 from twice.core.ports import Landed, Lost
 from twice.core.record import Facts
-from twice.core.root_cause import key_line
+from twice.core.root_cause import cause_line
 from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
 from twice.core.since import Since, mark_text
-from twice.core.token import Kind, Note
+from twice.core.token import CommitNote, Kind
 from twice.core.write import Changes
 from twice.errors import Superseded
 from twice.runtime.run.attempt import Attempt, StagedRun, ended
@@ -23,7 +23,7 @@ from twice.runtime.table.garbage import remove_passed
 from twice.runtime.table.settle import look
 
 _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
-    "reset": ("the mark was reset meanwhile", "Run it again: it goes on from where the mark is now."),
+    "reset": ("the mark was reset meanwhile", "Run it again: it continues from where the mark is now."),
     "takeover": ("the table was taken over meanwhile", "Run it again: it looks first whose the table is."),
 }
 """Commits of tokens alone: what a run that lost to one says, and what is to be done."""
@@ -40,7 +40,7 @@ def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed 
     attempt.context.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING, effects)
     hit(Point.PUBLISHING)
     expected = {attempt.token_names[label]: generation for label, generation in ready.found.generations.items()}
-    note = Note(
+    note = CommitNote(
         attempt.id,
         attempt.kind,
         {attempt.token_names[label]: aim for label, aim in ready.found.aims.items()},
@@ -92,7 +92,7 @@ def _tidy_up(attempt: Attempt) -> None:
     try:
         remove_passed(attempt.context, attempt.task, attempt.target, attempt.plan)
     except Exception as error:  # noqa: BLE001 - see above
-        attempt.notes.append(f"what dead attempts have left could not be deleted: {key_line(error)}")
+        attempt.notes.append(f"files of dead attempts could not be deleted: {cause_line(error)}")
 
 
 def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool | None]:
@@ -136,7 +136,7 @@ def _outcome(
         return Outcome.CHANGED
     unknown = [label for label, each in changed.items() if each is None]
     if unknown:
-        attempt.notes.append(f"nobody remembers what {', '.join(unknown)} held: it cannot be compared")
+        attempt.notes.append(f"there is no record of what {', '.join(unknown)} held: it cannot be compared")
         return Outcome.PUBLISHED
     return Outcome.IDENTICAL
 

@@ -19,8 +19,8 @@ def refuse_quarantined(context: RunContext, task: Task, labels: Sequence[str]) -
     for label in labels:
         if label in held:
             raise Quarantined(
-                f"it is quarantined since {held[label]:%Y-%m-%d %H:%M:%S} UTC: every retry failed, and not for what "
-                "was away",
+                f"it has been quarantined since {held[label]:%Y-%m-%d %H:%M:%S} UTC: every retry failed, and not "
+                "because something was unavailable",
                 where=run_label(task.name, [label]),
                 now="This command changed nothing.",
                 fix=_what_to_do(task, label),

@@ -17,7 +17,7 @@ from twice.runtime.run.quarantine import quarantined_now
 
 
 @dataclass
-class Attempts:
+class AttemptCount:
     """Counts them, from the first failure on by the clock. `last` is the id of the newest one."""
 
     context: RunContext
@@ -55,7 +55,7 @@ class Attempts:
 
 def _postpone(context: RunContext, attempt: str, retry: Retry, failure: Failure, pause: timedelta) -> None:
     note = f"{_describe(retry, failure)}; tried again after {pause.total_seconds():.1f} s"
-    # The ledger may itself be the trouble. Then the wait is in no record, and that is all that is lost.
+    # The ledger may itself be what failed. Then the wait is in no record, and that is all that is lost.
     with suppress(TwiceError):
         context.ledger.postpone(attempt, context.ledger.now() + pause, note)
 

@@ -77,7 +77,7 @@ Report = Callable[[TaskEnd], None]
 
 
 def quiet(_: TaskEnd) -> None:
-    """All is told at the end."""
+    """All is reported at the end."""
 
 
 def run_in_order(
@@ -106,7 +106,7 @@ def run_all(
     (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is reported, not made.
 
     What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
-    `report` hears of each task's end without what is stale, which is known when all have ended.
+    `report` gets each task's end without what is stale, which is known when all have ended.
     """
     slices, left_out = of_date(context.project, date_)
     done: dict[str, set[str]] = {}
@@ -160,7 +160,7 @@ def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:
     try:
         return task.scope.covering(date.fromisoformat(text))
     except ValueError:
-        raise UsageError(f"{text} is no day", where=task.name, fix="Give a day of the calendar.") from None
+        raise UsageError(f"{text} is not a day", where=task.name, fix="Give a day of the calendar.") from None
 
 
 def with_lookback(task: Task, slices: tuple[Slice, ...], kind: Kind) -> tuple[Slice, ...]:

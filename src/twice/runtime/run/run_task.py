@@ -24,7 +24,7 @@ from twice.runtime.result.window import next_window
 from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, giving_back, reported
 from twice.runtime.run.lease import Heartbeat, beating, claim_slices
 from twice.runtime.run.publish import finish, publish
-from twice.runtime.run.retry import Attempts
+from twice.runtime.run.retry import AttemptCount
 from twice.runtime.run.send_effects import send_effects
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
@@ -47,11 +47,11 @@ class _Run:
 
 def run_task(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest = PLAIN_RUN) -> RunResult:
     """Make these slices right. Run it again after any end whatever: it looks first, then does what is missing.
-    Passing trouble is tried again by itself, as the task's policy says: always as a whole attempt (a new claim, a new
+    A transient error is tried again by itself, as the task's policy says: always as a whole attempt (a new claim, a new
     fence, a look first), never as a blind commit. Between two attempts nothing is held, so dying in a pause loses
     nothing: the next run begins at once, and looks."""
     run = _Run(context, task, slices, request, Baseline(request.planned))
-    attempts = Attempts(context, task, tuple(slice_.label for slice_ in slices))
+    attempts = AttemptCount(context, task, tuple(slice_.label for slice_ in slices))
     while True:
         try:
             return _run_once(run, attempts.begin())
@@ -118,14 +118,14 @@ def refuse_kind(task: Task, kind: Kind) -> None:
         return
     if isinstance(task.scope, Since):
         raise UsageError(
-            "an incremental task has no slice to compute again: it goes on from its mark",
+            "an incremental task has no slice to compute again: it continues from its mark",
             where=task.name,
             now="The table is unchanged.",
             fix=f"To read rows again, set the mark back: twice mark reset {task.name} --to ….",
         )
     if not task.write.restatable:
         raise UsageError(
-            f"{task.write.name}() cannot be restated: its rows have no key, so they would come twice",
+            f"{task.write.name}() cannot be restated: its rows have no key, so they would be duplicated",
             where=task.name,
             now="The table is unchanged.",
             fix="Use replace() or merge(key) where a slice must be computed again.",
@@ -247,7 +247,7 @@ def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) 
     if empty and attempt.task.policy.empty == "refuse":
         which = "the result" if len(measured) == 1 else f"the result of {', '.join(empty[:3])}"
         raise EmptyRefused(
-            f'{which} is empty, and the task says empty="refuse"',
+            f'{which} is empty, and the task declares empty="refuse"',
             fix="Check its inputs for this slice. To let an empty result empty the slice, leave out empty=.",
         )
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from twice.core.interruption import exit_code_of
-from twice.core.outbox import Prepared, prepare
-from twice.core.root_cause import key_line
+from twice.core.outbox import PreparedEffect, prepare
+from twice.core.root_cause import cause_line
 from twice.core.run import EffectEnd, RunResult
 from twice.errors import Interrupted, RunError, TwiceError
 from twice.runtime.effects.send import send_pending
 from twice.runtime.run.attempt import Attempt, StagedRun
 
 
-def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[Prepared, ...]:
+def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[PreparedEffect, ...]:
     """The effects of what is about to be published, by slice; none for a silent run."""
     task = attempt.task
     if attempt.request.silent or not task.effects:
@@ -37,14 +37,14 @@ def send_effects(attempt: Attempt, result: RunResult) -> RunResult:
         send_pending(attempt.context, attempt.task.name)
         ends = _ends(attempt)
     except Exception as error:  # noqa: BLE001 - the rows are published, whatever happens to their effects
-        what = error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {key_line(error)}"
+        what = error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {cause_line(error)}"
         note = f"its effects could not be sent now ({what}); next: twice effects send"
         return replace(result, notes=(*result.notes, note))
     except KeyboardInterrupt as interrupt:
         fix = "Its effects are sent by the next run, or: twice effects send."
         raise Interrupted(
             RunError(
-                "interrupted while its effects were sent", where=attempt.where, now="The slice is right.", fix=fix
+                "interrupted while its effects were sent", where=attempt.where, now="The slice is published.", fix=fix
             ),
             exit_code_of(interrupt),
         ) from interrupt

@@ -12,13 +12,15 @@ from twice.core.scope import slice_named
 from twice.core.since import Since
 from twice.core.task import Task
 from twice.core.token import Intention, Kind
-from twice.core.write import Plan, UpsertRows
+from twice.core.write import UpsertRows, WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.staleness.decide import SliceState, corrects
 from twice.runtime.table.kept_mark import reads_again
 
 
-def winning_ties(context: RunContext, task: Task, plan: Plan, kind: Kind, states: Sequence[SliceState]) -> Plan:
+def winning_ties(
+    context: RunContext, task: Task, plan: WritePlan, kind: Kind, states: Sequence[SliceState]
+) -> WritePlan:
     """The write plan of this run: if it corrects, its rows win where they are equally new. Changes nothing."""
     verb = plan.write
     if not isinstance(verb, UpsertRows) or verb.newest_by is None:

@@ -69,7 +69,7 @@ def difference(state: SliceState) -> str | None:
     """How a published slice differs from what a run would publish now, by code and by inputs; None if it is shown to
     be the same."""
     if state.published is None:
-        return "nobody remembers from what it was computed"
+        return "there is no record of what it was computed from"
     reasons = [CODE_CHANGED] if state.published.code != state.present.code else []
     if state.present.inputs is None:
         reasons.append(state.because or "an input has no version to compare")

@@ -44,7 +44,7 @@ def readers(
             continue
         if isinstance(below.scope, Since):
             if any(found.made for _, found in sources):
-                notes.append(f"{below.name} is incremental and is not part of it: it goes on from its mark by itself")
+                notes.append(f"{below.name} is incremental and is not part of it: it continues from its mark by itself")
             continue
         affected = _affected(context, below, [(up, found.made) for up, found in sources])
         others = _others(context, below, [(up, found.others) for up, found in sources], affected)

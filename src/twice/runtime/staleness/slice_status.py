@@ -94,7 +94,7 @@ class _Change:
 def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence[InputRecord]) -> str | None:
     """Why the inputs of a published slice may not be what they were; None if the logs show that they are."""
     if not held:
-        return "nobody remembers which versions of its inputs it read"
+        return "there is no record of which versions of its inputs it read"
     pinned = {record.name: record for record in held if record.kind == TABLE}
     for table, pin in sorted(pinned.items()):
         change, version = changes.get(table), pin.version
@@ -116,7 +116,7 @@ def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:
     return frozenset(change.now.name for change in changes.values() if change is not None)
 
 
-def _beside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> frozenset[tuple[str, str | None]]:
+def _outside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> frozenset[tuple[str, str | None]]:
     """The leaves that belong to none of the pinned tables: no log has their changes."""
     return frozenset(
         (leaf.kind, leaf.identity)
@@ -136,11 +136,11 @@ class _Looks:
         self, slice_: Slice, held: Sequence[InputRecord], published: Intention, tables: frozenset[str]
     ) -> str | None:
         """Why a slice, whose tables are as they were, is stale all the same; None if it is not."""
-        beside = _beside(held, tables)
+        beside = _outside(held, tables)
         try:
             if self._task.sql is None and not has_plan(held) and has_plan(self._leaves(slice_)):
                 return EARLIER
-            if not beside or (not self._task.wants_run and _beside(self._leaves(slice_), tables) == beside):
+            if not beside or (not self._task.takes_run and _outside(self._leaves(slice_), tables) == beside):
                 return None
             computed = self._computed(slice_)
         except TwiceError as error:

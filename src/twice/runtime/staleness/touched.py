@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from twice.core.ports import Span, Touched
+from twice.core.ports import ChangedRange, Touched
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
@@ -40,7 +40,7 @@ def newest_touch(task: Task, slices: Sequence[Slice], source: Read, touched: Tou
     return newest
 
 
-def _instants(span: Span, zone: Any) -> tuple[datetime, datetime]:
+def _instants(span: ChangedRange, zone: Any) -> tuple[datetime, datetime]:
     """`[low, high)` as instants. A date is meant as a day of the scope's zone, as when an input is cut. Where there is
     no instant so early or so late, the first or the last one there is: 9999-12-31 is a date that people write."""
     assert span.low is not None and span.high is not None

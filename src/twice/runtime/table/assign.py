@@ -43,7 +43,7 @@ def assign_all(context: RunContext) -> None:
                     raise
                 _log.warning(
                     "%s: %s cannot be asked now which of the ledger's old records are its own (%s); "
-                    "the next command asks it again, and until then they are nobody's",
+                    "the next command asks it again; until then they stay unassigned",
                     *(name, tasks[name].target, in_one_line(error)),
                 )
                 continue

@@ -10,7 +10,7 @@ from twice.core.ports import Foreign, Target
 from twice.core.since import Since
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
-from twice.core.write import Plan, ReplaceRows
+from twice.core.write import ReplaceRows, WritePlan
 from twice.runtime.context import RunContext
 
 _SHOWN = 3
@@ -51,7 +51,7 @@ class Others:
         sliced = label in self.known and not isinstance(task.scope, Since)
         when = f"since {label} was published" if sliced else "since this task last published"
         if not known_changes:
-            return f"what others did to the table {when}, up to version {changes[0].version}, is forgotten by its log"
+            return f"what others did to the table {when}, up to version {changes[0].version}, is no longer in its log"
         versions = ", ".join(f"{change.version} ({change.operation})" for change in known_changes[-_SHOWN:])
         more = f" and {len(known_changes) - _SHOWN} before" if len(known_changes) > _SHOWN else ""
         noun = "version" if len(known_changes) == 1 else "versions"
@@ -59,7 +59,7 @@ class Others:
         return hint("{}; {}", f"the table was changed by others {when}, in {noun} {versions}{more}", end)
 
 
-def changed_by_others(context: RunContext, task: Task, target: Target, plan: Plan) -> Others:
+def changed_by_others(context: RunContext, task: Task, target: Target, plan: WritePlan) -> Others:
     """Since each slice was published. A slice that owns no rows (its write finds them by key, or only adds) is
     concerned by every change of the table; one that is new, by those since the task last published. Reads only."""
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
@@ -69,16 +69,16 @@ def changed_by_others(context: RunContext, task: Task, target: Target, plan: Pla
     return _of_the_table(context, task, target, plan, known)
 
 
-def _of_slices(task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
+def _of_slices(task: Task, target: Target, plan: WritePlan, known: dict[str, int]) -> Others:
     mine = [slice_ for slice_ in plan.slices if slice_.label in known]
-    # One question for all of them: hardly ever is there anything to tell apart.
+    # One question for all of them: there is hardly ever anything to distinguish.
     if not mine or not target.foreign(task.target, min(known.values()), mine):
         return Others()
     found = {slice_.label: target.foreign(task.target, known[slice_.label], [slice_]) for slice_ in mine}
     return Others(found, frozenset(known))
 
 
-def _of_the_table(context: RunContext, task: Task, target: Target, plan: Plan, known: dict[str, int]) -> Others:
+def _of_the_table(context: RunContext, task: Task, target: Target, plan: WritePlan, known: dict[str, int]) -> Others:
     labels = [slice_.label for slice_ in plan.slices]
     last = None if all(label in known for label in labels) else context.ledger.last_version(task.name)
     found = {}
@@ -90,31 +90,31 @@ def _of_the_table(context: RunContext, task: Task, target: Target, plan: Plan, k
 
 def _of_slice(task: Task, label: str, change: Foreign, published: bool) -> str:
     if not _is_known(change):
-        what = f"what others did to {label} up to version {change.version} is forgotten by the table's log"
+        what = f"what others did to {label} up to version {change.version} is no longer in the table's log"
         return f"{what}; this run has replaced its rows" if published else what
     what = f"{label} was changed by others in version {change.version} ({change.operation})"
     if published:
-        return f"{what}; this run has put it right"
+        return f"{what}; this run has corrected it"
     date = label if isinstance(task.scope, TimeScope) else None
-    return hint("{}; to put it right: {}", what, command("restate", task.name, date=date))
+    return hint("{}; to fix it: {}", what, command("restate", task.name, date=date))
 
 
 def _brought_again(task: Task, label: str) -> str:
     """Of a keyed write: what another slice brought is not in this one's hands."""
-    again = f"this run has brought the rows of {label} again by {task.write.name}()"
+    again = f"this run has written the rows of {label} again with {task.write.name}()"
     return f"{again}; rows of other slices are as others left them" if isinstance(task.scope, TimeScope) else again
 
 
 def _remedy(task: Task) -> str:
     if isinstance(task.scope, Since):
-        return f"rows that are gone are read again only if you set the mark back: twice mark reset {task.name} --to …"
+        return f"deleted rows are read again only if you set the mark back: twice mark reset {task.name} --to …"
     if not task.write.restatable:
-        return f"{task.write.name}() puts no row back that is gone"
+        return f"{task.write.name}() puts no deleted row back"
     if not isinstance(task.scope, TimeScope):
         return hint("to put rows back: {}", command("restate", task.name))
     # Which slice brought a row that is gone, nobody knows, nor whether it was restated since.
     return hint(
-        "rows that are gone come back when the slices that brought them are restated: {}",
+        "deleted rows come back when the slices that wrote them are restated: {}",
         command("restate", task.name, date="DATE"),
     )
 

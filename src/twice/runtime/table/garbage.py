@@ -11,7 +11,7 @@ from twice.core.record import AttemptRecord
 from twice.core.scope import slices_named
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import Task
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import in_one_line
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
@@ -35,7 +35,7 @@ class RemovedFiles:
     unasked: str = ""
 
 
-def remove_passed(context: RunContext, task: Task, target: Target, plan: Plan) -> RemovedFiles:
+def remove_passed(context: RunContext, task: Task, target: Target, plan: WritePlan) -> RemovedFiles:
     """Settle and tidy up after the attempts on these slices that must lose by now. A second call finds nothing.
 
     Dying in here leaves files that the next call finds.
@@ -52,7 +52,7 @@ def remove_passed(context: RunContext, task: Task, target: Target, plan: Plan) -
         if not {slice_.label for slice_ in attempt.slices} & set(generations):
             continue
         if never_looked(attempt) or passed_at(attempt, generations) is not None:
-            files += target.discard(task.target, attempt.id, _reach(context, task, attempt))
+            files += target.discard(task.target, attempt.id, _slices_covered(context, task, attempt))
             context.ledger.discarded(attempt.id)
             done.append(attempt.id)
         else:
@@ -117,7 +117,7 @@ def _left_behind(context: RunContext, task: str | None = None) -> dict[str, set[
     return labels
 
 
-def _reach(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
+def _slices_covered(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
     """Where in the table its files may lie."""
     slices = slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
     return make_write_plan(context.project.id, task, slices).file_slices

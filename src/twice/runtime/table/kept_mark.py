@@ -8,7 +8,7 @@ from twice.core.ports import GenerationHistory, Target
 from twice.core.since import CursorValue, Since, mark_text, type_of
 from twice.core.task import Task
 from twice.core.token import token_name
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
 
@@ -28,7 +28,7 @@ def kept_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int)
     return mark_of(version)
 
 
-def refuse_other_kind(context: RunContext, task: Task, plan: Plan) -> None:
+def refuse_other_kind(context: RunContext, task: Task, plan: WritePlan) -> None:
     """Raise DeclarationError where the table's mark is of another kind of cursor: before anything is claimed, so that
     nothing is recorded of it. The table is asked only where the ledger knows no mark of the right kind. What is in its
     way is left to the look, which reports it."""
@@ -106,7 +106,7 @@ def _counted(ledger: GenerationHistory, task: Task, scope: Since, version: int) 
         "value",
         where=task.name,
         now=UNCHANGED,
-        fix=f"Say where it is: twice mark reset {task.name} --to {at} --reason …, if initial={scope.initial} was never "
+        fix=f"Set it: twice mark reset {task.name} --to {at} --reason …, if initial={scope.initial} was never "
         "changed; else the mark of the last run.",
     )
 
@@ -117,7 +117,7 @@ def _other_kind(task: Task, scope: Since, held: str) -> DeclarationError:
         f"{_with_article(scope.type)}",
         where=task.name,
         now=UNCHANGED,
-        fix=f"Give initial= as it was, or say where the new cursor is: twice mark reset {task.name} --to … --reason ….",
+        fix=f"Give initial= as it was, or set the new cursor's mark: twice mark reset {task.name} --to … --reason ….",
     )
 
 

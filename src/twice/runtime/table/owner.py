@@ -27,7 +27,7 @@ def refusal_of(project: str, task: Task, owners: Ownership) -> TableTaken | None
         return TableTaken(
             f"{task.target} was taken over by {describe_owner(project, taker)}",
             now=UNCHANGED,
-            fix=f"If {task.name} shall have the table again, with the rows that are in it: {_takeover(task)}",
+            fix=f"If {task.name} should own the table again, with the rows that are in it: {_takeover(task)}",
         )
     if not other_owners:
         return _cut_otherwise(task, owners.labels.get(owner, frozenset()))

@@ -13,8 +13,8 @@ from twice.core.record import Adopted, AttemptRecord, Facts, RunRecord, SliceRec
 from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
 from twice.core.task import Task
-from twice.core.token import Intention, Note, SliceToken, token_name
-from twice.core.write import Plan
+from twice.core.token import CommitNote, Intention, SliceToken, token_name
+from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
@@ -39,7 +39,7 @@ class TableState:
     others: Others = field(default_factory=Others)
 
 
-def look(context: RunContext, task: Task, plan: Plan, target: Target, mine: str | None = None) -> TableState:
+def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine: str | None = None) -> TableState:
     """Ask the target what it holds; bring the ledger up to it. A second look changes nothing more. `mine` is the
     attempt that looks: it settles others, never itself. Raises TableTaken for a table that is another task's.
 
@@ -150,11 +150,11 @@ def went_silent(ledger: Claims, attempt: AttemptRecord) -> bool:
 
 
 def silent_attempts(ledger: RunLedger, task: str | None) -> frozenset[str]:
-    """The open attempts that nobody is at work on."""
+    """The open attempts that no process works on."""
     return frozenset(attempt.id for attempt in ledger.open_attempts(task) if went_silent(ledger, attempt))
 
 
-def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note: Note) -> None:
+def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note: CommitNote) -> None:
     """The target says, by the note of its commit, that the attempt landed; its own process died before it could record
     that. Who commits has recorded before that it is about to, with its effects: a ledger without such a record was put
     back to an earlier state, and what was sent since is unknown."""

@@ -9,15 +9,15 @@ from twice.core.scope import cut_of
 from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.token import SliceToken, token_name
-from twice.core.write import Cut, Layout, Plan
+from twice.core.write import Cut, Layout, WritePlan
 
 
-def make_write_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Plan:
+def make_write_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> WritePlan:
     token_names = tuple(token_name(project, task.first_name, slice_.label) for slice_ in slices)
     if task.write.layout(task.scope).slice_column is None:
         # The scope cuts the inputs alone: its slices own no rows of the table.
         slices = tuple(replace(slice_, bounds=None) for slice_ in slices)
-    return Plan(task.write.compile(slices), slices, token_names)
+    return WritePlan(task.write.compile(slices), slices, token_names)
 
 
 def layout_of(project: str, task: Task) -> Layout:
@@ -29,7 +29,7 @@ def layout_of(project: str, task: Task) -> Layout:
     return replace(layout, cut=Cut(f"{project}/{task.first_name}", cut_of(task.scope)))
 
 
-def tokens_in(plan: Plan, generations: Mapping[str, int]) -> tuple[SliceToken, ...]:
+def tokens_in(plan: WritePlan, generations: Mapping[str, int]) -> tuple[SliceToken, ...]:
     """The write plan's tokens with the generations that the target holds, by token name."""
     return tuple(
         SliceToken(name, slice_.label, generations[name])

@@ -28,7 +28,7 @@ from twice.runtime.upkeep.rebuild import tokens_of
 
 
 @dataclass(frozen=True)
-class Difference:
+class LedgerDifference:
     """Something that is not as it should be between two runs, and what puts it right. None of it endangers a table:
     every run looks at the table first."""
 
@@ -37,10 +37,10 @@ class Difference:
     fix: str
 
 
-def check(context: RunContext, session: Any) -> tuple[Difference, ...]:
+def check(context: RunContext, session: Any) -> tuple[LedgerDifference, ...]:
     tokens = {task.name: tokens_of(context, task, session) for task in context.project.in_order()}
     taken = {task.name: refusal for task in context.project.in_order() if (refusal := _taken(context, task, session))}
-    of_tables = (Difference(name, refusal.what, refusal.fix) for name, refusal in taken.items())
+    of_tables = (LedgerDifference(name, refusal.what, refusal.fix) for name, refusal in taken.items())
     return (*of_tables, *_of_runs(context, tokens, taken), *_of_attempts(context, tokens))
 
 
@@ -54,7 +54,7 @@ def _taken(context: RunContext, task: Task, session: Any) -> TableTaken | None:
 
 def _of_runs(
     context: RunContext, held: Mapping[str, Mapping[str, Held]], taken: Container[str]
-) -> Iterator[Difference]:
+) -> Iterator[LedgerDifference]:
     for task in context.project.in_order():
         if task.name in taken:
             continue
@@ -63,7 +63,7 @@ def _of_runs(
         for label in sorted(known.keys() | tokens.keys()):
             difference = _compared(task.name, known.get(label), tokens.get(label))
             if difference:
-                yield Difference(run_label(task.name, (label,)), *difference)
+                yield LedgerDifference(run_label(task.name, (label,)), *difference)
 
 
 def _compared(task: str, known: RunRecord | None, held: Held | None) -> tuple[str, str] | None:
@@ -90,22 +90,22 @@ def _less(generation: int) -> str:
     return version_text(generation).removeprefix("generation ")
 
 
-def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Iterator[Difference]:
+def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Iterator[LedgerDifference]:
     for attempt in context.ledger.open_attempts():
         if went_silent(context.ledger, attempt):
-            yield Difference(
+            yield LedgerDifference(
                 _where(attempt), f"attempt {attempt.id[:8]} ({attempt.holder}) went silent", "twice recover"
             )
     for there, task in left_open(context):
         for attempt in there.ledger.open_attempts(task.name):
             if went_silent(there.ledger, attempt):
                 what = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
-                yield Difference(_where(attempt), what, "twice recover")
+                yield LedgerDifference(_where(attempt), what, "twice recover")
     for attempt in context.ledger.undiscarded():
         fix = (
             "twice gc" if _collectable(context, attempt, held) else _until_passed(context, attempt, held[attempt.task])
         )
-        yield Difference(_where(attempt), f"attempt {attempt.id[:8]} may have left staged files", fix)
+        yield LedgerDifference(_where(attempt), f"attempt {attempt.id[:8]} may have left staged files", fix)
 
 
 def _collectable(context: RunContext, attempt: AttemptRecord, held: Mapping[str, Mapping[str, Held]]) -> bool:
@@ -133,7 +133,7 @@ def _until_passed(context: RunContext, attempt: AttemptRecord, tokens: Mapping[s
     label = (missing or labels)[0]
     date = f" --date {label}" if isinstance(task.scope, TimeScope) else ""
     verb = "restate" if again else "run"
-    return f"twice {verb} {attempt.task}{date}: until then its process, if it lives, may still publish them"
+    return f"twice {verb} {attempt.task}{date}: until then its process, if it is still running, may publish them"
 
 
 def _where(attempt: AttemptRecord) -> str:

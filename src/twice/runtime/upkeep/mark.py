@@ -12,7 +12,7 @@ from twice.core.record import Facts
 from twice.core.run import AttemptState, RunRequest
 from twice.core.since import Since, mark_text
 from twice.core.task import Task
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.core.write import AppendRows
 from twice.errors import MAY_BE_MOVED, MOVED, DeclarationError, Superseded, UsageError
 from twice.runtime.context import RunContext, Trace
@@ -93,7 +93,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         before = _mark(context, task, scope, found.generations[scope.only.label], found.version)
         _check_movable(task, before)
         if before.version == aim and other_cursor(context, task, scope, aim, target) is None:
-            context.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is there already"))
+            context.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is already there"))
             return before, before
         heartbeat.check(f"{task.name}[{scope.only.label}]")
         context.ledger.fix(claim, found.generations, {scope.only.label: aim})
@@ -104,7 +104,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
         hit(Point.PUBLISHING)
         (name,) = plan.token_names
-        note = Note(claim.attempt, "reset", {name: aim}, cursor=scope.cursor)
+        note = CommitNote(claim.attempt, "reset", {name: aim}, cursor=scope.cursor)
         end = commit(landing, target, staged, {name: before.version}, note)
         if isinstance(end, Lost):
             raise _overtaken(task)

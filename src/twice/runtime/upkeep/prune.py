@@ -1,4 +1,4 @@
-"""prune: let go of what is old and decides nothing any more, in the ledger and beside PostgreSQL's tables."""
+"""prune: delete what is old and no longer decides anything, in the ledger and in twice's tables in PostgreSQL."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from twice.runtime.table.settle import went_silent
 
 
 def recover(context: RunContext, session: Any) -> tuple[Recovered, ...]:
-    """Close what the targets can decide, then what nobody is at work on: its process is seen to be gone, or its lease
+    """Close what the targets can decide, then what no process works on: its process is seen to be gone, or its lease
     ran out. A second call finds nothing to do.
 
     An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded

@@ -11,8 +11,8 @@ from twice.core.ports import Landed, Lost, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.task import Task
-from twice.core.token import Note, token_name
-from twice.core.write import AppendRows, Plan
+from twice.core.token import CommitNote, token_name
+from twice.core.write import AppendRows, WritePlan
 from twice.errors import Superseded, TwiceError, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.commit import commit
@@ -25,7 +25,7 @@ _WORDING = Wording(
     doing="the table was being taken over",
     holds="The table is this task's.",
     may_hold="The table may already be this task's.",
-    next_look="The table says whose it is.",
+    next_look="The table records its owner.",
 )
 
 
@@ -66,7 +66,7 @@ def _other_owners(context: RunContext, task: Task) -> tuple[Target, dict[Owner, 
     me = owner_of(context.project.id, task)
     published = target.published(task.target, (token_name(me.project, me.task, ""),))
     if published.version is None:
-        raise UsageError(f"there is no table {task.target}, so nothing is to be taken over", where=task.name)
+        raise UsageError(f"there is no table {task.target}, so there is nothing to take over", where=task.name)
     return target, published.owners.other_owners(me)
 
 
@@ -79,14 +79,14 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: 
     names = (token, *mine)
     before = target.published(task.target, names)
     slices = tuple(replace(WHOLE, label=name) for name in names)
-    staged = target.stage(task.target, None, Plan(AppendRows(slices), slices, names), attempt)
+    staged = target.stage(task.target, None, WritePlan(AppendRows(slices), slices, names), attempt)
     moved = {name: generation + 1 for name, generation in before.generations.items()}
     moved[token] = before.owners.next_takeover
     landing = Landing(
         task.name, lambda *_: context.ledger.record_takeover(task.name, attempt, context.holder, why), _WORDING
     )
     try:
-        end = commit(landing, target, staged, before.generations, Note(attempt, "takeover", moved, why=why))
+        end = commit(landing, target, staged, before.generations, CommitNote(attempt, "takeover", moved, why=why))
         if isinstance(end, Landed):
             landing.record()
     except (Exception, KeyboardInterrupt) as error:

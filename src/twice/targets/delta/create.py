@@ -26,7 +26,7 @@ from twice.targets.grain import (
     check_grain,
     check_partitioning,
     check_values,
-    grain_mark,
+    grain_property,
     slice_value,
 )
 from twice.targets.schema import check_named, intended
@@ -75,7 +75,7 @@ def _new(session: SparkSession, columns: Sequence[Column], layout: Layout) -> st
     slice_column = layout.slice_column
     cut = {} if layout.cut is None else {CUT: str(layout.cut)}
     by = [] if slice_column is None else [_spelled(columns, slice_column)]
-    marks = {} if slice_column is None else {by[0]: {MARK: grain_mark(slice_column)}}
+    marks = {} if slice_column is None else {by[0]: {MARK: grain_property(slice_column)}}
     body: dict[str, Any] = {
         "id": str(uuid4()),
         "format": {"provider": "parquet", "options": {}},

@@ -40,7 +40,7 @@ class TableHandle:
         """The bytes of those of these files (named as the log names them) that are there.
 
         On this machine's disk each is asked for by itself, 5,000 in 30 ms. Elsewhere a folder is listed once: a store
-        takes as long to tell of one file as of a thousand.
+        takes as long for one file as for a thousand.
         """
         root = self.local
         if root is None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from twice.core.slice import Slice
 from twice.targets.delta.internal.in_place import prefix
-from twice.targets.delta.log.history import History
+from twice.targets.delta.log.history import CommitHistory
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Table
 from twice.targets.delta.public import copy
@@ -61,12 +61,12 @@ def _referred(session: SparkSession, path: str, attempt: str) -> str:
     is in the newest version, or was removed by a commit it remembers.
     """
     mine = prefix(attempt)
-    return "\n".join((*History(session, path).mentions(mine), *Log(session, path).paths(mine)))
+    return "\n".join((*CommitHistory(session, path).mentions(mine), *Log(session, path).paths(mine)))
 
 
 def _folders(files: Any, root: Any, table: Table, slices: Sequence[Slice]) -> Iterator[Any]:
     """Only the folders of the slices: a table has thousands of others. With column mapping Delta gives files folders of
-    any name, which tell no slice: such a table takes one slice per commit, so all that an attempt left there is its."""
+    any name, which name no slice: such a table takes one slice per commit, so all that an attempt left there is its."""
     if not files.exists(root):
         return
     for status in files.listStatus(root):

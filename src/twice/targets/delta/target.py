@@ -10,11 +10,11 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.closed import assert_never
-from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Shape, Staged, Touched
+from twice.core.ports import Foreign, Held, Landed, Lost, PreparedTable, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows, may_delete
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan, may_delete
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import acting
 from twice.targets.delta import create, leftovers
@@ -23,7 +23,7 @@ from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import append, replace, upsert
 from twice.targets.delta.lock import Waiting, locked
 from twice.targets.delta.log.changes import foreign_changes, touched_rows
-from twice.targets.delta.log.history import History
+from twice.targets.delta.log.history import CommitHistory
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Intent, Table, why_public
 from twice.targets.delta.public import copy, merge
@@ -74,7 +74,7 @@ class DeltaTarget:
         if _DROPS_COUNTS not in excluded:
             session.conf.set(_EXCLUDED, ",".join(filter(None, [excluded, _DROPS_COUNTS])))
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> PreparedTable:
         """Only looks. Dying here leaves everything as it was."""
         check_names(shape)
         path = self._locate(table)
@@ -86,7 +86,7 @@ class DeltaTarget:
                 check_free(table.name, folder, table.name.count("."))
             into = create.intend(self._session, log, held, shape, layout, evolve)
             create.check(self._session, table.name, path, into, layout)
-            return Prepared(into.table.shape, held is not None, into)
+            return PreparedTable(into.table.shape, held is not None, into)
 
     def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         with acting(self._session):
@@ -96,29 +96,35 @@ class DeltaTarget:
         path = self._locate(table)
         with acting(self._session):
             recorded = Log(self._session, path).tokens(prefix)
-            wrote = History(self._session, path).notes() if recorded else {}
+            wrote = CommitHistory(self._session, path).notes() if recorded else {}
             nothing = (None, None)
             return {app: Held(held, *wrote.get((app, held), nothing)) for app, held in recorded.items()}
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         path = self._locate(table)
         with acting(self._session):
             version, _ = Log(self._session, path).generations(())
-            found = None if version is None else History(self._session, path).find(token_name, generation, version)
+            found = (
+                None if version is None else CommitHistory(self._session, path).find(token_name, generation, version)
+            )
             return None if found is None else with_changes(found[1], version=found[0])
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         path = self._locate(table)
         with acting(self._session):
             held = Log(self._session, path).table()
-            return () if held is None else foreign_changes(History(self._session, path), held, since, slices)
+            return () if held is None else foreign_changes(CommitHistory(self._session, path), held, since, slices)
 
     def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
         path = self._locate(table)
         with acting(self._session):
             log = Log(self._session, path)
             held = log.table()
-            return None if held is None else touched_rows(History(self._session, path), log.name, held, since, column)
+            return (
+                None
+                if held is None
+                else touched_rows(CommitHistory(self._session, path), log.name, held, since, column)
+            )
 
     def one_slice_only(self, table: TableName) -> str | None:
         if not self._internal:
@@ -131,11 +137,11 @@ class DeltaTarget:
         self,
         table: TableName,
         frame: DataFrame | None,
-        plan: Plan,
+        plan: WritePlan,
         attempt: str,
         *,
         read_at: int | None = None,
-        into: Prepared | None = None,
+        into: PreparedTable | None = None,
     ) -> Staged:
         """Dying here leaves files named by the attempt that no reader sees; `discard` finds them.
 
@@ -152,7 +158,7 @@ class DeltaTarget:
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - Spark counts files
         return None
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Dying here has published all or nothing."""
         if set(expected) != set(staged.plan.token_names):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
@@ -190,7 +196,7 @@ class DeltaTarget:
             return (reader if at is None else reader.option("versionAsOf", at)).load(path)
 
     def _stage(
-        self, table_handle: TableHandle, into: Intent, frame: DataFrame | None, plan: Plan, attempt: str
+        self, table_handle: TableHandle, into: Intent, frame: DataFrame | None, plan: WritePlan, attempt: str
     ) -> Staged:
         """By the write verb, and by whether the table allows the internal path."""
         verb = plan.write

@@ -10,7 +10,7 @@ from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
 from twice.errors import DeclarationError, RowsOutsideSlice, StageLost, StageMismatch
 from twice.targets.grain import check_grain, check_partitioning, check_values
-from twice.targets.memory.tables import File, Intent, StoredTable, inside
+from twice.targets.memory.tables import Intent, MemoryFile, StoredTable, inside
 
 
 def partition_column(shape: Shape, slice_column: SliceColumn | None) -> str | None:
@@ -33,7 +33,7 @@ def check_partitions(table: TableName, held: StoredTable, slice_column: SliceCol
         check_values(table.name, held.mark, (file.value for file in held.versions[-1].files), slice_column)
 
 
-def count_rows(files: Sequence[File], slices: Sequence[Slice]) -> dict[str, int]:
+def count_rows(files: Sequence[MemoryFile], slices: Sequence[Slice]) -> dict[str, int]:
     counts = {slice_.label: 0 for slice_ in slices}
     for file in files:
         for slice_ in slices:
@@ -49,7 +49,7 @@ def count_rows(files: Sequence[File], slices: Sequence[Slice]) -> dict[str, int]
     return counts
 
 
-def check_staged(staged: Staged, kept: tuple[File, ...] | None) -> None:
+def check_staged(staged: Staged, kept: tuple[MemoryFile, ...] | None) -> None:
     if kept != staged.handle.files:
         raise StageLost("the staged rows are gone", fix="Run the task again.")
     count_rows(staged.handle.files, staged.plan.slices)

@@ -10,13 +10,13 @@ from uuid import uuid4
 
 from twice.core.ports import Held, Shape
 from twice.core.slice import Slice, SliceValue
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.targets.grain import as_utc
 from twice.targets.memory.rows import Rows
 
 
 @dataclass(frozen=True)
-class File:
+class MemoryFile:
     """Rows that came together and leave together, all of one partition value."""
 
     name: str
@@ -26,9 +26,9 @@ class File:
 
 @dataclass(frozen=True)
 class Version:
-    files: tuple[File, ...] = ()
+    files: tuple[MemoryFile, ...] = ()
     tokens: Mapping[str, int] = field(default_factory=dict)
-    note: Note | None = None
+    note: CommitNote | None = None
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Intent:
 
 @dataclass(frozen=True)
 class Stage:
-    files: tuple[File, ...]
+    files: tuple[MemoryFile, ...]
     read_at: int | None
     into: Intent
 
@@ -80,19 +80,19 @@ def changed_slices(before: Version, after: Version, slices: Sequence[Slice]) -> 
     return any(inside(file.value, slices) for name, file in changed.items() if name not in both)
 
 
-def files_of(rows: Rows, partitioned_by: str | None, attempt: str) -> tuple[File, ...]:
+def files_of(rows: Rows, partitioned_by: str | None, attempt: str) -> tuple[MemoryFile, ...]:
     parts: dict[SliceValue | None, list[tuple[Any, ...]]] = {}
     values = rows.values(partitioned_by) if partitioned_by else (None,) * len(rows.rows)
     for value, row in zip(values, rows.rows, strict=True):
         parts.setdefault(None if value is None else as_utc(value), []).append(row)
-    return tuple(File(f"{attempt}-{uuid4()}", value, tuple(part)) for value, part in parts.items())
+    return tuple(MemoryFile(f"{attempt}-{uuid4()}", value, tuple(part)) for value, part in parts.items())
 
 
 def inside(value: SliceValue | None, slices: Sequence[Slice]) -> bool:
     return any(slice_.bounds is None or slice_.bounds.contain(value) for slice_ in slices)
 
 
-def widened(files: tuple[File, ...], shape: Shape) -> tuple[File, ...]:
+def widened(files: tuple[MemoryFile, ...], shape: Shape) -> tuple[MemoryFile, ...]:
     """Rows that are older than a column have NULL in it."""
     width = len(shape.columns)
     return tuple(replace(file, rows=tuple((*row, *[None] * (width - len(row))) for row in file.rows)) for file in files)

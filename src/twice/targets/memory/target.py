@@ -15,19 +15,19 @@ from twice.core.closed import assert_never
 from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.owner import Ownership, ownership
-from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Shape, Span, Staged, Touched
+from twice.core.ports import ChangedRange, Foreign, Held, Landed, Lost, PreparedTable, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
 from twice.errors import InputMissing, StageMismatch
-from twice.targets.grain import check_cut, grain_mark
+from twice.targets.grain import check_cut, grain_property
 from twice.targets.keyed import survivors
 from twice.targets.memory.checks import check_partitions, check_staged, check_unchanged, count_rows, partition_column
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.tables import (
-    File,
     Intent,
+    MemoryFile,
     Stage,
     StoredTable,
     Version,
@@ -46,18 +46,18 @@ from twice.targets.schema import check_fit, check_named, intended
 class MemoryTarget:
     def __init__(self) -> None:
         self._tables: dict[str, StoredTable] = {}
-        self._staged: dict[tuple[str, str], tuple[File, ...]] = {}
+        self._staged: dict[tuple[str, str], tuple[MemoryFile, ...]] = {}
         """By table and attempt."""
         self._lock = threading.RLock()
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> PreparedTable:
         """Only looks. Dying here leaves everything as it was."""
         slice_column = layout.slice_column
         with self._lock:
             held = self._tables.get(table.name)
             columns = intended(shape, None if held is None else held.shape, evolve)
             if held is None:
-                mark = None if slice_column is None else grain_mark(slice_column)
+                mark = None if slice_column is None else grain_property(slice_column)
                 mark = str(layout.cut) if layout.cut is not None else mark
                 into = Intent(Shape(columns, partition_column(shape, slice_column)), mark, None)
             else:
@@ -66,7 +66,7 @@ class MemoryTarget:
                 check_cut(table.name, held.mark, layout.cut)
                 into = Intent(Shape(columns, held.shape.partitioned_by), held.mark, held.shape)
             check_named(table.name, into.shape, layout)
-            return Prepared(into.shape, held is not None, into)
+            return PreparedTable(into.shape, held is not None, into)
 
     def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         held = self._tables.get(table.name)
@@ -83,7 +83,7 @@ class MemoryTarget:
         tokens = held.latest[1].tokens
         return {app: held_token(held, app, generation) for app, generation in tokens.items() if app.startswith(prefix)}
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         held = self._tables.get(table.name)
         found = held_token(held, token_name, generation) if held else None
         return found.note if found else None
@@ -106,7 +106,7 @@ class MemoryTarget:
             return Touched(table.name, number, None, held.id)
         at = None if column is None else [c.name.lower() for c in held.shape.columns].index(column.lower())
         spans = [
-            Span(version) if at is None or row[at] is None else Span(version, row[at], row[at])
+            ChangedRange(version) if at is None or row[at] is None else ChangedRange(version, row[at], row[at])
             for version in range(since + 1, number + 1)
             for row in exchanged_rows(held.versions[version - 1], held.versions[version])
         ]
@@ -119,11 +119,11 @@ class MemoryTarget:
         self,
         table: TableName,
         frame: Rows | None,
-        plan: Plan,
+        plan: WritePlan,
         attempt: str,
         *,
         read_at: int | None = None,
-        into: Prepared | None = None,
+        into: PreparedTable | None = None,
     ) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
         intent = self._as_it_is(table) if into is None else into.handle
@@ -161,7 +161,7 @@ class MemoryTarget:
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - nothing counts here
         return None
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Dying before the new version is appended publishes nothing; after it, everything."""
         plan = staged.plan
         if set(expected) != set(plan.token_names):

@@ -12,12 +12,14 @@ from twice.core.slice import Slice
 from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows
 from twice.targets.keyed import key_of, upsert
 from twice.targets.memory.rows import Rows
-from twice.targets.memory.tables import File, files_of, inside
+from twice.targets.memory.tables import MemoryFile, files_of, inside
 
 
-def carry_out(shape: Shape, there: tuple[File, ...], staged: Staged) -> tuple[tuple[File, ...], Changes | None]:
+def carry_out(
+    shape: Shape, there: tuple[MemoryFile, ...], staged: Staged
+) -> tuple[tuple[MemoryFile, ...], Changes | None]:
     """The files of the next version."""
-    files: tuple[File, ...] = staged.handle.files
+    files: tuple[MemoryFile, ...] = staged.handle.files
     verb = staged.plan.write
     match verb:
         case ReplaceRows():
@@ -32,8 +34,8 @@ def carry_out(shape: Shape, there: tuple[File, ...], staged: Staged) -> tuple[tu
 
 
 def _upserted(
-    shape: Shape, there: tuple[File, ...], files: tuple[File, ...], verb: UpsertRows, attempt: str
-) -> tuple[tuple[File, ...], Changes]:
+    shape: Shape, there: tuple[MemoryFile, ...], files: tuple[MemoryFile, ...], verb: UpsertRows, attempt: str
+) -> tuple[tuple[MemoryFile, ...], Changes]:
     """Only files that hold a row to update or to delete are written again."""
     names = [column.name for column in shape.columns]
     key = key_of(names, verb)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from twice.core.owner import TAKEOVERS, TOKENS, Owner, Ownership, takeovers
 from twice.core.ports import Held
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.targets.postgres.server.names import SCHEMA, Relation, ours
 from twice.targets.postgres.server.server import Connection
 
@@ -103,7 +103,7 @@ def generations(connection: Connection, table: int, token_names: Sequence[str], 
     return {**dict.fromkeys(token_names, 0), **dict(found)}
 
 
-def move(connection: Connection, table: int, oid: int, note: Note) -> int:
+def move(connection: Connection, table: int, oid: int, note: CommitNote) -> int:
     """One more version of the table, with the note's tokens: the last statements before the commit."""
     version = bump(connection, table, oid)
     apps, numbers = list(note.generations), list(note.generations.values())
@@ -136,7 +136,7 @@ def bump(connection: Connection, table: int, oid: int) -> int:
     return int(row[0])
 
 
-def landed(connection: Connection, table: int, note: Note) -> int | None:
+def landed(connection: Connection, table: int, note: CommitNote) -> int | None:
     """The version that the commit with this note made; None if it did not commit."""
     token_name, generation = next(iter(note.generations.items()))
     row = connection.execute(
@@ -147,13 +147,13 @@ def landed(connection: Connection, table: int, note: Note) -> int | None:
     return None if row is None else int(row[0])
 
 
-def note(connection: Connection, table: int, token_name: str, generation: int) -> Note | None:
+def note(connection: Connection, table: int, token_name: str, generation: int) -> CommitNote | None:
     row = connection.execute(
         "SELECT c.note, c.version FROM twice.generations g JOIN twice.commits c USING (table_id, version)"
         " WHERE g.table_id = %s AND g.app_id = %s AND g.generation = %s ORDER BY g.version DESC LIMIT 1",
         [table, token_name, generation],
     ).fetchone()
-    found = None if row is None else Note.from_json(row[0])
+    found = None if row is None else CommitNote.from_json(row[0])
     return None if row is None or found is None else replace(found, version=int(row[1]))
 
 
@@ -166,7 +166,7 @@ def tokens(connection: Connection, table: int, prefix: str) -> dict[str, Held]:
         " ORDER BY t.app_id, c.version DESC NULLS LAST",
         [table, prefix],
     ).fetchall()
-    return {app: Held(generation, version, Note.from_json(text)) for app, generation, version, text in found}
+    return {app: Held(generation, version, CommitNote.from_json(text)) for app, generation, version, text in found}
 
 
 def forget(connection: Connection, table: int, before: datetime) -> int:

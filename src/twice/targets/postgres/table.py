@@ -13,7 +13,7 @@ from twice.core.ports import Column, Shape
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
 from twice.errors import DeclarationError, EnvironmentProblem, StageMismatch
-from twice.targets.grain import check_cut, check_grain, check_partitioning, check_values, grain_mark
+from twice.targets.grain import check_cut, check_grain, check_partitioning, check_values, grain_property
 from twice.targets.postgres import state
 from twice.targets.postgres.server.names import Relation, column, listed, ours
 from twice.targets.postgres.server.server import Connection
@@ -254,7 +254,7 @@ def _entry(table: Table, layout: Layout) -> state.Entry:
     slice_column = layout.slice_column
     if slice_column is None:
         return state.Entry(0, 0, None, None if layout.cut is None else str(layout.cut))
-    return state.Entry(0, 0, _spelled(table.names, slice_column.name, slice_column), grain_mark(slice_column))
+    return state.Entry(0, 0, _spelled(table.names, slice_column.name, slice_column), grain_property(slice_column))
 
 
 def _enter(connection: Connection, table: Table, layout: Layout) -> state.Entry:

@@ -9,11 +9,23 @@ from datetime import datetime
 from twice.core.closed import assert_never
 from twice.core.failpoints import Point, hit
 from twice.core.owner import Ownership
-from twice.core.ports import Column, Foreign, Frame, Held, Landed, Lost, Prepared, Published, Shape, Staged, Touched
+from twice.core.ports import (
+    Column,
+    Foreign,
+    Frame,
+    Held,
+    Landed,
+    Lost,
+    PreparedTable,
+    Published,
+    Shape,
+    Staged,
+    Touched,
+)
 from twice.core.slice import Slice
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
 from twice.errors import InputMissing, ResultRefused, StageMismatch, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.frames.plain import Frames
@@ -39,7 +51,7 @@ class PostgresTarget:
         self._frames = frames
         self._snapshots = snapshots or Snapshots(server)
 
-    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> Prepared:
+    def prepare(self, table: TableName, shape: Shape, layout: Layout, evolve: bool) -> PreparedTable:
         """Makes our own tables, and of the user's none. Dying here leaves everything as it was."""
         check_names(shape)
         check_columns(shape)
@@ -49,7 +61,7 @@ class PostgresTarget:
             if evolve:
                 self._refuse_new_columns(find(connection, relation), shape)
             into = intend(connection, relation, shape, layout, evolve)
-        return Prepared(into.table.shape, into.before is not None, into)
+        return PreparedTable(into.table.shape, into.before is not None, into)
 
     def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         with self._server.transaction("repeatable read", f"looking at {table}") as connection:
@@ -69,7 +81,7 @@ class PostgresTarget:
                 return {}
             return state.tokens(connection, held.entry.id, prefix)
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> Note | None:
+    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
         with self._server.transaction(doing=f"looking at {table}") as connection:
             held = find(connection, relation_of(table))
             if held is None or held.entry is None:
@@ -92,11 +104,11 @@ class PostgresTarget:
         self,
         table: TableName,
         frame: Frame | None,
-        plan: Plan,
+        plan: WritePlan,
         attempt: str,
         *,
         read_at: int | None = None,
-        into: Prepared | None = None,
+        into: PreparedTable | None = None,
     ) -> Staged:
         """Dying here leaves an invisible table of the attempt's own, which `discard` finds by its name."""
         with self._server.transaction(doing=f"staging for {table}") as connection:
@@ -127,7 +139,7 @@ class PostgresTarget:
         with self._server.transaction(doing=f"checking the stage of {staged.table}") as connection:
             return duplicates(connection, staged.handle, staged.rows, columns)
 
-    def commit(self, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+    def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Dying here has published all or nothing."""
         if set(expected) != set(staged.plan.token_names):
             raise ValueError("a generation is expected of every token of the plan, and of no other")

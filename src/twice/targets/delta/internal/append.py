@@ -8,19 +8,19 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import Note
-from twice.core.write import Plan
+from twice.core.token import CommitNote
+from twice.core.write import WritePlan
 from twice.errors import DeclarationError, StageMismatch
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
 from twice.targets.delta.log.table import Intent, why_untouchable
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted
-from twice.targets.delta.write.manifest import File, file_of, in_all
+from twice.targets.delta.write.manifest import DataFile, file_of, in_all
 from twice.targets.delta.write.publish import Stage, Work, begun, swap
 
 
-def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
     handle = Stage(into, table_handle.path, publish)
     transaction, added = in_place.write(table_handle, handle, fitted(frame, into.table), plan, attempt)
@@ -29,7 +29,7 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan,
     return _staged(table_handle, plan, attempt, files, handle)
 
 
-def stage_nothing(table_handle: TableHandle, into: Intent, plan: Plan, attempt: str) -> Staged:
+def stage_nothing(table_handle: TableHandle, into: Intent, plan: WritePlan, attempt: str) -> Staged:
     """No rows, so that the commit moves its tokens alone. Nothing is written, so it works on every table whose
     commits are files of its own log."""
     why = why_untouchable(into.table)
@@ -39,7 +39,7 @@ def stage_nothing(table_handle: TableHandle, into: Intent, plan: Plan, attempt: 
     return _staged(table_handle, plan, attempt, [], replace(handle, transaction=begun(table_handle, handle)))
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
     with table_handle.locked():
         return swap(table_handle, staged, expected, note, lambda transaction: _work(transaction, staged))
@@ -55,7 +55,7 @@ def _work(transaction: Transaction, staged: Staged) -> Work:
     return Work(handle.files, staged=files)
 
 
-def _staged(table_handle: TableHandle, plan: Plan, attempt: str, files: list[File], handle: Stage) -> Staged:
+def _staged(table_handle: TableHandle, plan: WritePlan, attempt: str, files: list[DataFile], handle: Stage) -> Staged:
     rows = in_all(files)
     counts = {slice_.label: 0 if at else rows for at, slice_ in enumerate(plan.slices)}
     return Staged(table_handle.name, plan, attempt, rows, counts, tuple(file.path for file in files), handle=handle)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from twice.core.failpoints import Point, hit
 from twice.core.slice import labels_of
 from twice.core.spark_names import quoted
-from twice.core.write import Plan, UpsertRows
+from twice.core.write import UpsertRows, WritePlan
 from twice.errors import RowsOutsideSlice
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.condition import owned, spelled
@@ -30,7 +30,7 @@ def prefix(attempt: str) -> str:
 
 
 def write(
-    table_handle: TableHandle, stage: Stage, rows: DataFrame, plan: Plan, attempt: str
+    table_handle: TableHandle, stage: Stage, rows: DataFrame, plan: WritePlan, attempt: str
 ) -> tuple[Transaction, tuple[Any, ...]]:
     """The added files, and the transaction that reads them. Rows outside the slices, or without a key, are refused.
 
@@ -54,7 +54,7 @@ def write(
     return transaction, tuple(added)
 
 
-def _checks(plan: Plan, table: Table) -> Mapping[str, str]:
+def _checks(plan: WritePlan, table: Table) -> Mapping[str, str]:
     names = [column.name for column in table.shape.columns]
     checks = {}
     inside = owned(plan.slices, names)

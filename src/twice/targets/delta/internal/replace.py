@@ -8,8 +8,8 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import Note
-from twice.core.write import Plan
+from twice.core.token import CommitNote
+from twice.core.write import WritePlan
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
 from twice.targets.delta.log.condition import condition
@@ -20,7 +20,7 @@ from twice.targets.delta.write.manifest import SliceType, count, file_of, verify
 from twice.targets.delta.write.publish import Stage, Work, swap
 
 
-def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
     table = into.table
     column = table.shape.partitioned_by
@@ -33,7 +33,7 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan,
     return Staged(table_handle.name, plan, attempt, sum(counts.values()), counts, paths, handle=handle)
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
     with table_handle.locked():
         return swap(table_handle, staged, expected, note, lambda transaction: _work(transaction, staged))

@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import Note
-from twice.core.write import Plan, UpsertRows
+from twice.core.token import CommitNote
+from twice.core.write import UpsertRows, WritePlan
 from twice.errors import StageMismatch
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
@@ -32,7 +32,7 @@ from twice.targets.delta.write.row_diff import Before, RowDiff, compared, in_all
 from twice.targets.delta.write.survivors import survivors
 
 
-def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
     verb, table = _verb(plan), into.table
     rows, given = survivors(fitted(frame, table), verb, table_handle.instruments)
@@ -51,7 +51,7 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan,
     return Staged(table_handle.name, plan, attempt, total, counts, paths, rows_given - total, ties, handle)
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
     """The heavy work comes before the lock: files that belong to one version are written, and committed only if
     nobody changed a row since. Dying before Delta's commit publishes nothing, after it everything."""
     return swap(
@@ -128,7 +128,7 @@ def _verify(transaction: Transaction, diff: RowDiff, added: list[Any], removed: 
 
 
 def _key_range(staged: Staged) -> KeyRange | None:
-    """How far the staged keys reach, where that tells which rows they can meet."""
+    """How far the staged keys reach, where that shows which rows they can match."""
     verb, handle = _verb(staged.plan), staged.handle
     if verb.delete_missing or verb.null_keys == "match" or not handle.files:
         return None
@@ -137,6 +137,6 @@ def _key_range(staged: Staged) -> KeyRange | None:
     return key_range_of([json.loads(file.json())["add"] for file in handle.files], column.name, column.type)
 
 
-def _verb(plan: Plan) -> UpsertRows:
+def _verb(plan: WritePlan) -> UpsertRows:
     assert isinstance(plan.write, UpsertRows), plan.write
     return plan.write

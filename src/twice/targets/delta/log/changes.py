@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from twice.core.ports import Foreign, Span, Touched
+from twice.core.ports import ChangedRange, Foreign, Touched
 from twice.core.slice import Slice
-from twice.targets.delta.log.history import History, note_in
+from twice.targets.delta.log.history import CommitHistory, note_in
 from twice.targets.delta.log.table import Table
 from twice.targets.grain import slice_value
 
@@ -19,13 +19,13 @@ FARTHEST = 20_000
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def foreign_changes(history: History, table: Table, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
+def foreign_changes(history: CommitHistory, table: Table, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
     """Foreign commits after a version that changed rows of the slices, as far as the log remembers."""
     found: list[Foreign] = []
     for version in range(table.version, since, -1):
         line = history.first_line(version)
         if line is not None and note_in(line) is not None:
-            continue  # ours: most are, and one line tells
+            continue  # ours: most are, and one line shows it
         actions = None if line is None else history.actions(version)
         if actions is None:
             found.append(Foreign(version, "forgotten", forgotten=True))
@@ -36,12 +36,12 @@ def foreign_changes(history: History, table: Table, since: int, slices: Sequence
     return tuple(reversed(found))
 
 
-def touched_rows(history: History, name: str, table: Table, since: int, column: str | None) -> Touched:
+def touched_rows(history: CommitHistory, name: str, table: Table, since: int, column: str | None) -> Touched:
     """`name` is what a plan's leaves call this table."""
     if not 0 <= since <= table.version or table.version - since > FARTHEST:
         return Touched(name, table.version, None, table.id)
     by = _Column.of(table, column)
-    spans: dict[Span, None] = {}
+    spans: dict[ChangedRange, None] = {}
     for version in range(since + 1, table.version + 1):
         actions = history.actions(version)
         if actions is None:
@@ -65,7 +65,7 @@ def _inside(file: dict[str, Any], table: Table, slices: Sequence[Slice]) -> bool
 
 
 class _Column:
-    """How a file of the table tells its values in one column: by its partition, or by its statistics."""
+    """How a file of the table shows its values in one column: by its partition, or by its statistics."""
 
     def __init__(self, name: str, type_: str, partition: bool) -> None:
         self.name, self.type, self.partition = name, type_, partition
@@ -77,29 +77,29 @@ class _Column:
                 return cls(table.in_log(column.name), column.type, column.name in table.partition_columns)
         return None
 
-    def span(self, version: int, file: dict[str, Any]) -> Span | None:
+    def span(self, version: int, file: dict[str, Any]) -> ChangedRange | None:
         """None if no row of the file has a value: such rows are in no slice. Any value, where Python has no date for
         one of the file's: Spark counts further than the year 9999."""
         try:
             if self.partition:
                 value = slice_value(file["partitionValues"][self.name], self.type)
-                return None if value is None else Span(version, value, value)
+                return None if value is None else ChangedRange(version, value, value)
             stats = json.loads(file["stats"])
             low = slice_value(stats["minValues"][self.name], self.type)
             high = slice_value(stats["maxValues"][self.name], self.type)
             # Statistics of instants are cut to milliseconds.
-            return Span(version, low, high + _MILLISECOND if isinstance(high, datetime) else high)
+            return ChangedRange(version, low, high + _MILLISECOND if isinstance(high, datetime) else high)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
-            return Span(version)
+            return ChangedRange(version)
 
 
-def _spans(version: int, actions: Sequence[dict[str, Any]], by: _Column | None) -> Iterator[Span]:
+def _spans(version: int, actions: Sequence[dict[str, Any]], by: _Column | None) -> Iterator[ChangedRange]:
     for action in actions:
         if "metaData" in action:
-            yield Span(version)  # other columns, or another table in its place
+            yield ChangedRange(version)  # other columns, or another table in its place
         for file in (action.get("add"), action.get("remove")):
             if file is None or not file.get("dataChange"):
                 continue
-            span = Span(version) if by is None else by.span(version, file)
+            span = ChangedRange(version) if by is None else by.span(version, file)
             if span is not None:
                 yield span

@@ -12,13 +12,13 @@ from urllib.request import url2pathname
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from twice.core.token import Note
+from twice.core.token import CommitNote
 
 RECENT = 100
 """So many commits are read one by one (a millisecond each); what is older is searched by one Spark job."""
 
 
-class History:
+class CommitHistory:
     """The commits a table's log still has. `_delta_log/<version>.json` is Delta's published format."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
@@ -27,7 +27,7 @@ class History:
         self._configuration = session._jsparkSession.sessionState().newHadoopConf()
         self._folder = f"{path.rstrip('/')}/_delta_log"
 
-    def find(self, token_name: str, generation: int, newest: int, oldest: int = 0) -> tuple[int, Note] | None:
+    def find(self, token_name: str, generation: int, newest: int, oldest: int = 0) -> tuple[int, CommitNote] | None:
         """The commit between these versions that gave this token this generation."""
         for version in range(newest, max(newest - RECENT, oldest - 1), -1):
             line = self.first_line(version)
@@ -38,9 +38,9 @@ class History:
                 return version, note
         return self._search(token_name, generation) if newest - RECENT >= oldest else None
 
-    def notes(self) -> dict[tuple[str, int], tuple[int, Note]]:
+    def notes(self) -> dict[tuple[str, int], tuple[int, CommitNote]]:
         """By token and generation: the commit that gave it, for every commit the log still has. One Spark job."""
-        found: dict[tuple[str, int], tuple[int, Note]] = {}
+        found: dict[tuple[str, int], tuple[int, CommitNote]] = {}
         for version, note in self._described('"twice'):
             found |= dict.fromkeys(note.generations.items(), (version, note))
         return found
@@ -89,13 +89,13 @@ class History:
             return {}
         return checksum if same else {}
 
-    def _search(self, token_name: str, generation: int) -> tuple[int, Note] | None:
+    def _search(self, token_name: str, generation: int) -> tuple[int, CommitNote] | None:
         for version, note in reversed(self._described(token_name)):
             if note.generations.get(token_name) == generation:
                 return version, note
         return None
 
-    def _described(self, text: str) -> list[tuple[int, Note]]:
+    def _described(self, text: str) -> list[tuple[int, CommitNote]]:
         """The commits whose description has this text in it, oldest first, with their notes."""
         lines = self._lines()
         inside = lines["value"].startswith('{"commitInfo"') & lines["value"].contains(json.dumps(text)[1:-1])
@@ -154,9 +154,9 @@ class History:
             raise
 
 
-def note_in(line: str) -> Note | None:
+def note_in(line: str) -> CommitNote | None:
     """The note of a commit, by its first line; None if it is not ours."""
     try:
-        return Note.from_json(json.loads(line)["commitInfo"].get("userMetadata"))
+        return CommitNote.from_json(json.loads(line)["commitInfo"].get("userMetadata"))
     except (ValueError, KeyError, AttributeError):
         return None

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.owner import OURS, Ownership, ownership
 from twice.core.ports import Published
-from twice.targets.delta.log.history import History
+from twice.targets.delta.log.history import CommitHistory
 from twice.targets.delta.log.jvm import PACKAGE, text_literal
 from twice.targets.delta.log.snapshot import recorded_in, table_at, tokens_in
 from twice.targets.delta.log.table import Table
@@ -22,7 +22,7 @@ class Log:
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
         self._jvm: Any = session._jvm
-        self._history = History(session, path)
+        self._history = CommitHistory(session, path)
         self._log = getattr(self._jvm, f"{PACKAGE}.DeltaLog").forTable(session._jsparkSession, path)
 
     def table(self) -> Table | None:
@@ -74,7 +74,7 @@ class Log:
 
     @property
     def name(self) -> str:
-        """The table's folder as a plan's scans tell it."""
+        """The table's folder as a plan's scans name it."""
         return str(self._log.dataPath().toString())
 
     def partition_values(self, column: str) -> list[str | None]:

@@ -11,7 +11,7 @@ from pyspark.sql.functions import lit
 from twice.core.slice import Owners, Slice
 from twice.core.spark_names import quoted
 from twice.targets.delta.log.condition import condition
-from twice.targets.delta.log.history import History
+from twice.targets.delta.log.history import CommitHistory
 from twice.targets.delta.log.jvm import PACKAGE, as_list, text_literal
 from twice.targets.delta.log.key_range import KeyRange
 from twice.targets.delta.log.snapshot import table_at, tokens_in
@@ -22,7 +22,7 @@ from twice.targets.grain import slice_value
 class Transaction:
     """One optimistic transaction. It is used to write files, or to commit, never for both."""
 
-    def __init__(self, session: SparkSession, log: Any, transaction: Any, history: History) -> None:
+    def __init__(self, session: SparkSession, log: Any, transaction: Any, history: CommitHistory) -> None:
         self._session = session
         self._jvm: Any = session._jvm
         self._log = log

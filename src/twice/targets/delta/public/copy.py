@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from twice.core.failpoints import Point, hit
-from twice.core.write import Plan
+from twice.core.write import WritePlan
 from twice.errors import DeclarationError, RowsOutsideSlice
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.lock import FOLDER
 from twice.targets.delta.log.condition import owned
-from twice.targets.delta.write.manifest import File
+from twice.targets.delta.write.manifest import DataFile
 from twice.targets.delta.write.publish import Stage
 from twice.targets.grain import MARK
 
@@ -24,7 +24,7 @@ def stage_folder(path: str, attempt: str) -> str:
     return f"{path.rstrip('/')}/{FOLDER}/stage/{attempt}"
 
 
-def write(table_handle: TableHandle, stage: Stage, frame: DataFrame, plan: Plan) -> tuple[Stage, int]:
+def write(table_handle: TableHandle, stage: Stage, frame: DataFrame, plan: WritePlan) -> tuple[Stage, int]:
     """The stage with its files, and how many rows it has. Rows outside the slice are refused. Dying here leaves the
     hidden folder."""
     if len(plan.slices) != 1:
@@ -48,8 +48,8 @@ def write(table_handle: TableHandle, stage: Stage, frame: DataFrame, plan: Plan)
 
 
 def rows(session: SparkSession, stage: Stage) -> DataFrame:
-    """The hidden copy. Its schema is said, not inferred: an empty copy has the table's columns too. What Delta keeps of
-    a column is its own affair: a column that is new to the table must not bring any of it."""
+    """The hidden copy. Its schema is given, not inferred: an empty copy has the table's columns too. What Delta keeps
+    of a column is its own affair: a column that is new to the table must not bring any of it."""
     assert stage.folder is not None
     fields = StructType.fromJson(json.loads(stage.table.schema)).fields
     kept = [{name: value for name, value in (each.metadata or {}).items() if name == MARK} for each in fields]
@@ -57,13 +57,13 @@ def rows(session: SparkSession, stage: Stage) -> DataFrame:
     return session.read.schema(schema).parquet(stage.folder)
 
 
-def files_of(table_handle: TableHandle, stage: Stage) -> tuple[File, ...]:
+def files_of(table_handle: TableHandle, stage: Stage) -> tuple[DataFile, ...]:
     """The copy's files, by their paths below the table."""
     folder = str(stage.folder)
     files, at = _folder(table_handle.session, folder)
     below = f"{FOLDER}/stage/{folder.rpartition('/')[2]}"
     return tuple(
-        File(f"{below}/{status.getPath().getName()}", None, None, int(status.getLen()))
+        DataFile(f"{below}/{status.getPath().getName()}", None, None, int(status.getLen()))
         for status in files.listStatus(at)
         if str(status.getPath().getName()).startswith("part-")
     )

@@ -17,8 +17,8 @@ from pyspark.sql import functions as sf
 
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.spark_names import quoted
-from twice.core.token import Note
-from twice.core.write import Changes, Plan, UpsertRows
+from twice.core.token import CommitNote
+from twice.core.write import Changes, UpsertRows, WritePlan
 from twice.errors import RunError
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.condition import owned, spelled, unused
@@ -35,7 +35,7 @@ from twice.targets.keyed import null_key
 _CONF = "spark.databricks.delta"
 
 
-def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
     """Dying here leaves a hidden folder named by the attempt."""
     assert isinstance(plan.write, UpsertRows), plan.write
     rows, given = survivors(fitted(frame, into.table), plan.write, table_handle.instruments)
@@ -54,7 +54,7 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan,
     )
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
     return public.public_swap(
         table_handle, staged, expected, note, lambda transaction: _work(table_handle, transaction, staged)
@@ -82,7 +82,7 @@ def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -
     return Work(public=lambda note: _token_alone(transaction, staged, note), changes=changes, at=transaction.version)
 
 
-def _token_alone(transaction: Transaction, staged: Staged, note: Note) -> None:
+def _token_alone(transaction: Transaction, staged: Staged, note: CommitNote) -> None:
     handle: Stage = staged.handle
     why = why_untouchable(handle.table)
     if why is not None:
@@ -93,7 +93,7 @@ def _token_alone(transaction: Transaction, staged: Staged, note: Note) -> None:
     transaction.commit([], [], note.generations, None, note.to_json())
 
 
-def _merge(table_handle: TableHandle, staged: Staged, rows: DataFrame, inside: str | None, note: Note) -> None:
+def _merge(table_handle: TableHandle, staged: Staged, rows: DataFrame, inside: str | None, note: CommitNote) -> None:
     """The staged columns under names of their own: every other name is the table's."""
     verb = staged.plan.write
     assert isinstance(verb, UpsertRows), verb
@@ -140,7 +140,7 @@ def _new(names: Sequence[str], now: Table) -> list[str]:
 
 
 @contextmanager
-def _identified(session: SparkSession, app: str, note: Note) -> Iterator[None]:
+def _identified(session: SparkSession, app: str, note: CommitNote) -> Iterator[None]:
     """MERGE takes its token from the session alone. It is set around the one statement: left behind, it would mark
     the session's next write too."""
     conf = {

@@ -14,8 +14,8 @@ from functools import partial
 from pyspark.sql import DataFrame, DataFrameWriter
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import Note
-from twice.core.write import Plan
+from twice.core.token import CommitNote
+from twice.core.write import WritePlan
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal.in_place import prefix
 from twice.targets.delta.log.condition import condition
@@ -27,7 +27,7 @@ from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.publish import Stage, Work, must_change, swap
 
 
-def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan, attempt: str) -> Staged:
+def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
     """Dying here leaves a hidden folder named by the attempt."""
     handle = Stage(into, table_handle.path, publish, folder=copy.stage_folder(table_handle.path, attempt))
     handle, total = copy.write(table_handle, handle, fitted(frame, into.table), plan)
@@ -35,7 +35,7 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Plan,
     return Staged(table_handle.name, plan, attempt, total, counts, (str(handle.folder),), handle=handle)
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
 
     def work(transaction: Transaction) -> Work:
@@ -49,7 +49,7 @@ def public_swap(
     table_handle: TableHandle,
     staged: Staged,
     expected: Mapping[str, int],
-    note: Note,
+    note: CommitNote,
     work: Callable[[Transaction], Work],
 ) -> Landed | Lost:
     """The same swap, with the lock around Delta's own call, which writes and commits together (decision 0015).
@@ -67,7 +67,7 @@ def public_swap(
     return end
 
 
-def create(table_handle: TableHandle, staged: Staged, note: Note) -> None:
+def create(table_handle: TableHandle, staged: Staged, note: CommitNote) -> None:
     """Make the table with its first rows and the token, in one commit. Refused if it is there."""
     handle: Stage = staged.handle
     # Not CREATE TABLE: a creator that was killed may have left the folder, and it then says that the table exists.
@@ -75,7 +75,7 @@ def create(table_handle: TableHandle, staged: Staged, note: Note) -> None:
     writer.partitionBy(*handle.table.partition_columns).save(handle.path)
 
 
-def _exchange(table_handle: TableHandle, staged: Staged, note: Note) -> None:
+def _exchange(table_handle: TableHandle, staged: Staged, note: CommitNote) -> None:
     """The slice's rows for the staged ones, with the columns that are new, in one commit."""
     handle: Stage = staged.handle
     writer = _writer(table_handle, staged, note)
@@ -90,13 +90,13 @@ def _exchange(table_handle: TableHandle, staged: Staged, note: Note) -> None:
     writer.mode("overwrite").save(handle.path)
 
 
-def _writer(table_handle: TableHandle, staged: Staged, note: Note) -> DataFrameWriter:
+def _writer(table_handle: TableHandle, staged: Staged, note: CommitNote) -> DataFrameWriter:
     app = staged.plan.token_names[0]
     rows = copy.rows(table_handle.session, staged.handle).write.format("delta").option("userMetadata", note.to_json())
     return rows.option("txnAppId", app).option("txnVersion", note.generations[app])
 
 
-def _called(table_handle: TableHandle, staged: Staged, todo: Work, note: Note) -> None:
+def _called(table_handle: TableHandle, staged: Staged, todo: Work, note: CommitNote) -> None:
     assert todo.public is not None
     with named(table_handle.session, prefix(staged.attempt)):
         todo.public(note)

@@ -20,7 +20,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class File:
+class DataFile:
     """A data file of the log. `value` is its slice column's value as text, None for NULL; `rows` are those that are
     not deleted, `size` is in bytes; None if unknown."""
 
@@ -37,7 +37,7 @@ class SliceType:
     name: str | None
 
 
-def file_of(action: str, column: str | None) -> File:
+def file_of(action: str, column: str | None) -> DataFile:
     """Read Delta's JSON of an added file."""
     body = json.loads(action)["add"]
     stats = json.loads(body.get("stats") or "{}")
@@ -45,10 +45,10 @@ def file_of(action: str, column: str | None) -> File:
     rows = stats.get("numRecords")
     deleted = (body.get("deletionVector") or {}).get("cardinality", 0)
     value = None if column is None else values.get(column)
-    return File(body["path"], value, None if rows is None else rows - deleted, body.get("size"))
+    return DataFile(body["path"], value, None if rows is None else rows - deleted, body.get("size"))
 
 
-def check_whole(staged: Sequence[File], sizes: Mapping[str, int]) -> None:
+def check_whole(staged: Sequence[DataFile], sizes: Mapping[str, int]) -> None:
     """Raises StageLost unless every staged file is there, as long as it was written. `sizes`: those that were found,
     by path."""
     gone = [file for file in staged if file.path not in sizes]
@@ -64,7 +64,7 @@ def check_whole(staged: Sequence[File], sizes: Mapping[str, int]) -> None:
         )
 
 
-def in_all(files: Sequence[File]) -> int:
+def in_all(files: Sequence[DataFile]) -> int:
     """Their rows. Raises for a file that does not say how many it has."""
     for file in files:
         if file.rows is None:
@@ -73,7 +73,7 @@ def in_all(files: Sequence[File]) -> int:
 
 
 def at_paths(files: Sequence[Any], paths: Iterable[str]) -> list[Any]:
-    """Of Delta's added files those at these places (URIs, as a scan tells them). Raises if one of them is not there:
+    """Of Delta's added files those at these places (URIs, as a scan names them). Raises if one of them is not there:
     its rows would stay beside their successors."""
     wanted = {unquote(urlsplit(path).path) for path in paths}
     by_name: dict[str, list[str]] = {}
@@ -94,7 +94,7 @@ def at_paths(files: Sequence[Any], paths: Iterable[str]) -> list[Any]:
     return list(found.values())
 
 
-def count(files: Sequence[File], slices: Sequence[Slice], type_: SliceType) -> dict[str, int]:
+def count(files: Sequence[DataFile], slices: Sequence[Slice], type_: SliceType) -> dict[str, int]:
     """Rows by slice label. Raises for a file outside the slices, or one that does not say how many rows it has."""
     counts = {slice_.label: 0 for slice_ in slices}
     owners = _Owners(slices, type_)
@@ -112,8 +112,8 @@ def count(files: Sequence[File], slices: Sequence[Slice], type_: SliceType) -> d
 
 
 def verify(
-    added: Sequence[File],
-    removed: Sequence[File],
+    added: Sequence[DataFile],
+    removed: Sequence[DataFile],
     slices: Sequence[Slice],
     type_: SliceType,
     expected: Mapping[str, int],
@@ -137,7 +137,7 @@ class _Owners:
         self._type, self._owners = type_, Owners(slices)
         self._whole = next((slice_ for slice_ in slices if slice_.bounds is None), None)
 
-    def of(self, file: File) -> Slice | None:
+    def of(self, file: DataFile) -> Slice | None:
         if self._type.name is None:
             return self._whole
         try:
@@ -146,5 +146,5 @@ class _Owners:
             return None
 
 
-def _described(file: File) -> str:
+def _described(file: DataFile) -> str:
     return f"{file.path} ({'NULL' if file.value is None else file.value})"

@@ -14,17 +14,17 @@ from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.ports import Landed, Lost, Published, Staged
 from twice.core.root_cause import root_cause
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.core.write import Changes
 from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.active_session import jobs_stopped
 from twice.targets.delta.handle import TableHandle
-from twice.targets.delta.log.history import History
+from twice.targets.delta.log.history import CommitHistory
 from twice.targets.delta.log.jvm import is_conflict
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Intent, Table
 from twice.targets.delta.log.transaction import Transaction
-from twice.targets.delta.write.manifest import File, check_whole
+from twice.targets.delta.write.manifest import DataFile, check_whole
 
 TRIES = 5
 """How often a commit is tried again when others changed the table meanwhile but not our tokens."""
@@ -42,11 +42,11 @@ class Stage:
 
     into: Intent
     path: str
-    publish: Callable[[TableHandle, Staged, Mapping[str, int], Note], Landed | Lost]
+    publish: Callable[[TableHandle, Staged, Mapping[str, int], CommitNote], Landed | Lost]
     files: tuple[Any, ...] = ()
     transaction: Any = None
     folder: str | None = None
-    copied: tuple[File, ...] = ()
+    copied: tuple[DataFile, ...] = ()
     read_at: int | None = None
 
     @property
@@ -69,10 +69,10 @@ class Work:
     removed: Sequence[Any] = ()
     predicate: str | None = None
     changes: Changes | None = None
-    staged: Sequence[File] = ()
-    made: Sequence[File] = ()
+    staged: Sequence[DataFile] = ()
+    made: Sequence[DataFile] = ()
     spare: tuple[str, ...] = ()
-    public: Callable[[Note], object] | None = None
+    public: Callable[[CommitNote], object] | None = None
     at: int | None = None
 
     @property
@@ -89,7 +89,7 @@ def swap(
     table_handle: TableHandle,
     staged: Staged,
     expected: Mapping[str, int],
-    note: Note,
+    note: CommitNote,
     work: Callable[[Transaction], Work],
     lock: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Landed | Lost:
@@ -153,7 +153,7 @@ def _commit(
     table_handle: TableHandle,
     staged: Staged,
     expected: Mapping[str, int],
-    note: Note,
+    note: CommitNote,
     transaction: Transaction,
     todo: Work,
 ) -> tuple[Landed | Lost | None, Exception | None]:
@@ -199,11 +199,11 @@ def _moved_since(table_handle: TableHandle, staged: Staged, expected: Mapping[st
     if found != dict(expected):
         return Lost(Published(version, found))
     if handle.folder is not None and handle.read_at not in (None, version):
-        raise out_of_date()  # the internal path's transaction began on that version, and Delta tells
+        raise out_of_date()  # the internal path's transaction began on that version, and Delta detects it
     return None
 
 
-def check_present(table_handle: TableHandle, staged: Sequence[File]) -> None:
+def check_present(table_handle: TableHandle, staged: Sequence[DataFile]) -> None:
     """Whatever took staged files away since (VACUUM, a process that was stopped for days, executors that wrote to disks
     of their own; or they were collected, and a mark that was set back is where a slow attempt expects it): a commit
     would publish a slice that cannot be read."""
@@ -211,7 +211,7 @@ def check_present(table_handle: TableHandle, staged: Sequence[File]) -> None:
 
 
 def landed_or_not(
-    session: SparkSession, staged: Staged, expected: Mapping[str, int], note: Note, cause: Exception | None = None
+    session: SparkSession, staged: Staged, expected: Mapping[str, int], note: CommitNote, cause: Exception | None = None
 ) -> Landed | Lost | None:
     """Read the table afresh (the caller holds its lock): ours landed, another's did, or (None) neither.
 
@@ -221,9 +221,9 @@ def landed_or_not(
     try:
         log, app = Log(session, stage.path), staged.plan.token_names[0]
         version, _ = log.generations(())
-        # The commit itself tells more cheaply than the log as a whole: it carries the rows and the tokens together.
+        # The commit itself shows it more cheaply than the log as a whole: it carries the rows and the tokens together.
         if version is not None:
-            history = History(session, stage.path)
+            history = CommitHistory(session, stage.path)
             found = history.find(app, note.generations[app], version, oldest=max(0, stage.table.version))
             if found is not None and found[1].attempt == staged.attempt:
                 return Landed(found[0])

@@ -87,14 +87,14 @@ def compared(
     """
     with ExitStack() as kept:
         hashes = instruments.row_hashes if verb.newest_by is None else None
-        keys = _kept(kept, _met(before.rows, staged, verb, before.inside, hashes))
+        keys = _kept(kept, _joined(before.rows, staged, verb, before.inside, hashes))
         totals = _totals(keys)
         if any(row[2] > row[1] for difference, row in totals.items() if difference != DELETED):
             raise several_of_a_key(verb)
         if _UNSURE in totals:
             content = before.content(frozenset(totals[_UNSURE][3]))
-            met = _met(content, staged, verb, before.inside, instruments.row_hashes, missing=False)
-            keys = _kept(kept, _decided(keys, met))
+            joined = _joined(content, staged, verb, before.inside, instruments.row_hashes, missing=False)
+            keys = _kept(kept, _decided(keys, joined))
             totals = _totals(keys)
         counts = {difference: int(row[1]) for difference, row in totals.items()}
         gone = [totals[difference] for difference in GONE if difference in totals]
@@ -103,7 +103,7 @@ def compared(
 
 
 def _changes(rows: int, counts: Mapping[str, int]) -> Changes:
-    """Of so many staged rows, one of each key: those that met no row of the table are new."""
+    """Of so many staged rows, one of each key: those that matched no row of the table are new."""
     known = sum(count for difference, count in counts.items() if difference != DELETED)
     won, lost = counts.get(WON, 0), counts.get(LOST, 0)
     return Changes(
@@ -135,7 +135,7 @@ def _totals(keys: DataFrame) -> dict[str, Any]:
     return {row[0]: row for row in keys.groupBy(difference).agg(sf.count(sf.lit(1)), sf.sum(held), there).collect()}
 
 
-def _met(
+def _joined(
     table: DataFrame,
     staged: DataFrame,
     verb: UpsertRows,
@@ -148,7 +148,7 @@ def _met(
     many rows of the table have it, and their files (of keys whose rows go, or must be looked into).
 
     Without `hashes`, rows of one stamp are unsure. The staged side is narrow (key, stamp, hashes), so that it can be
-    broadcast; the table's rows are hashed behind the join, so that only those that met are.
+    broadcast; the table's rows are hashed behind the join, so that only joined ones are.
     """
     *ours, at, given, first, second, file, behind, equal, lesser, held, difference = unused(
         table.columns, len(verb.key) + 10
@@ -161,7 +161,7 @@ def _met(
     content = [] if hashes is None else [*zip(hashes(staged), hashes(table), (first, second), strict=True)]
     alike = reduce(lambda a, b: a & b, (theirs == sf.col(name) for _, theirs, name in content), sf.lit(True))
     below = ours_alone & less((sf.col(first), sf.col(second)), hashes(table)) if hashes is not None else sf.lit(False)
-    met = table.withColumn(file, table.metadataColumn("_metadata").getField("file_path")).join(
+    joined = table.withColumn(file, table.metadataColumn("_metadata").getField("file_path")).join(
         staged.select(
             *narrow, stamp.alias(at), sf.lit(True).alias(given), *(mine.alias(name) for mine, _, name in content)
         ),
@@ -169,8 +169,8 @@ def _met(
         "left" if missing else "inner",
     )
     if missing:
-        met = met.where(sf.col(given) | ours_alone)
-    by_key = met.groupBy(*narrow).agg(
+        joined = joined.where(sf.col(given) | ours_alone)
+    by_key = joined.groupBy(*narrow).agg(
         sf.first(given).alias(given),
         sf.max(sf.when(newer(stamp, sf.col(at)), 1).when(newer(sf.col(at), stamp), -1).otherwise(0)).alias(behind),
         sf.min(alike).alias(equal),

@@ -61,7 +61,7 @@ class SparkFrames:
         return tuple(Column(each.name, each.dataType.simpleString()) for each in frame.schema.fields)
 
     def copy(self, frame: DataFrame, wanted: Sequence[Column], loading: Loading) -> None:
-        """Spark tells the takes of those tasks that count, however often it tried."""
+        """Spark reports the takes of those tasks that count, however often it tried."""
         rows = _fitted(frame, wanted).coalesce(self._tasks)
         try:
             with acting(self._session):
@@ -150,7 +150,7 @@ def _over_batches(frame: DataFrame, function: _Function, schema: str) -> DataFra
 def _source(reading: _Reading) -> type[DataSource]:
     name = f"twice_postgres_{uuid4().hex}"
 
-    class Reading(DataSource):
+    class PostgresSource(DataSource):
         @classmethod
         def name(cls) -> str:
             return name
@@ -158,7 +158,7 @@ def _source(reading: _Reading) -> type[DataSource]:
         def reader(self, schema: StructType) -> _Reader:  # noqa: ARG002 - Spark's signature
             return _Reader(reading)
 
-    return Reading
+    return PostgresSource
 
 
 def _fitted(frame: DataFrame, wanted: Sequence[Column]) -> DataFrame:

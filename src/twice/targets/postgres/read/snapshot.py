@@ -1,7 +1,7 @@
 """Snapshots: one state of the database that many connections read at once, held open while a run reads.
 
 The tables a run opens on one server are read in one snapshot, so they agree with each other. Only a table that twice
-has written since the snapshot was taken is read in a snapshot of its own: a run is told a table's version first, and
+has written since the snapshot was taken is read in a snapshot of its own: a run gets a table's version first, and
 must read that very version.
 
 A snapshot alone does not hold a table's rows: VACUUM FULL, CLUSTER, TRUNCATE and some ALTERs put other files in the

@@ -1,7 +1,8 @@
 """One PostgreSQL server as twice uses it: few connections, each with its limits, none kept between two uses.
 
-A connection is made for each transaction and closed after it, so a server that was restarted or moved is met at once
-and none is left open by a run that was killed. Limits are set inside the transaction: they hold behind a pooler too.
+A connection is made for each transaction and closed after it, so a server that was restarted or moved is noticed at
+once and none is left open by a run that was killed. Limits are set inside the transaction: they hold behind a
+pooler too.
 """
 
 from __future__ import annotations

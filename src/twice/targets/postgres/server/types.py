@@ -76,7 +76,7 @@ class TableColumn:
 
     @property
     def comparable(self) -> bool:
-        """Whether PostgreSQL can tell if two values are equal: not for json, xml, points."""
+        """Whether PostgreSQL can compare two values for equality: not for json, xml, points."""
         return self.base in _BACK or self.base in ("numeric", "text", "jsonb", "uuid", *_CHARACTERS)
 
     @property

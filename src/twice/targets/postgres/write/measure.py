@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from psycopg import sql
 
 from twice.core.slice import Owners, Slice, labels_of
-from twice.core.write import Plan, UpsertRows
+from twice.core.write import UpsertRows, WritePlan
 from twice.errors import RowsOutsideSlice
 from twice.targets.grain import as_utc
 from twice.targets.keyed import null_key
@@ -18,7 +18,7 @@ from twice.targets.postgres.write.order import as_stored, grouped, newest_first,
 from twice.targets.postgres.write.stage import Stage, lost
 
 
-def count(connection: Connection, stage: Stage, sealed: int, plan: Plan) -> dict[str, int]:
+def count(connection: Connection, stage: Stage, sealed: int, plan: WritePlan) -> dict[str, int]:
     """Rows by slice label. Refuses rows that no slice of the plan owns."""
     owner = owner_column(stage, plan.slices)
     if owner is None:

@@ -49,7 +49,7 @@ def differ(held: TableColumn) -> sql.Composable:
 
 
 def comparands(held: TableColumn) -> tuple[sql.Composable, sql.Composable]:
-    """The table's value and the staged one, so that the server tells them apart if they differ. Text by its bytes:
+    """The table's value and the staged one, so that the server distinguishes them if they differ. Text by its bytes:
     there are collations that take Bob for bob."""
     form, collation = ("{}{}", _collation(held)) if held.comparable else ("({})::text{}", _BYTES)
     theirs, staged = (sql.SQL(form).format(value, collation) for value in (held_value(held), as_stored(held)))

@@ -17,7 +17,7 @@ from twice.core.failpoints import Point, hit
 from twice.core.interruption import uninterrupted
 from twice.core.ports import Landed, Lost, Published, Staged
 from twice.core.sqlstate import RETRY_AT_ONCE
-from twice.core.token import Note
+from twice.core.token import CommitNote
 from twice.core.write import UpsertRows
 from twice.errors import OutcomeUnknown, StageMismatch, TwiceError
 from twice.targets.postgres import state
@@ -32,7 +32,7 @@ _PATIENCE_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """How long a server that does not answer after a COMMIT is waited for, before the outcome is called unknown."""
 
 
-def publish(server: Server, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost:
+def publish(server: Server, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
     """Dying here has published all or nothing: a transaction without its COMMIT is undone by the server."""
     doing = f"publishing to {staged.table}"
     for left in reversed(range(_TRIES)):
@@ -47,7 +47,7 @@ def publish(server: Server, staged: Staged, expected: Mapping[str, int], note: N
     raise StageMismatch("the server gave no answer to COMMIT several times, and did not commit", fix="Run it again.")
 
 
-def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note: Note) -> Landed | Lost | None:
+def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost | None:
     """One try; None if it did not commit and may be tried again. Every error but OutcomeUnknown means that nothing was
     published. From COMMIT on until its end is known, Ctrl-C waits."""
     stage: Stage = staged.handle
@@ -71,7 +71,7 @@ def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note:
 
 
 def _exchange(
-    connection: Connection, stage: Stage, staged: Staged, expected: Mapping[str, int], note: Note
+    connection: Connection, stage: Stage, staged: Staged, expected: Mapping[str, int], note: CommitNote
 ) -> Landed | Lost:
     verb, into = staged.plan.write, stage.into
     number = into.entry.id or establish(connection, into, staged.plan.token_names)
@@ -100,7 +100,7 @@ def _exchange(
 
 
 def _settle(
-    server: Server, staged: Staged, expected: Mapping[str, int], note: Note, end: Landed
+    server: Server, staged: Staged, expected: Mapping[str, int], note: CommitNote, end: Landed
 ) -> Landed | Lost | None:
     """How a COMMIT ended whose answer was lost; None if it did not commit and may be tried again."""
     stage: Stage = staged.handle
@@ -126,7 +126,7 @@ def _settle(
     ) from reason
 
 
-def _read_back(server: Server, staged: Staged, note: Note, end: Landed | Lost) -> Landed | Lost:
+def _read_back(server: Server, staged: Staged, note: CommitNote, end: Landed | Lost) -> Landed | Lost:
     """Success is reported only for what another connection can see."""
     if isinstance(end, Lost):
         return end
@@ -134,10 +134,10 @@ def _read_back(server: Server, staged: Staged, note: Note, end: Landed | Lost) -
         with server.transaction() as connection:
             version = state.landed(connection, _number(connection, staged.handle), note)
     except TwiceError:
-        return end  # the server itself said that it committed; what went wrong came after that
+        return end  # the server itself reported that it committed; what went wrong came after that
     if version != end.version:
         raise OutcomeUnknown(
-            "the server said that it committed, but the table does not have it",
+            "the server reported that it committed, but the table does not have it",
             now="The table may have been restored to an older state.",
             fix="Look at the server, then run again: it will look first.",
         )

@@ -59,7 +59,7 @@ def _insert_all(connection: Connection, stage: Stage, sealed: int) -> None:
 
 def _delete(connection: Connection, stage: Stage, verb: ReplaceRows, compare: bool) -> frozenset[str] | None:
     """The slices' rows go. Which slices held other rows than are staged, if that is asked: by the rows that the DELETE
-    itself has met, so that nobody can come in between."""
+    itself has found, so that nobody can come in between."""
     owner = owner_column(stage, verb.slices)
     owned = condition(verb.slices, owner, "t")
     delete = sql.SQL("DELETE FROM {} t WHERE {}").format(stage.table.relation.sql, owned)
@@ -96,7 +96,7 @@ def _insert(stage: Stage, where: sql.Composable | None = None) -> sql.Composed:
 
 
 def _upsert(connection: Connection, stage: Stage, sealed: int, verb: UpsertRows) -> Changes:
-    """First counted, then done: a statement that meets other numbers than were counted has met another writer."""
+    """First counted, then done: a statement that finds other numbers was overtaken by another writer."""
     found = _classified(connection, stage, verb)
     rows = found.inserted + found.updated + found.unchanged + found.older + found.differing
     if rows > sealed:

@@ -15,13 +15,13 @@ from twice.core.task import TableName
 from twice.engine.spark import SparkEngine
 from twice.wiring.delta import delta_target
 
+from .sides import SIDES, Sides
 from .steps import Row
-from .world import SIDES, Sides
 
 _SCHEMA = "id bigint, day date, seen timestamp, amount bigint"
 
 
-class DeltaWorld(Sides):
+class DeltaWarehouses(Sides):
     def __init__(self, spark: Any, folder: Path) -> None:
         self.folder = folder
         engine = SparkEngine(spark)
@@ -60,8 +60,8 @@ class DeltaWorld(Sides):
 
 
 @contextmanager
-def delta_world(spark: Any) -> Iterator[DeltaWorld]:
+def delta_warehouses(spark: Any) -> Iterator[DeltaWarehouses]:
     with tempfile.TemporaryDirectory() as folder:
-        world = DeltaWorld(spark, Path(folder))
-        yield world
-        world.close()
+        warehouses = DeltaWarehouses(spark, Path(folder))
+        yield warehouses
+        warehouses.close()

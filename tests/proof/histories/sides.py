@@ -1,4 +1,4 @@
-"""What every world of the histories has: two sides on one ledger, and a list of what went out."""
+"""What the histories have on every target: two sides on one ledger, and a list of what went out."""
 
 from __future__ import annotations
 

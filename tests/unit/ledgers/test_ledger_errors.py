@@ -1,4 +1,4 @@
-"""A ledger that cannot be used is told plainly: what, where, what to do. Never a stack trace, never a secret."""
+"""A ledger that cannot be used is reported plainly: what, where, what to do. Never a stack trace, never a secret."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def claim(ledger: Ledger, attempt: str = "one", *labels: str) -> Claim | Busy:
     return ledger.claim("t", labels or ["a"], attempt=attempt, kind="run", holder="h", lease=timedelta(minutes=1))
 
 
-def told(path: Path) -> EnvironmentProblem:
+def problem_of(path: Path) -> EnvironmentProblem:
     with pytest.raises(EnvironmentProblem) as caught:
         Ledger.open(f"sqlite:///{path}")
     assert caught.value.where == f"ledger {path}"
@@ -45,11 +45,11 @@ def told(path: Path) -> EnvironmentProblem:
 
 def test_a_file_that_is_no_database_is_left_alone(path: Path) -> None:
     path.write_text("dear diary, " * 500)
-    assert "the file is not a ledger" in str(told(path))
+    assert "the file is not a ledger" in str(problem_of(path))
     assert path.read_text() == "dear diary, " * 500
 
 
-def test_a_damaged_ledger_is_told_as_damaged(path: Path) -> None:
+def test_a_damaged_ledger_is_reported_as_damaged(path: Path) -> None:
     ledger = Ledger.open(f"sqlite:///{path}")
     claim(ledger, "one", *[f"{n:04d}" for n in range(2000)])
     ledger.close()
@@ -64,18 +64,18 @@ def test_a_damaged_ledger_is_told_as_damaged(path: Path) -> None:
             reopened.close()
 
 
-def test_a_folder_in_place_of_the_file_is_told(path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_reported(path: Path) -> None:
     path.mkdir()
-    assert "the ledger cannot be opened" in str(told(path))
+    assert "the ledger cannot be opened" in str(problem_of(path))
 
 
-def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("")
     path = tmp_path / "state" / "ledger.db"
-    assert "the ledger cannot be opened" in str(told(path))
+    assert "the ledger cannot be opened" in str(problem_of(path))
 
 
-def test_a_ledger_that_cannot_be_written_is_told_and_stays_as_it_was(ledger: Ledger) -> None:
+def test_a_ledger_that_cannot_be_written_is_reported_and_stays_as_it_was(ledger: Ledger) -> None:
     event.listen(ledger._engine, "checkout", lambda raw, *_: raw.execute("PRAGMA query_only = ON"))
     with pytest.raises(
         EnvironmentProblem, match=r"the ledger cannot be written .*Make the file and its folder writable"
@@ -84,7 +84,7 @@ def test_a_ledger_that_cannot_be_written_is_told_and_stays_as_it_was(ledger: Led
     assert ledger.runs() == ()
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_written(ledger: Ledger) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_half_written(ledger: Ledger) -> None:
     claim(ledger, "before")
     event.listen(ledger._engine, "checkout", lambda raw, *_: raw.execute("PRAGMA max_page_count = 1"))
     with pytest.raises(EnvironmentProblem, match="the ledger's disk is full"):
@@ -93,7 +93,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(ledger: Ledger) -> None
     assert len(ledger.runs()) == 1
 
 
-def test_a_ledger_that_lost_a_table_is_told(ledger: Ledger) -> None:
+def test_a_ledger_that_lost_a_table_is_reported(ledger: Ledger) -> None:
     with ledger._engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE twice_leases")
     with pytest.raises(EnvironmentProblem, match="the ledger has lost its tables"):

@@ -1,4 +1,4 @@
-"""What a worker process says and hears: one JSON line each. Imported by the workers that lie beside it."""
+"""What a worker process reports and reads: one JSON line each. Imported by the workers next to it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 from twice.core.failpoints import Point, SendPoint, armed
 
 
-def say(**answer: Any) -> None:
+def report(**answer: Any) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 
 
 def pausing(point: str | None) -> AbstractContextManager[None]:
-    """At this point say so, and wait for any line."""
+    """At this point report it, and wait for any line."""
     if point is None:
         return nullcontext()
 
     def pause(passed: Point | SendPoint) -> None:
         if passed.value == point:
-            say(paused=point)
+            report(paused=point)
             sys.stdin.readline()
 
     return armed(pause)

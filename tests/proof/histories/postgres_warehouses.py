@@ -17,12 +17,12 @@ from twice.targets.postgres.frames.plain import PlainFrames
 from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
 
-from .memory_world import Sources
+from .memory_warehouses import Sources
+from .sides import Sides
 from .steps import Row
-from .world import Sides
 
 
-class PostgresWorld(Sides):
+class PostgresWarehouses(Sides):
     shows_foreign = False
 
     def __init__(self, ledger: str, databases: Sequence[str], folder: Path) -> None:

@@ -18,7 +18,7 @@ from twice.core.task import TableName
 STAGE = "_twice/stage"
 
 
-class DeltaHouse:
+class DeltaHarness:
     keeps_versions = True
     nested = True
 

@@ -19,7 +19,7 @@ from twice.targets.postgres.target import PostgresTarget
 ROWS = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "us", "2.00")]
 
 
-class PostgresHouse:
+class PostgresHarness:
     one_slice_only = False
     keeps_versions = False
     appends = True
@@ -62,11 +62,11 @@ class PostgresHouse:
             return [] if cursor.description is None else cursor.fetchall()
 
 
-def staged(house: PostgresHouse, attempt: str, rows: list[Any] = ROWS) -> tuple[Any, Staged]:
-    target = house.target()
+def staged(harness: PostgresHarness, attempt: str, rows: list[Any] = ROWS) -> tuple[Any, Staged]:
+    target = harness.target()
     prepare(target)
-    return target, target.stage(REVENUE, house.frame(target, COLUMNS, rows), plan_of(DAY), attempt)
+    return target, target.stage(REVENUE, harness.frame(target, COLUMNS, rows), plan_of(DAY), attempt)
 
 
-def table(house: PostgresHouse) -> list[Any]:
-    return house.rows(house.target().read(REVENUE))
+def table(harness: PostgresHarness) -> list[Any]:
+    return harness.rows(harness.target().read(REVENUE))

@@ -11,15 +11,15 @@ from typing import Any
 from twice.core.ports import Shape, Target
 from twice.core.slice import WHOLE
 from twice.core.task import TableName
-from twice.core.token import Note
-from twice.core.write import AppendRows, Layout, Plan
+from twice.core.token import CommitNote
+from twice.core.write import AppendRows, Layout, WritePlan
 from twice.engine.plain import PlainEngine
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.target import MemoryTarget
 
 from .project import COLUMNS
+from .sides import Sides
 from .steps import Row
-from .world import Sides
 
 SOURCE = TableName("shop.source")
 
@@ -35,12 +35,12 @@ class Sources:
         into = self.target.prepare(SOURCE, Shape(COLUMNS), Layout(any_partitions=True), False)
         self.writes += 1
         app = f"other/{self.writes}"
-        plan = Plan(AppendRows((WHOLE,)), (WHOLE,), (app,))
+        plan = WritePlan(AppendRows((WHOLE,)), (WHOLE,), (app,))
         staged = self.target.stage(SOURCE, Rows(COLUMNS, tuple(rows)), plan, f"other-{self.writes}", into=into)
-        self.target.commit(staged, {app: 0}, Note("other", "run", {app: 1}))
+        self.target.commit(staged, {app: 0}, CommitNote("other", "run", {app: 1}))
 
 
-class MemoryWorld(Sides):
+class MemoryWarehouses(Sides):
     def __init__(self, folder: Path) -> None:
         self.sides = [Sources(), Sources()]
         super().__init__(f"sqlite:///{folder}/ledger.db", folder, PlainEngine(), self._target_of)
