@@ -19,6 +19,44 @@ class TestDeltaInternal(TargetSuite, UpsertSuite, AppendSuite):
 
 
 class TestDeltaPublic(TargetSuite, UpsertSuite, AppendSuite):
+    """The way round for tables that the internal path refuses. Each of its commits takes several Spark jobs, so that
+    the whole suite takes as long as all other contracts: `make test` has one test of each of its own steps."""
+
+    sampled = frozenset(
+        {
+            "test_the_first_publish_makes_the_table_with_its_rows_and_its_token",
+            "test_a_first_attempt_that_is_given_up_leaves_no_table_and_binds_nobody",
+            "test_new_columns_are_published_with_the_rows_or_not_at_all",
+            "test_the_second_run_replaces_the_first",
+            "test_an_empty_result_clears_its_slice_and_only_it",
+            "test_other_slices_keep_the_very_same_files",
+            "test_a_whole_table_is_replaced_in_one_commit",
+            "test_rows_outside_the_slice_are_refused_and_nothing_changes",
+            "test_staged_rows_are_counted_readable_and_invisible",
+            "test_discard_finds_the_files_of_an_attempt_that_died_in_its_stage",
+            "test_a_wrong_expected_generation_is_refused",
+            "test_a_crash_around_the_commit_publishes_all_or_nothing",
+            "test_a_task_that_read_its_own_target_does_not_publish_over_a_change",
+            "test_a_path_that_cannot_batch_says_so_before_anything_is_written",
+            "test_the_same_slice_at_once_has_one_winner",
+            "test_a_reader_during_publish_sees_only_old_or_new",
+            "test_new_rows_are_inserted_changed_ones_updated_and_the_rest_is_left",
+            "test_the_same_batch_again_rewrites_no_file_and_still_moves_its_token",
+            "test_a_correction_wins_its_ties_and_still_no_newer_row_gives_way",
+            "test_several_rows_of_an_absent_key_give_one_row",
+            "test_insert_only_leaves_what_is_there_and_counts_what_differs",
+            "test_delete_missing_deletes_inside_the_slice_only",
+            "test_a_lost_token_publishes_nothing",
+            "test_a_crashed_upsert_run_again_gives_the_table_of_one_run",
+            "test_two_at_once_on_one_token_have_one_winner",
+            "test_a_path_that_cannot_compare_and_swap_refuses_them",
+        }
+    )
+
     @pytest.fixture
     def harness(self, spark: Any, tmp_path: Path) -> DeltaHarness:
         return DeltaHarness(spark, tmp_path, internal=False)
+
+
+def test_every_test_that_the_sample_names_is_there() -> None:
+    assert [name for name in sorted(TestDeltaPublic.sampled) if not hasattr(TestDeltaPublic, name)] == []
