@@ -26,13 +26,12 @@ from bench.measuring import Row, arguments, interleaved, report
 from sqlalchemy import insert
 
 from twice import Daily, replace, task, webhook
-from twice.core.clock import SYSTEM_CLOCK
 from twice.core.effect import Message
-from twice.core.outbox import prepare
-from twice.core.project import Project, assemble
-from twice.core.record import Claim, Facts
-from twice.core.record_owner import RecordOwner
-from twice.core.run import AttemptState
+from twice.core.ledger.outbox import prepare
+from twice.core.ledger.record import AttemptState, Claim, Facts
+from twice.core.ledger.record_owner import RecordOwner
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import Project, assemble
 from twice.ledgers.database.effect_tables import effects
 from twice.ledgers.ledger import Ledger
 from twice.runtime.effects.delivery import Delivery, drain, render_released

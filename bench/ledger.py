@@ -21,7 +21,7 @@ from bench.measuring import Row, arguments, report
 from sqlalchemy import insert
 from tests.postgres_server import PostgresServer
 
-from twice.core.record import Claim
+from twice.core.ledger.record import Claim
 from twice.ledgers.database.connect import for_writing
 from twice.ledgers.database.schema import attempts, runs, slices
 from twice.ledgers.ledger import Ledger

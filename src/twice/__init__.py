@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 from twice.api.declare import DeclaredTask, sql_task, task
 from twice.core import audit
 from twice.core.audit import Audit
-from twice.core.backfill_result import BackfillResult
+from twice.core.backfill.result import BackfillResult
 from twice.core.effect import Effect, PublishedSlice, call, email, slack, webhook
-from twice.core.item import Item, ItemStatus
-from twice.core.proof import Proof
+from twice.core.results.proof import Proof
+from twice.core.results.run import Outcome, RunResult
+from twice.core.results.status import History, Status
 from twice.core.retry import Retry
-from twice.core.run import Outcome, RunResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours
 from twice.core.since import Since
-from twice.core.status import History, Status
 from twice.core.task import Policy, Read, Strategy, Task, read
 from twice.core.version import __version__ as __version__
 from twice.engine.frames.keys import stable_row_hash, surrogate_key
 from twice.errors import EffectRefused, TwiceError
 from twice.identical import assert_identical
+from twice.queues.item import Item, ItemStatus
 from twice.strategies.append_once import append_once
 from twice.strategies.insert_new import insert_new
 from twice.strategies.merge import merge

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 from tests.contracts.ledger_suite import CLOSINGS, HandClock
 
-from twice.core.record import Adopted, Busy, Claim, Facts, SliceRecord
-from twice.core.run import AttemptState
+from twice.core.ledger.record import Adopted, AttemptState, Busy, Claim, Facts, SliceRecord
 from twice.errors import LeaseLost, RunError
 from twice.ledgers.ledger import Ledger
 

@@ -18,10 +18,9 @@ from tests.processes.command import ROOT, command
 from tests.processes.ledger_processes import CALLS, FACTS, MINUTE
 
 from twice.core.audit import AuditResult
-from twice.core.proof import Difference, Pair, Proof, ProofRecord, Trial, TrialResult
-from twice.core.record import Adopted, Busy, Claim, Facts, InputRecord, Overview, SliceRecord
-from twice.core.run import AttemptState
-from twice.core.token import Intention
+from twice.core.ledger.record import Adopted, AttemptState, Busy, Claim, Facts, InputRecord, Overview, SliceRecord
+from twice.core.results.proof import Difference, Pair, Proof, ProofRecord, Trial, TrialResult
+from twice.core.table.token import Intention
 from twice.errors import EnvironmentProblem, LeaseLost, RunError
 from twice.ledgers.ledger import Ledger
 

@@ -15,7 +15,7 @@ from tests.processes.ledger_processes import MINUTE
 
 from twice import webhook
 from twice.core.effect import Message
-from twice.core.outbox import (
+from twice.core.ledger.outbox import (
     Change,
     Delivered,
     EffectRecord,
@@ -26,8 +26,7 @@ from twice.core.outbox import (
     after_silence,
     prepare,
 )
-from twice.core.record import Facts
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState, Facts
 from twice.ledgers.ledger import Ledger
 
 S = EffectState

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from tests.contracts.ledger_suite import NOON, HandClock
 
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
-from twice.core.backfill_result import BackfillState
+from twice.core.backfill.plan import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.backfill.result import BackfillState
 from twice.core.effect import Message
-from twice.core.mark import last_of_kind, version_of
-from twice.core.outbox import Change, EffectState, Prepared
-from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, Pruned, SliceRecord
-from twice.core.run import AttemptState
-from twice.core.token import Intention
+from twice.core.ledger.outbox import Change, EffectState, Prepared
+from twice.core.ledger.record import TABLE, AttemptState, Busy, Claim, Facts, InputRecord, Pruned, SliceRecord
+from twice.core.table.mark import last_of_kind, version_of
+from twice.core.table.token import Intention
 from twice.ledgers.ledger import Ledger
 
 S = AttemptState

@@ -12,14 +12,14 @@ from uuid import uuid4
 
 import pytest
 
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.owner import Owner, Ownership, takeover_token
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ports import Column, Frame, Held, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
+from twice.core.table.owner import Owner, Ownership, takeover_token
+from twice.core.table.token import Intention, Note, token_name
 from twice.core.task import TableName
-from twice.core.token import Intention, Note, token_name
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift, StageMismatch
 

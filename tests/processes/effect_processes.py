@@ -18,12 +18,11 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from twice import Daily, replace, task, webhook
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.failpoints import Action, SendPoint, armed, kill_at
-from twice.core.outbox import prepare
-from twice.core.project import Project, assemble
-from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState
+from twice.core.failure.failpoints import Action, SendPoint, armed, kill_at
+from twice.core.ledger.outbox import prepare
+from twice.core.ledger.record import AttemptState, Claim, Facts
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import Project, assemble
 from twice.ledgers.ledger import Ledger
 from twice.runtime.effects.delivery import Delivery, drain, render_released
 from twice.runtime.holder import this_process

@@ -20,9 +20,8 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from twice.core.audit import AuditResult
-from twice.core.record import Claim, Facts, InputRecord, SliceRecord
-from twice.core.run import AttemptState
-from twice.core.token import Intention
+from twice.core.ledger.record import AttemptState, Claim, Facts, InputRecord, SliceRecord
+from twice.core.table.token import Intention
 from twice.ledgers.database.connect import connect, for_writing, parse_url
 from twice.ledgers.database.migrate import upgrade
 from twice.ledgers.ledger import Ledger

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from twice.core.outbox import EffectState, Prepared
-from twice.core.record import Adopted, Claim, Facts
-from twice.core.run import AttemptState
+from twice.core.ledger.outbox import EffectState, Prepared
+from twice.core.ledger.record import Adopted, AttemptState, Claim, Facts
 from twice.project import inspect
 from twice.wiring.open_project import OpenProject, open_project
 

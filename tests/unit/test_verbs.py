@@ -13,9 +13,9 @@ import pytest
 
 import twice
 from twice.cli.main import app
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
-from twice.core.mark import version_of
-from twice.core.record import Adopted
+from twice.core.backfill.plan import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.ledger.record import Adopted
+from twice.core.table.mark import version_of
 from twice.errors import UsageError
 from twice.project import inspect
 from twice.runtime.holder import this_process

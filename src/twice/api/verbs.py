@@ -14,13 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from twice.core.backfill import CHOICES, DEFAULT, BatchSize, Request, SliceStatus, parse_batch, parse_only
-from twice.core.backfill_result import BackfillResult, as_result
-from twice.core.proof import Proof
-from twice.core.run import RunResult, last_of
-from twice.core.status import History, Status
+from twice.core.backfill.plan import CHOICES, DEFAULT, BatchSize, Request, SliceStatus, parse_batch, parse_only
+from twice.core.backfill.result import BackfillResult, as_result
+from twice.core.results.proof import Proof
+from twice.core.results.run import RunResult, last_of
+from twice.core.results.status import History, Status
+from twice.core.table.token import Kind
 from twice.core.task import Task
-from twice.core.token import Kind
 from twice.errors import UsageError
 from twice.project import backfill as backfills
 from twice.project import inspect, upkeep

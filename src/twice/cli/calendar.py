@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from twice.core.calendar import Cell, Page
+from twice.core.results.calendar import Cell, Page
 
 # state: shape, shape where the terminal knows no other letters, colour
 _LOOKS: dict[Cell, tuple[str, str, str | None]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
-from twice.core.summary import counted
+from twice.core.results.summary import counted
 
 
 @boundary

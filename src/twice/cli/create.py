@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from twice.cli.options import Format, Output, boundary, print_json
-from twice.core.summary import counted
+from twice.core.results.summary import counted
 from twice.errors import UsageError
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twice.cli.hints import runnable
 from twice.core.closed import assert_never
-from twice.core.outbox import EffectState
-from twice.core.run import EffectEnd
+from twice.core.ledger.outbox import EffectState
+from twice.core.results.run import EffectEnd
 
 
 def effect_text(effect: EffectEnd) -> str:

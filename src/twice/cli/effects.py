@@ -13,14 +13,14 @@ import typer
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 from twice.cli.records import Limit, moment, print_table
-from twice.core.mark import version_text
-from twice.core.outbox import EffectState
-from twice.core.reference import hide_passwords
-from twice.core.summary import counted
+from twice.core.ledger.outbox import EffectState
+from twice.core.names.reference import hide_passwords
+from twice.core.results.summary import counted
+from twice.core.table.mark import version_text
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
-    from twice.core.outbox import EffectEvent, EffectRecord
+    from twice.core.ledger.outbox import EffectEvent, EffectRecord
     from twice.runtime.effects.send import Resolution
 
 S = EffectState

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.hints import Hints, current_hints, hinting, hints_for, runnable
-from twice.core.failpoints import Action, Point, SendPoint, armed, kill_at
-from twice.core.interruption import Terminated, exit_code_of
+from twice.core.failure.failpoints import Action, Point, SendPoint, armed, kill_at
+from twice.core.failure.interruption import Terminated, exit_code_of
 from twice.errors import Interrupted, TwiceError, UsageError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from twice.cli.hints import Hints, current_hints
 from twice.cli.options import SCHEMA_VERSION, plain
-from twice.core.backfill_result import BackfillRecord
-from twice.core.summary import counted
+from twice.core.backfill.result import BackfillRecord
+from twice.core.results.summary import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, Group

@@ -10,16 +10,16 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
-from twice.core.mark import version_text
-from twice.core.record import TABLE
+from twice.core.ledger.record import TABLE
+from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
-from twice.core.summary import counted
+from twice.core.table.mark import version_text
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
-    from twice.core.proof import ProofRecord
-    from twice.core.record import AttemptRecord, RunRecord
-    from twice.core.status import Status
+    from twice.core.ledger.record import AttemptRecord, RunRecord
+    from twice.core.results.proof import ProofRecord
+    from twice.core.results.status import Status
 
 SomeLimit = Annotated[int | None, typer.Option("--limit", help="How many at most: 50, or all as JSON.", min=1)]
 Limit = Annotated[int, typer.Option("--limit", help="How many at most.", min=1)]

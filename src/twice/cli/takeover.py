@@ -9,7 +9,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
-from twice.core.summary import counted
+from twice.core.results.summary import counted
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept in the table and in the ledger.")]
 

@@ -46,8 +46,8 @@ from pydantic import ValidationError
 from twice.config.secret import Secret
 from twice.config.sources import find, layers
 from twice.config.written import PREFIX, Written, WrittenEffects, check_names, invalid, origin_of
-from twice.core.local_path import local_path
-from twice.core.reference import REFERENCE, hide_passwords
+from twice.core.names.local_path import local_path
+from twice.core.names.reference import REFERENCE, hide_passwords
 from twice.errors import DeclarationError
 
 __all__ = ["EffectSettings", "Explained", "Secret", "Settings", "SparkSettings", "explain", "load"]

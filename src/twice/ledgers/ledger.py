@@ -13,9 +13,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from twice.core.clock import Clock
-from twice.core.record import Pruned
-from twice.core.record_owner import RecordOwner, TaskTable
+from twice.core.ledger.record import Pruned
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
+from twice.core.ports.clock import Clock
 from twice.ledgers.backfills.backfills import SqlBackfills
 from twice.ledgers.database.connect import connect, parse_url
 from twice.ledgers.database.export import export

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from twice.core.record import Unassigned
+from twice.core.ledger.record import Unassigned
 from twice.ledgers.ledger import Ledger
 from twice.runtime.table.assign import names_of
 from twice.runtime.upkeep import check as checking

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twice.core.record import AttemptRecord
+from twice.core.ledger.record import AttemptRecord
 from twice.runtime.holder import clear_scratch
 from twice.runtime.table.garbage import RemovedFiles, collect_garbage
 from twice.runtime.upkeep import mark as marks

@@ -8,11 +8,11 @@ from types import TracebackType
 
 from sqlalchemy import Connection
 
-from twice.core.item import body_hash, checked_id
 from twice.errors import BodyDiffers
 from twice.ledgers.database.clock import database_time
 from twice.queues import messages
 from twice.queues.handling import Handler, Handling
+from twice.queues.item import body_hash, checked_id
 
 SILENCE = timedelta(minutes=5)
 """How long a handler may leave the database idle before it counts as dead (PostgreSQL)."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twice.config import Settings, load
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.project import Project
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import Project
 from twice.core.task import Task
 from twice.errors import DeclarationError
 from twice.ledgers.ledger import Ledger
@@ -29,7 +29,7 @@ from twice.wiring.record_owner import record_owner_of
 from twice.wiring.targets import Targets
 
 if TYPE_CHECKING:
-    from twice.core.outbox import EffectRecord
+    from twice.core.ledger.outbox import EffectRecord
     from twice.core.ports import Sender
     from twice.engine.session.session import SessionSettings
 

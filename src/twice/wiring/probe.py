@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from twice.core.ports import Column, Landed, Lost, Shape
 from twice.core.scope import Daily
+from twice.core.table.token import Note, token_name
 from twice.core.task import TableName
-from twice.core.token import Note, token_name
 from twice.core.write import Layout, Plan, ReplaceRows
 from twice.engine.session.doctor import Check
 from twice.targets.active_session import acting

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from twice.config import Settings
-from twice.core.project import Project
-from twice.core.record_owner import RecordOwner, TaskTable
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
+from twice.core.project.project import Project
 from twice.core.task import Task
 from twice.wiring.targets import Targets
 

@@ -15,13 +15,13 @@ from tests.unit.runtime.conftest import DAY as MOVED_DAY
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task, summed
 
 from twice import PublishedSlice, call
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.outbox import EffectState, prepare
-from twice.core.proof import Proof
-from twice.core.record import Claim, Facts
-from twice.core.record_owner import RecordOwner, TaskTable
-from twice.core.run import AttemptState, Outcome
+from twice.core.backfill.plan import BackfillPlan, PlannedBatch, PlannedSlice, Request
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.ledger.outbox import EffectState, prepare
+from twice.core.ledger.record import AttemptState, Claim, Facts
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
+from twice.core.results.proof import Proof
+from twice.core.results.run import Outcome
 from twice.core.task import TableName, Task
 from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.ledger import Ledger

@@ -14,9 +14,9 @@ from tests.cutting_proxy import Cut, CuttingProxy
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
 from tests.unit.runtime.conftest import DAY, Bench, ShiftedClock, make_bench, revenue_task
 
-from twice.core.failpoints import Action, Point, SendPoint, armed
-from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState, Outcome
+from twice.core.failure.failpoints import Action, Point, SendPoint, armed
+from twice.core.ledger.record import AttemptState, Claim, Facts
+from twice.core.results.run import Outcome
 from twice.errors import EnvironmentProblem, LedgerOutOfReach
 from twice.ledgers.ledger import Ledger
 

@@ -14,14 +14,14 @@ from typing import Any
 from tests.proof.protocol.world import LEASE_LOST, LOST, Commit, Run, Seen, Sent
 
 from twice import Daily, audit, replace, task
-from twice.core.outbox import EffectRecord, EffectState
+from twice.core.ledger.outbox import EffectRecord, EffectState
+from twice.core.ledger.record import Adopted, AttemptRecord, AttemptState, Busy, Claim, Facts, RunRecord, SliceRecord
+from twice.core.ledger.record_owner import RecordOwner
 from twice.core.ports import Column, Landed, Lost, Prepared, Published, Shape, Staged
-from twice.core.project import assemble
-from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
-from twice.core.record_owner import RecordOwner
-from twice.core.run import AttemptState, Outcome, RunRequest
+from twice.core.project.project import assemble
+from twice.core.results.run import Outcome, RunRequest
+from twice.core.table.token import Intention, Note
 from twice.core.task import TableName, Task
-from twice.core.token import Intention, Note
 from twice.engine.plain import PlainEngine
 from twice.errors import LeaseLost, RunError, SliceBusy, StageMismatch, TwiceError
 from twice.runtime.context import RunContext

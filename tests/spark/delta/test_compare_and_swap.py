@@ -26,7 +26,7 @@ from tests.contracts.target_suite import (
     table,
 )
 
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.task import TableName
 from twice.errors import OutcomeUnknown, RunError

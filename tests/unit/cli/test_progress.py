@@ -14,8 +14,8 @@ from rich.console import Console
 
 from twice.cli.hints import Hints, hinting
 from twice.cli.progress import JsonLines, Lines, Live, duration
-from twice.core.backfill import PlannedSlice, Request
-from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, BatchState, SliceEnd
+from twice.core.backfill.plan import PlannedSlice, Request
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchClaim, BatchState, SliceEnd
 from twice.errors import RunError, TwiceError
 from twice.runtime.backfill.worker import Event
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from twice.core.record import Adopted, Claim, Facts
+from twice.core.ledger.record import Adopted, Claim, Facts
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database import connect
 from twice.ledgers.database.connect import for_writing, network_file_system

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from twice.core.record import Facts
+from twice.core.ledger.record import Facts
 from twice.ledgers.database.schema import HEAD, metadata
 from twice.ledgers.ledger import Ledger
 

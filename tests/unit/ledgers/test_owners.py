@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from twice.core.record_owner import RecordOwner, TaskTable, backfill_key, name_of
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState
+from twice.core.ledger.record_owner import RecordOwner, TaskTable, backfill_key, name_of
 from twice.ledgers.ledger import Ledger
 
 MINUTE = timedelta(minutes=1)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, make_url
 from sqlalchemy.exc import OperationalError
 
-from twice.core.record import Adopted, Busy, Claim
+from twice.core.ledger.record import Adopted, Busy, Claim
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database.errors import plain_errors
 from twice.ledgers.database.known_errors import of_postgres

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections import Counter
 
 from twice.core.ports import Suspicion
-from twice.core.proof import Difference
+from twice.core.results.proof import Difference
 from twice.proof.effect_counts import compare_effects
 from twice.proof.jobs.blame import blame_writes, vanished
 from twice.proof.jobs.write import Write

@@ -14,12 +14,12 @@ import pytest
 from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, read, task
 from twice import replace as replace_rows
 from twice.core.audit import Audit
-from twice.core.backfill import BackfillPlan, Request, SliceStatus
-from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState, as_result
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.backfill.plan import BackfillPlan, Request, SliceStatus
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchState, as_result
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
+from twice.core.ledger.record import Claim
 from twice.core.ports import Column
-from twice.core.project import assemble
-from twice.core.record import Claim
+from twice.core.project.project import assemble
 from twice.core.task import TableName, Task
 from twice.errors import EnvironmentProblem, UsageError
 from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume, start

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from twice import Outcome, Policy, Retry, audit
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.failure.failpoints import Point, SendPoint, armed
+from twice.core.ledger.record import AttemptState
 from twice.core.ports import Landed
-from twice.core.run import AttemptState
 from twice.core.task import Task
 from twice.errors import (
     AuditFailed,

@@ -12,14 +12,14 @@ import pytest
 from tests.endings import Ending, end_at
 
 from twice import Since, append_once, insert_new, merge, read, task
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.core.ports import Column, Shape
-from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState, Outcome, RunRequest, RunResult
+from twice.core.results.run import Outcome, RunRequest, RunResult
 from twice.core.since import Window
 from twice.core.slice import WHOLE
+from twice.core.table.token import Note
 from twice.core.task import Strategy, TableName, Task
-from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows
 from twice.errors import DeclarationError, Superseded, UsageError
 from twice.ledgers.ledger import Ledger

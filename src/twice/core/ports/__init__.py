@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from twice.core.clock import Clock
 from twice.core.ports.backfills import BackfillStore
+from twice.core.ports.clock import Clock
 from twice.core.ports.engine import (
     ALL_ROWS,
     ALLOWED,

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from twice.core.ports.backfills import BackfillStore
-from twice.core.ports.outbox import Outbox
-from twice.core.record import (
+from twice.core.ledger.record import (
     Adopted,
     AttemptRecord,
+    AttemptState,
     Busy,
     Claim,
     Facts,
@@ -25,9 +24,10 @@ from twice.core.record import (
     RunRecord,
     Shown,
 )
-from twice.core.record_owner import RecordOwner
-from twice.core.run import AttemptState
-from twice.core.token import Kind
+from twice.core.ledger.record_owner import RecordOwner
+from twice.core.ports.backfills import BackfillStore
+from twice.core.ports.outbox import Outbox
+from twice.core.table.token import Kind
 
 
 class Claims(Protocol):

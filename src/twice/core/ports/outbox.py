@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from twice.core.effect import Message
-from twice.core.outbox import Change, EffectRecord, EffectState, Prepared
+from twice.core.ledger.outbox import Change, EffectRecord, EffectState, Prepared
 
 
 class Outbox(Protocol):

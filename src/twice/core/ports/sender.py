@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from twice.core.effect import Effect, Message, PublishedSlice
-from twice.core.outbox import Answer
+from twice.core.ledger.outbox import Answer
 
 
 class NotLeaving(Exception):

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from twice.core.owner import Ownership
 from twice.core.ports.frame import Frame, Shape
 from twice.core.slice import Slice, SliceValue
+from twice.core.table.owner import Ownership
+from twice.core.table.token import Note
 from twice.core.task import TableName
-from twice.core.token import Note
 from twice.core.write import Changes, Layout, Plan
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, select, update
 
-from twice.core.backfill import BackfillPlan, PlannedSlice, Request
-from twice.core.backfill_result import (
+from twice.core.backfill.plan import BackfillPlan, PlannedSlice, Request
+from twice.core.backfill.result import (
     BackfillRecord,
     BackfillState,
     BatchRecord,
@@ -20,7 +20,7 @@ from twice.core.backfill_result import (
     Comparison,
     SliceEnd,
 )
-from twice.core.record_owner import name_of
+from twice.core.ledger.record_owner import name_of
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import backfills, batches, needs, planned
 

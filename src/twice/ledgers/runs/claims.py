@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from twice.core.record import Busy, Claim
-from twice.core.record_owner import name_of
-from twice.core.run import AttemptState
-from twice.core.token import Kind
+from twice.core.ledger.record import AttemptState, Busy, Claim
+from twice.core.ledger.record_owner import name_of
+from twice.core.table.token import Kind
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import attempts, insert_or, leases, runs, slices
 from twice.ledgers.database.transactions import Records

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Text, bindparam, case, delete, func, insert, select, update
 
-from twice.core.record import Facts, SliceRecord
+from twice.core.ledger.record import Facts, SliceRecord
 from twice.ledgers.database.schema import attempts, audits, inputs, slices
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, func, select
 
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.parts import in_parts

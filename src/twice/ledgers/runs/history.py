@@ -11,10 +11,9 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select
 
 from twice.core.audit import AuditResult
-from twice.core.record import AttemptRecord, InputRecord, SliceRecord
-from twice.core.record_owner import TaskTable
-from twice.core.run import AttemptState
-from twice.core.token import Intention
+from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, SliceRecord
+from twice.core.ledger.record_owner import TaskTable
+from twice.core.table.token import Intention
 from twice.core.write import Changes
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows, tasks

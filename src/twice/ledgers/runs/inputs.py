@@ -8,8 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, select
 
-from twice.core.record import TABLE, InputRecord, Pinned
-from twice.core.run import AttemptState
+from twice.core.ledger.record import TABLE, AttemptState, InputRecord, Pinned
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import attempts, inputs, runs, slices

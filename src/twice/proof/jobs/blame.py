@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from twice.core.proof import Cause, Difference
+from twice.core.results.proof import Cause, Difference
 from twice.proof.blame import blame
 from twice.proof.jobs.write import Write
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.failpoints import Crash
-from twice.core.proof import Beside, Difference, Proof, Scenario, Trial
+from twice.core.failure.failpoints import Crash
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.results.proof import Beside, Difference, Proof, Scenario, Trial
 from twice.engine.frames.compare import compare
 from twice.engine.session.session import run_session
 from twice.proof.disturb import hidden, ordered, settings, spread

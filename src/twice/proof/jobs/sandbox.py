@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.proof import Difference
+from twice.core.results.proof import Difference
 from twice.engine.frames.compare import compare
 from twice.errors import UsageError
 

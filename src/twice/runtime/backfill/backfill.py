@@ -6,13 +6,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from twice.core.backfill import BackfillPlan, PlannedBatch, PlannedSlice, Request, SliceStatus, batch_size, neighbours
-from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
+from twice.core.backfill.plan import (
+    BackfillPlan,
+    PlannedBatch,
+    PlannedSlice,
+    Request,
+    SliceStatus,
+    batch_size,
+    neighbours,
+)
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchState
 from twice.core.ports import Quarantine, RunLedger
 from twice.core.slice import Slice, labels_of
+from twice.core.table.token import Kind
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
-from twice.core.token import Kind
 from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins, open_input

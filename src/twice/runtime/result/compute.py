@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.closed import assert_never
+from twice.core.ledger.record import TABLE
 from twice.core.lineage import inputs_hash, what_changed
 from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Frame, Leaf, Portion, Shape, Suspicion
-from twice.core.record import TABLE
 from twice.core.scope import Whole
 from twice.core.since import Since, Window
 from twice.core.slice import Slice
+from twice.core.table.token import Intention
 from twice.core.task import RUN_PARAMETER, Read, TableName, Task
 from twice.core.time_scope import TimeScope
-from twice.core.token import Intention
 from twice.core.write import Plan
 from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
 from twice.runtime.context import RunContext

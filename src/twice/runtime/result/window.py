@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from twice.core.ports import Frame
+from twice.core.results.summary import counted
 from twice.core.since import CursorValue, Since, Window, mark_text, type_of
-from twice.core.summary import counted
 from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import TracebackType
 
+from twice.core.ledger.record import Busy, Claim
 from twice.core.ports import Clock
-from twice.core.record import Busy, Claim
-from twice.core.run import RunRequest
-from twice.core.summary import run_label
+from twice.core.results.run import RunRequest
+from twice.core.results.summary import run_label
 from twice.core.task import Task
 from twice.core.write import Plan
 from twice.errors import LeaseLost, SliceBusy

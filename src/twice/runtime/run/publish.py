@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from twice.core.failpoints import Point, hit
+from twice.core.failure.failpoints import Point, hit
+from twice.core.failure.root_cause import key_line
+from twice.core.ledger.record import AttemptState, Facts
 from twice.core.ports import Landed, Lost
-from twice.core.record import Facts
-from twice.core.root_cause import key_line
-from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.results.run import Outcome, RunResult, SliceResult
 from twice.core.since import mark_text
-from twice.core.token import Kind, Note
+from twice.core.table.token import Kind, Note
 from twice.core.write import Changes
 from twice.errors import Superseded
 from twice.runtime.run.attempt import Attempt, StagedRun, ended

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from twice.core.audit import measures_of
-from twice.core.failpoints import Point, hit
-from twice.core.mark import version_of
+from twice.core.failure.failpoints import Point, hit
+from twice.core.ledger.record import TABLE, AttemptState, Facts, InputRecord, SliceRecord
 from twice.core.ports import PLAN, Measured, Staged
-from twice.core.record import TABLE, Facts, InputRecord, SliceRecord
-from twice.core.run import PLAIN_RUN, AttemptState, Outcome, RunRequest, RunResult, SliceResult
+from twice.core.results.run import PLAIN_RUN, Outcome, RunRequest, RunResult, SliceResult
 from twice.core.since import Since, Window, mark_text
 from twice.core.slice import Slice
+from twice.core.table.mark import version_of
+from twice.core.table.token import Kind
 from twice.core.task import Task
-from twice.core.token import Kind
 from twice.errors import AuditFailed, EmptyRefused, StageMismatch, TwiceError, UsageError
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.audits import StagedRows, run_audits

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from twice.core.interruption import exit_code_of
-from twice.core.outbox import Prepared, prepare
-from twice.core.root_cause import key_line
-from twice.core.run import EffectEnd, RunResult
+from twice.core.failure.interruption import exit_code_of
+from twice.core.failure.root_cause import key_line
+from twice.core.ledger.outbox import Prepared, prepare
+from twice.core.results.run import EffectEnd, RunResult
 from twice.errors import Interrupted, RunError, TwiceError
 from twice.runtime.effects.send import send_pending
 from twice.runtime.run.attempt import Attempt, StagedRun

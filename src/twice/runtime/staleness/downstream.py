@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twice.core.backfill import PlannedBatch, PlannedSlice, Request
+from twice.core.backfill.plan import PlannedBatch, PlannedSlice, Request
 from twice.core.since import Since
 from twice.core.slice import Slice
+from twice.core.table.token import token_name
 from twice.core.task import Task
-from twice.core.token import token_name
 from twice.runtime.context import RunContext
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.staleness.stale import readers_of, reads_of

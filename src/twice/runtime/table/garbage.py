@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from twice.core.interruption import behind
+from twice.core.failure.interruption import behind
+from twice.core.ledger.record import AttemptRecord
 from twice.core.ports import Target
-from twice.core.record import AttemptRecord
 from twice.core.scope import slices_named
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import Task

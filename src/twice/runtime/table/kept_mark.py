@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from twice.core.interruption import behind
-from twice.core.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
+from twice.core.failure.interruption import behind
 from twice.core.ports import GenerationHistory
 from twice.core.since import CursorValue, Since, mark_text, type_of
+from twice.core.table.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
 from twice.core.task import Task
 from twice.core.write import Plan
 from twice.errors import UNCHANGED, DeclarationError

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from twice.core.mark import version_text
-from twice.core.outbox import prepare
+from twice.core.ledger.outbox import prepare
+from twice.core.ledger.record import Adopted, AttemptRecord, AttemptState, Facts, RunRecord, SliceRecord
 from twice.core.ports import AttemptHistory, Claims, RunLedger, Target
-from twice.core.record import Adopted, AttemptRecord, Facts, RunRecord, SliceRecord
-from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
+from twice.core.table.mark import version_text
+from twice.core.table.token import Intention, SliceToken
 from twice.core.task import Task
-from twice.core.token import Intention, SliceToken
 from twice.core.write import Changes, Plan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from twice.core.slice import Slice
+from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
-from twice.core.token import SliceToken, token_name
 from twice.core.write import Plan
 
 

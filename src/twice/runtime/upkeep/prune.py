@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from twice.core.record import Pruned
+from twice.core.ledger.record import Pruned
 from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.table.garbage import collect_garbage

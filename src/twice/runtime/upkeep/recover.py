@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twice.core.record import AttemptRecord
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptRecord, AttemptState
 from twice.core.task import Task
 from twice.runtime.context import RunContext
 from twice.runtime.effects.send import send_pending

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
 
+from twice.core.names.spark import quoted
 from twice.core.ports import Column, Shape
-from twice.core.spark_names import quoted
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
 from twice.errors import DeclarationError

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from twice.core.closed import assert_never
 from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
+from twice.core.table.token import Note
 from twice.core.task import TableName
-from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows, may_delete
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import acting

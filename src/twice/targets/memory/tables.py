@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from twice.core.ports import Held, Shape
 from twice.core.slice import Slice, SliceValue
-from twice.core.token import Note
+from twice.core.table.token import Note
 from twice.targets.grain import as_utc
 from twice.targets.memory.rows import Rows
 

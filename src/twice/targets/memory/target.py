@@ -12,13 +12,13 @@ from datetime import datetime
 from itertools import pairwise
 
 from twice.core.closed import assert_never
-from twice.core.failpoints import Point, hit
-from twice.core.interruption import uninterrupted
-from twice.core.owner import Ownership, ownership
+from twice.core.failure.failpoints import Point, hit
+from twice.core.failure.interruption import uninterrupted
 from twice.core.ports import Foreign, Held, Landed, Lost, Prepared, Published, Shape, Span, Staged, Touched
 from twice.core.slice import Slice
+from twice.core.table.owner import Ownership, ownership
+from twice.core.table.token import Note
 from twice.core.task import TableName
-from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import InputMissing, StageMismatch
 from twice.targets.grain import grain_mark

@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from twice.core.closed import assert_never
-from twice.core.failpoints import Point, hit
-from twice.core.owner import Ownership
+from twice.core.failure.failpoints import Point, hit
 from twice.core.ports import Column, Foreign, Frame, Held, Landed, Lost, Prepared, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
+from twice.core.table.owner import Ownership
+from twice.core.table.token import Note
 from twice.core.task import TableName
-from twice.core.token import Note
 from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import InputMissing, ResultRefused, StageMismatch, TwiceError
 from twice.targets.postgres import state

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import Note
+from twice.core.table.token import Note
 from twice.core.write import Plan
 from twice.errors import DeclarationError, StageMismatch
 from twice.targets.delta.handle import TableHandle

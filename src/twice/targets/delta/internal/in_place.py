@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from twice.core.failpoints import Point, hit
+from twice.core.failure.failpoints import Point, hit
+from twice.core.names.spark import quoted
 from twice.core.slice import labels_of
-from twice.core.spark_names import quoted
 from twice.core.write import Plan, UpsertRows
 from twice.errors import RowsOutsideSlice
 from twice.targets.delta.handle import TableHandle

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import Note
+from twice.core.table.token import Note
 from twice.core.write import Plan, UpsertRows
 from twice.errors import StageMismatch
 from twice.targets.delta.handle import TableHandle

@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.owner import OURS, Ownership, ownership
 from twice.core.ports import Published
+from twice.core.table.owner import OURS, Ownership, ownership
 from twice.targets.delta.log.history import History
 from twice.targets.delta.log.jvm import PACKAGE, text_literal
 from twice.targets.delta.log.snapshot import recorded_in, table_at, tokens_in

@@ -15,9 +15,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from twice.core.names.spark import quoted
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.spark_names import quoted
-from twice.core.token import Note
+from twice.core.table.token import Note
 from twice.core.write import Changes, Plan, UpsertRows
 from twice.errors import RunError
 from twice.targets.delta.handle import TableHandle

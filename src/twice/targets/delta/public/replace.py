@@ -14,7 +14,7 @@ from functools import partial
 from pyspark.sql import DataFrame, DataFrameWriter
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import Note
+from twice.core.table.token import Note
 from twice.core.write import Plan
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal.in_place import prefix

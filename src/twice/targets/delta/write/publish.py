@@ -10,11 +10,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from twice.core.failpoints import Point, hit
-from twice.core.interruption import uninterrupted
+from twice.core.failure.failpoints import Point, hit
+from twice.core.failure.interruption import uninterrupted
+from twice.core.failure.root_cause import root_cause
 from twice.core.ports import Landed, Lost, Published, Staged
-from twice.core.root_cause import root_cause
-from twice.core.token import Note
+from twice.core.table.token import Note
 from twice.core.write import Changes
 from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.active_session import jobs_stopped

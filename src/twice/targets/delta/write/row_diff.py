@@ -12,8 +12,8 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from twice.core.names.spark import quoted
 from twice.core.ports import Staged
-from twice.core.spark_names import quoted
 from twice.core.write import Changes, UpsertRows
 from twice.targets.delta.log.condition import spelled, unused
 from twice.targets.instruments import Hashes, Instruments

@@ -27,8 +27,8 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
+from twice.core.names.spark import quoted
 from twice.core.ports import Column
-from twice.core.spark_names import quoted
 from twice.errors import StageMismatch
 from twice.targets.active_session import acting
 from twice.targets.postgres.frames.arrow import converted

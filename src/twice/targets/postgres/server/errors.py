@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import psycopg
 
-from twice.core import sqlstate
+from twice.core.failure import sqlstate
 from twice.errors import (
     UNCHANGED,
     EnvironmentProblem,

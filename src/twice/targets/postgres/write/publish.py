@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import psycopg
 
-from twice.core.failpoints import Point, hit
-from twice.core.interruption import uninterrupted
+from twice.core.failure.failpoints import Point, hit
+from twice.core.failure.interruption import uninterrupted
+from twice.core.failure.sqlstate import RETRY_AT_ONCE
 from twice.core.ports import Landed, Lost, Published, Staged
-from twice.core.sqlstate import RETRY_AT_ONCE
-from twice.core.token import Note
+from twice.core.table.token import Note
 from twice.core.write import UpsertRows
 from twice.errors import OutcomeUnknown, StageMismatch, TwiceError
 from twice.targets.postgres import state

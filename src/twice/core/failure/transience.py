@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from twice.core.sqlstate import passes
+from twice.core.failure.sqlstate import passes
 
 ErrorMatch = type[BaseException] | str | int
 """How a person names errors: a class, a class's name (also a Java one), an SQLSTATE or its first two characters, a

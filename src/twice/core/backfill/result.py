@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from twice.core.backfill import BackfillPlan, PlannedSlice, Request, SliceStatus
+from twice.core.backfill.plan import BackfillPlan, PlannedSlice, Request, SliceStatus
 from twice.core.closed import assert_never
-from twice.core.summary import Summarized, Table, counted
-from twice.core.token import Kind
+from twice.core.results.summary import Summarized, Table, counted
+from twice.core.table.token import Kind
 
 
 class BackfillState(str, Enum):

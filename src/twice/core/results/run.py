@@ -8,10 +8,9 @@ from datetime import timedelta
 from enum import Enum
 
 from twice.core.audit import AuditResult
-from twice.core.closed import assert_never
-from twice.core.outbox import EffectState
-from twice.core.summary import Summarized, Table, counted, run_label
-from twice.core.token import Kind
+from twice.core.ledger.outbox import EffectState
+from twice.core.results.summary import Summarized, Table, counted, run_label
+from twice.core.table.token import Kind
 from twice.core.write import Changes
 
 
@@ -39,55 +38,6 @@ class Outcome(str, Enum):
     CHANGED = "changed"  # restated: they are not
     NOTHING_NEW = "nothing new"  # an incremental task: its source has not moved beyond the mark
     UNKNOWN = "published (provenance unknown)"
-
-
-class AttemptEnd(Enum):
-    RIGHT = "the slice is right"
-    OVERTAKEN = "another attempt made the slice right first"
-    BAD = "the slice was not made right"
-
-
-class AttemptState(str, Enum):
-    CLAIMED = "claimed"
-    STAGED = "staged"
-    AUDITED = "audited"
-    PUBLISHING = "publishing"
-    PUBLISHED = "published"
-    UNCHANGED = "unchanged"  # looked, and nothing was to do
-    FAILED = "failed"
-    REJECTED = "rejected"  # by an audit
-    SUPERSEDED = "superseded"
-    ABANDONED = "abandoned"  # died or gave up before publishing; settled by a later look
-
-    @property
-    def open(self) -> bool:
-        """May the process behind it still be at work, or have died without reporting back?"""
-        return self.end is None
-
-    @property
-    def bad(self) -> bool:
-        """Did it end without the slice being made right, and without another attempt having done so?"""
-        return self.end is AttemptEnd.BAD
-
-    @property
-    def may_leave_files(self) -> bool:
-        """Did it end without publishing what it may have staged?"""
-        return self.end in (AttemptEnd.BAD, AttemptEnd.OVERTAKEN)
-
-    @property
-    def end(self) -> AttemptEnd | None:
-        """None while it is open."""
-        match self:
-            case AttemptState.CLAIMED | AttemptState.STAGED | AttemptState.AUDITED | AttemptState.PUBLISHING:
-                return None
-            case AttemptState.PUBLISHED | AttemptState.UNCHANGED:
-                return AttemptEnd.RIGHT
-            case AttemptState.SUPERSEDED:
-                return AttemptEnd.OVERTAKEN
-            case AttemptState.FAILED | AttemptState.REJECTED | AttemptState.ABANDONED:
-                return AttemptEnd.BAD
-            case _:
-                assert_never(self)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast
 
 from twice.core.slice import Slice
-from twice.core.token import Kind
+from twice.core.table.token import Kind
 from twice.errors import UsageError
 
 SliceStatus = Literal["missing", "failed", "stale", "published", "downstream"]

@@ -1,11 +1,15 @@
-"""Spark's types as text that Spark reads back. Pure: a type is asked what it is made of, and never imported."""
+"""Names and types as Spark SQL reads them. Pure: a type is asked what it is made of, and never imported."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from twice.core.spark_names import quoted
+
+def quoted(name: str) -> str:
+    """The name in backticks, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 

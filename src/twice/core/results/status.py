@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from twice.core.outbox import EffectState
-from twice.core.proof import ProofRecord
-from twice.core.record import AttemptRecord, RunRecord
-from twice.core.summary import Summarized, Table, counted
+from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.record import AttemptRecord, RunRecord
+from twice.core.results.proof import ProofRecord
+from twice.core.results.summary import Summarized, Table, counted
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from twice.core.summary import Summarized, Table, counted
+from twice.core.results.summary import Summarized, Table, counted
 
 SCHEMA_VERSION = 1
 SHOWN = 3

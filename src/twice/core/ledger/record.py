@@ -5,12 +5,62 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 
 from twice.core.audit import AuditResult
-from twice.core.outbox import Prepared
-from twice.core.run import AttemptState
-from twice.core.token import Intention, Kind
+from twice.core.closed import assert_never
+from twice.core.ledger.outbox import Prepared
+from twice.core.table.token import Intention, Kind
 from twice.core.write import Changes
+
+
+class AttemptEnd(Enum):
+    RIGHT = "the slice is right"
+    OVERTAKEN = "another attempt made the slice right first"
+    BAD = "the slice was not made right"
+
+
+class AttemptState(str, Enum):
+    CLAIMED = "claimed"
+    STAGED = "staged"
+    AUDITED = "audited"
+    PUBLISHING = "publishing"
+    PUBLISHED = "published"
+    UNCHANGED = "unchanged"  # looked, and nothing was to do
+    FAILED = "failed"
+    REJECTED = "rejected"  # by an audit
+    SUPERSEDED = "superseded"
+    ABANDONED = "abandoned"  # died or gave up before publishing; settled by a later look
+
+    @property
+    def open(self) -> bool:
+        """May the process behind it still be at work, or have died without reporting back?"""
+        return self.end is None
+
+    @property
+    def bad(self) -> bool:
+        """Did it end without the slice being made right, and without another attempt having done so?"""
+        return self.end is AttemptEnd.BAD
+
+    @property
+    def may_leave_files(self) -> bool:
+        """Did it end without publishing what it may have staged?"""
+        return self.end in (AttemptEnd.BAD, AttemptEnd.OVERTAKEN)
+
+    @property
+    def end(self) -> AttemptEnd | None:
+        """None while it is open."""
+        match self:
+            case AttemptState.CLAIMED | AttemptState.STAGED | AttemptState.AUDITED | AttemptState.PUBLISHING:
+                return None
+            case AttemptState.PUBLISHED | AttemptState.UNCHANGED:
+                return AttemptEnd.RIGHT
+            case AttemptState.SUPERSEDED:
+                return AttemptEnd.OVERTAKEN
+            case AttemptState.FAILED | AttemptState.REJECTED | AttemptState.ABANDONED:
+                return AttemptEnd.BAD
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True)

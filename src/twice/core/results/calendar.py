@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from twice.core.record import RunRecord
+from twice.core.ledger.record import RunRecord
 from twice.core.time_scope import TimeScope
 
 Cell = Literal["published", "stale", "failed", "quarantined", "at work", "missing", "none"]
