@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twice.cli.effect_text import effect_text
+from twice.cli.effects import effect_text
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right

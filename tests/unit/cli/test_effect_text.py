@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twice.cli.effect_text import effect_text
+from twice.cli.effects import effect_text
 from twice.core.ledger.outbox import EffectState
 from twice.core.results.run import EffectEnd
 

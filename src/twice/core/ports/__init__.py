@@ -28,8 +28,7 @@ from twice.core.ports.ledger import (
     RunRecords,
     UnassignedRecords,
 )
-from twice.core.ports.outbox import Outbox
-from twice.core.ports.sender import NotLeaving, OutgoingMessage, Sender
+from twice.core.ports.outbox import NotLeaving, Outbox, OutgoingMessage, Sender
 from twice.core.ports.target import Foreign, Held, Landed, Lost, Prepared, Published, Span, Staged, Target, Touched
 
 __all__ = [

@@ -21,10 +21,9 @@ from twice.engine.session.session import run_session
 from twice.proof.disturb import hidden, ordered, settings, spread
 from twice.proof.effect_counts import compare_effects
 from twice.proof.enclosure.enclosure import Enclosure, only_findings, with_findings
-from twice.proof.jobs.blame import blame_writes, overlooked, vanished
 from twice.proof.jobs.recorder import Recorder
 from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
-from twice.proof.jobs.write import Write
+from twice.proof.jobs.write import Write, blame_writes, overlooked, vanished
 from twice.proof.play import NotApplicable, Observation, choose, trial
 from twice.proof.reads import Reached
 

@@ -17,7 +17,7 @@ from twice.core.time_scope import TimeScope
 from twice.errors import BeforeStart, TwiceError, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
-from twice.runtime.staleness.follow import followed
+from twice.runtime.staleness.downstream import followed
 from twice.runtime.staleness.stale import Stale, reached, stale_slices
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

@@ -18,7 +18,7 @@ from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows, 
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import acting
 from twice.targets.delta import create, leftovers
-from twice.targets.delta.free_folder import check_free
+from twice.targets.delta.create import check_free
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import append, replace, upsert
 from twice.targets.delta.lock import Waiting, locked

@@ -23,7 +23,6 @@ from twice.core.write import AppendRows, Layout, Plan, ReplaceRows, UpsertRows
 from twice.errors import InputMissing, StageMismatch
 from twice.targets.grain import grain_mark
 from twice.targets.keyed import survivors
-from twice.targets.memory.checks import check_partitions, check_staged, check_unchanged, count_rows, partition_column
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.tables import (
     File,
@@ -31,15 +30,20 @@ from twice.targets.memory.tables import (
     Stage,
     StoredTable,
     Version,
+    carry_out,
     changed_slices,
+    check_partitions,
+    check_staged,
+    check_unchanged,
+    count_rows,
     exchanged_rows,
     files_of,
     held_token,
     inside,
+    partition_column,
     referred_files,
     widened,
 )
-from twice.targets.memory.verbs import carry_out
 from twice.targets.schema import check_fit, check_named, intended
 
 

@@ -1,14 +1,15 @@
-"""init: a new project from the templates inside the package, which then works."""
+"""init, config show and doctor: what a project needs before its first run, and what the machine has."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twice.cli.options import Format, Output, boundary, print_json
+from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 from twice.core.results.summary import counted
 from twice.errors import UsageError
 
@@ -34,6 +35,37 @@ def init(
     print(f"{name}: {counted(len(written), 'file')} written to {folder}")
     print(f"next: cd {folder} && twice run --all --date 2026-06-09")
     return 0
+
+
+@boundary
+def show_config(output: Output = Format.text, where: Where = HERE) -> int:
+    """Every setting, its value and where it came from. Secrets stay hidden."""
+    from twice.config import explain, load
+
+    rows = explain(load(where.folder, where.profile))
+    if output is Format.json:
+        print_json({"settings": [{"name": r.name, "value": r.value, "origin": r.origin} for r in rows]})
+        return 0
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        print(f"{row.name.ljust(width)}  {row.value}  ({row.origin})")
+    return 0
+
+
+@boundary
+def doctor(output: Output = Format.text) -> int:
+    """Check what twice needs of this machine. Exit 4 if something is missing."""
+    from twice.project import machine
+
+    checks = machine.doctor()
+    if output is Format.json:
+        print_json({"checks": [asdict(check) for check in checks]})
+    else:
+        for check in checks:
+            print(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.detail}")
+            if not check.ok:
+                print(f"      {check.fix}")
+    return 0 if all(check.ok for check in checks) else 4
 
 
 def _write(source: Path, folder: Path, name: str) -> list[Path]:
