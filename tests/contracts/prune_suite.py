@@ -14,7 +14,17 @@ from twice.core.backfill.plan import BackfillPlan, PlannedBatch, PlannedSlice, R
 from twice.core.backfill.result import BackfillState
 from twice.core.effect import Message
 from twice.core.ledger.outbox import Change, EffectState, Prepared
-from twice.core.ledger.record import TABLE, AttemptState, Busy, Claim, Facts, InputRecord, Pruned, SliceRecord
+from twice.core.ledger.record import (
+    TABLE,
+    AttemptState,
+    Busy,
+    Claim,
+    ClaimRequest,
+    Facts,
+    InputRecord,
+    Pruned,
+    SliceRecord,
+)
 from twice.core.table.mark import last_of_kind, version_of
 from twice.core.table.token import Intention
 from twice.ledgers.ledger import Ledger
@@ -30,7 +40,7 @@ DAY = timedelta(days=1)
 def attempt(ledger: Ledger, id_: str, task: str, label: str, end: str, effect: str | None = None) -> None:
     """One attempt at a slice, ended so; with an effect that was sent, or is to be sent."""
     kind: Any = "reset" if end == "reset" else "run"
-    claim = ledger.claim(task, (label,), attempt=id_, kind=kind, holder="host", lease=timedelta(minutes=1))
+    claim = ledger.claim(ClaimRequest(task, (label,), id_, kind, "host"), timedelta(minutes=1))
     if isinstance(claim, Busy):
         return
     run = ledger.run(task, label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any, Protocol
@@ -690,7 +691,7 @@ class TargetSuite:
         publish(house, target, [old], DAY, attempt="a")
         read_at = target.published(REVENUE, ()).version
         frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
-        staged = target.stage(REVENUE, frame, plan_of(DAY), "b", read_at=read_at)
+        staged = target.stage(REVENUE, frame, replace(plan_of(DAY), read_at=read_at), "b")
         publish(house, house.target(), [other], NEXT, attempt="c")
         with pytest.raises(StageMismatch, match="changed after this task read it"):
             commit(target, staged, generations(target, staged.plan))
@@ -702,7 +703,7 @@ class TargetSuite:
         publish(house, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
         frame = house.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
         read_at = target.published(REVENUE, ()).version
-        staged = target.stage(REVENUE, frame, plan_of(DAY), "b", read_at=read_at)
+        staged = target.stage(REVENUE, frame, replace(plan_of(DAY), read_at=read_at), "b")
         assert isinstance(commit(target, staged, generations(target, staged.plan)), Landed)
         assert table(house, target) == [sale("2026-06-09", "eu", "2.00")]
 

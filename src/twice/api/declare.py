@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.audit import Audit
+from twice.core.check_task import check_task
 from twice.core.effect import Effect, tidy_effects
 from twice.core.ports import Frame
 from twice.core.scope import Scope
-from twice.core.task import Policy, Read, Strategy, TableName, Task, check_task, tidy_audits
+from twice.core.task import Policy, Read, Strategy, TableName, Task, tidy_audits
 from twice.errors import DeclarationError
 
 

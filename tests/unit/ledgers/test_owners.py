@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from twice.core.ledger.record import AttemptState
+from twice.core.ledger.record import AttemptState, ClaimRequest
 from twice.core.ledger.record_owner import RecordOwner, TaskTable, backfill_key, name_of
 from twice.ledgers.ledger import Ledger
 
@@ -33,7 +33,7 @@ def ledgers(tmp_path: Path) -> Iterator[tuple[Ledger, Ledger, Ledger]]:
 
 def test_attempts_of_another_environment_or_table_are_not_seen(ledgers: tuple[Ledger, Ledger, Ledger]) -> None:
     dev, prod, moved = ledgers
-    dev.claim("t", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+    dev.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
     assert [attempt.id for attempt in dev.open_attempts()] == ["one"]
     for other in (prod, moved):
         assert other.open_attempts() == () and other.attempts("t") == () and other.runs() == ()
@@ -42,7 +42,7 @@ def test_attempts_of_another_environment_or_table_are_not_seen(ledgers: tuple[Le
 
 def test_a_task_that_is_not_declared_any_more_is_still_its_environments(ledgers: tuple[Ledger, Ledger, Ledger]) -> None:
     dev, prod, _ = ledgers
-    dev.claim("gone", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+    dev.claim(ClaimRequest("gone", ["a"], "one", "run", "h"), MINUTE)
     assert [run.task for run in dev.runs()] == ["gone"]
     assert prod.runs() == ()
 

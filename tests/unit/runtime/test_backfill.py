@@ -17,7 +17,7 @@ from twice.core.audit import Audit
 from twice.core.backfill.plan import BackfillPlan, Request, SliceStatus
 from twice.core.backfill.result import BackfillRecord, BackfillState, BatchState, as_result
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
-from twice.core.ledger.record import Claim
+from twice.core.ledger.record import Claim, ClaimRequest
 from twice.core.ports import Column
 from twice.core.project.project import assemble
 from twice.core.task import TableName, Task
@@ -464,7 +464,7 @@ def test_a_task_without_slices_has_nothing_to_backfill(filled: Bench, scope: Any
 def test_a_slice_that_somebody_is_at_work_on_is_waited_for(filled: Bench) -> None:
     context = replace(filled.context, lease=timedelta(seconds=2))
     held = filled.ledger.claim(
-        "revenue", ["2026-01-01"], attempt="other", kind="run", holder="elsewhere:1", lease=timedelta(seconds=1)
+        ClaimRequest("revenue", ["2026-01-01"], "other", "run", "elsewhere:1"), timedelta(seconds=1)
     )
     assert isinstance(held, Claim)
     record, _ = start(context, request(2))

@@ -194,19 +194,26 @@ def key_of(owner: Sequence[str], task: str, label: str, name: str, occasion: str
     return hashlib.sha256(json.dumps([list(owner), task, label, name, occasion]).encode()).hexdigest()
 
 
-def prepare(
-    owner: Sequence[str], task: str, effect: Effect, label: str, generation: int, fingerprint: str | None
-) -> Prepared:
-    occasion = occasion_of(effect.again, generation, fingerprint)
+@dataclass(frozen=True)
+class PublishedGeneration:
+    """The publish that an effect is sent for. `fingerprint`: of its rows, where it is known."""
+
+    label: str
+    generation: int
+    fingerprint: str | None = None
+
+
+def prepare(owner: Sequence[str], task: str, effect: Effect, published: PublishedGeneration) -> Prepared:
+    occasion = occasion_of(effect.again, published.generation, published.fingerprint)
     return Prepared(
-        key_of(owner, task, label, effect.name, occasion),
-        label,
+        key_of(owner, task, published.label, effect.name, occasion),
+        published.label,
         effect.name,
         effect.kind,
         occasion,
         effect.again,
-        generation,
-        fingerprint,
+        published.generation,
+        published.fingerprint,
         effect.keyed,
         effect.remembers,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -61,6 +61,23 @@ class AttemptState(str, Enum):
                 return AttemptEnd.BAD
             case _:
                 assert_never(self)
+
+
+@dataclass(frozen=True)
+class ClaimRequest:
+    """An attempt that wants all of these slices of a task, or none."""
+
+    task: str
+    labels: Sequence[str]
+    attempt: str
+    kind: Kind
+    holder: str
+
+    def __post_init__(self) -> None:
+        if not (self.task and self.attempt and self.labels and all(self.labels)):
+            raise ValueError(f"a claim needs a task, an attempt and the labels of its slices, not {self}")
+        if len(set(self.labels)) != len(self.labels):
+            raise ValueError(f"a claim names each slice once, not {self.labels}")
 
 
 @dataclass(frozen=True)

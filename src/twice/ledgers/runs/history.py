@@ -8,7 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, func, select
 
@@ -110,8 +110,8 @@ def read_attempts(connection: Connection, own: OwnRows, chosen: Chosen) -> tuple
         until, held = leases_of.get(row.fence, (None, 0))
         # With one slice taken over the lease is lost, even if others are still in its name.
         whole = until if held == len(slices_of[row.fence]) else None
-        found = (tuple(slices_of[row.fence]), tuple(inputs_of[row.fence]), tuple(audits_of[row.fence]))
-        records.append(_attempt_record(row, own.owner.task_of(row.task), whole, *found))
+        found = _Parts(tuple(slices_of[row.fence]), tuple(inputs_of[row.fence]), tuple(audits_of[row.fence]))
+        records.append(_attempt_record(row, own.owner.task_of(row.task), whole, found))
     return tuple(records)
 
 
@@ -130,14 +130,15 @@ def _slice_record(row: Any) -> SliceRecord:
     return SliceRecord(row.label, row.expected, intention, row.rows, row.fingerprint, row.aim)
 
 
-def _attempt_record(
-    row: Any,
-    task: str,
-    lease_until: datetime | None,
-    slices_: tuple[SliceRecord, ...],
-    inputs_: tuple[InputRecord, ...],
-    audits_: tuple[AuditResult, ...],
-) -> AttemptRecord:
+class _Parts(NamedTuple):
+    """What other tables hold of one attempt."""
+
+    slices: tuple[SliceRecord, ...]
+    inputs: tuple[InputRecord, ...]
+    audits: tuple[AuditResult, ...]
+
+
+def _attempt_record(row: Any, task: str, lease_until: datetime | None, parts: _Parts) -> AttemptRecord:
     return AttemptRecord(
         id=row.id,
         task=task,
@@ -148,9 +149,9 @@ def _attempt_record(
         started=row.started,
         finished=row.finished,
         lease_until=lease_until,
-        slices=slices_,
-        inputs=inputs_,
-        audits=audits_,
+        slices=parts.slices,
+        inputs=parts.inputs,
+        audits=parts.audits,
         why=row.why,
         version=row.version,
         notes=tuple(json.loads(row.notes or "[]")),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import TracebackType
 
-from twice.core.ledger.record import Busy, Claim
+from twice.core.ledger.record import Busy, Claim, ClaimRequest
 from twice.core.ports import Clock
 from twice.core.results.run import RunRequest
 from twice.core.results.summary import run_label
@@ -31,9 +31,8 @@ def claim_slices(context: RunContext, task: Task, plan: Plan, request: RunReques
     while True:
         if request.kind == "run":  # who restates says so in person
             refuse_quarantined(context, task, labels)
-        found = context.ledger.claim(
-            task.name, labels, attempt=attempt, kind=request.kind, holder=context.holder, lease=context.lease
-        )
+        wanted = ClaimRequest(task.name, labels, attempt, request.kind, context.holder)
+        found = context.ledger.claim(wanted, context.lease)
         if isinstance(found, Claim):
             return found
         if is_gone(found.holder):

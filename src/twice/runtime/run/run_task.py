@@ -220,7 +220,8 @@ def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, wi
     into = attempt.target.prepare(task.target, computed.shape, task.write.layout(task.scope), task.policy.evolve)
     observed = attempt.context.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
     plan = winning_ties(attempt.context, task, attempt.plan, attempt.kind, states(found, computed))
-    staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, read_at=computed.read_at, into=into)
+    plan = replace(plan, read_at=computed.read_at)
+    staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, into=into)
     measured = observed.read()
     _verify(attempt, staged, measured)
     facts = Facts(

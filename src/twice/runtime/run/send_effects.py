@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from twice.core.failure.interruption import exit_code_of
 from twice.core.failure.root_cause import key_line
-from twice.core.ledger.outbox import Prepared, prepare
+from twice.core.ledger.outbox import Prepared, PublishedGeneration, prepare
 from twice.core.results.run import EffectEnd, RunResult
 from twice.errors import Interrupted, RunError, TwiceError
 from twice.runtime.effects.send import send_pending
@@ -20,7 +20,12 @@ def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[Prepared, ..
         return ()
     owner = attempt.context.ledger.owner.effect_owner(task.name)
     return tuple(
-        prepare(owner, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
+        prepare(
+            owner,
+            task.first_name,
+            effect,
+            PublishedGeneration(label, generation, ready.measured[label].fingerprint),
+        )
         for label, generation in ready.found.aims.items()
         for effect in task.effects
     )

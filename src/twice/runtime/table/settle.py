@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from twice.core.ledger.outbox import prepare
+from twice.core.ledger.outbox import PublishedGeneration, prepare
 from twice.core.ledger.record import Adopted, AttemptRecord, AttemptState, Facts, RunRecord, SliceRecord
 from twice.core.ports import AttemptHistory, Claims, RunLedger, Target
 from twice.core.slice import WHOLE
@@ -207,8 +207,9 @@ def _catch_up(
 def forget_effects(context: RunContext, task: Task, generations: Mapping[str, int]) -> None:
     """Whether effects of a publish that this ledger did not see were sent, nobody knows: they are not sent again.
     Before they are adopted: dying in between leaves the rest to the next look."""
+    owner = context.ledger.owner.effect_owner(task.name)
     unknown = [
-        prepare(context.ledger.owner.effect_owner(task.name), task.first_name, effect, label, generation, None)
+        prepare(owner, task.first_name, effect, PublishedGeneration(label, generation))
         for label, generation in generations.items()
         for effect in task.effects
     ]

@@ -31,17 +31,17 @@ from twice.targets.grain import MARK, check_grain, check_partitioning, check_val
 from twice.targets.schema import check_named, intended
 
 
-def intend(session: SparkSession, log: Log, held: Table | None, shape: Shape, layout: Layout, evolve: bool) -> Intent:
+def intend(log: Log, held: Table | None, shape: Shape, layout: Layout, evolve: bool) -> Intent:
     """The table as the commit that publishes this result will leave it (`held`: as it is, None if it is missing)."""
     columns = intended(shape, None if held is None else held.shape, evolve)
     if held is None:
-        metadata = _new(session, columns, layout.slice_column)
+        metadata = _new(log.session, columns, layout.slice_column)
         # Delta adds what the session's defaults say: only then it is known which path may write it.
         return Intent(log.begin().become(metadata), None, metadata)
     new = columns[len(held.shape.columns) :]
     if not new:
         return Intent(held, held)
-    added = tuple(_schema(session, new).jsonValue()["fields"])
+    added = tuple(_schema(log.session, new).jsonValue()["fields"])
     return Intent(wider(held, added), held, added=added)
 
 

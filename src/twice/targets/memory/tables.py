@@ -65,7 +65,6 @@ class Intent:
 @dataclass(frozen=True)
 class Stage:
     files: tuple[File, ...]
-    read_at: int | None
     into: Intent
 
 

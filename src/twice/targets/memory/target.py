@@ -118,14 +118,7 @@ class MemoryTarget:
         return None
 
     def stage(
-        self,
-        table: TableName,
-        frame: Rows | None,
-        plan: Plan,
-        attempt: str,
-        *,
-        read_at: int | None = None,
-        into: Prepared | None = None,
+        self, table: TableName, frame: Rows | None, plan: Plan, attempt: str, *, into: Prepared | None = None
     ) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
         intent = self._as_it_is(table) if into is None else into.handle
@@ -157,7 +150,7 @@ class MemoryTarget:
             tuple(file.name for file in files),
             len(given.rows) - len(rows.rows),
             ties,
-            Stage(files, read_at, intent),
+            Stage(files, intent),
         )
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - nothing counts here
@@ -173,7 +166,7 @@ class MemoryTarget:
             if before.generations != dict(expected):
                 return Lost(before)
             stage: Stage = staged.handle
-            if stage.read_at not in (None, before.version):
+            if plan.read_at not in (None, before.version):
                 raise StageMismatch(
                     "the table changed after this task read it, so its rows may be out of date",
                     fix="Run the task again.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -106,14 +105,7 @@ class PostgresTarget:
         return None
 
     def stage(
-        self,
-        table: TableName,
-        frame: Frame | None,
-        plan: Plan,
-        attempt: str,
-        *,
-        read_at: int | None = None,
-        into: Prepared | None = None,
+        self, table: TableName, frame: Frame | None, plan: Plan, attempt: str, *, into: Prepared | None = None
     ) -> Staged:
         """Dying here leaves an invisible table of the attempt's own, which `discard` finds by its name."""
         with self._server.transaction(doing=f"staging for {table}") as connection:
@@ -121,7 +113,7 @@ class PostgresTarget:
             wanted = intent.table.shape.columns
             if frame is not None:
                 check_fit(Shape(self._frames.columns(frame)), intent.table.shape)
-            stage = replace(open_stage(connection, intent, attempt, plan.token_names), read_at=read_at)
+            stage = open_stage(connection, intent, attempt, plan.token_names)
         self._copy(frame, wanted, stage, table)
         hit(Point.IN_STAGE)
         with self._server.transaction(doing=f"checking the stage of {table}") as connection:
