@@ -17,7 +17,7 @@ from typing import Any
 from bench.measuring import Row, arguments, report
 
 from twice.config import load
-from twice.core.backfill import BackfillRequest
+from twice.core.backfill.plan import BackfillRequest
 from twice.core.scope import Hourly
 from twice.project import backfill as backfills
 from twice.project import run as runs

@@ -26,13 +26,12 @@ from bench.measuring import Row, arguments, interleaved, report
 from sqlalchemy import insert
 
 from twice import Daily, replace, task, webhook
-from twice.core.clock import SYSTEM_CLOCK
 from twice.core.effect import Message
-from twice.core.outbox import prepare
-from twice.core.project import Project, assemble
-from twice.core.record import Claim, Facts
-from twice.core.record_owner import RecordOwner
-from twice.core.run import AttemptState
+from twice.core.ledger.outbox import PublishedGeneration, prepare
+from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
+from twice.core.ledger.record_owner import RecordOwner
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import Project, assemble
 from twice.ledgers.database.effect_tables import effects
 from twice.ledgers.ledger import Ledger
 from twice.runtime.effects.delivery import Delivery, drain, render_released
@@ -152,11 +151,12 @@ def drained(url: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger.open(f"sqlite:///{folder}/ledger.db")
         labels = tuple(f"slice-{number}" for number in range(WEBHOOKS))
-        held = ledger.claim("revenue", labels, attempt="a", kind="run", holder="bench", lease=timedelta(minutes=5))
+        held = ledger.claim(ClaimRequest("revenue", labels, "a", "run", "bench"), timedelta(minutes=5))
         assert isinstance(held, Claim)
         effect = project.tasks["revenue"].effects[0]
         named = tuple(
-            prepare(ledger.owner.effect_owner("revenue"), "revenue", effect, label, 1, "f") for label in labels
+            prepare(ledger.owner.effect_owner("revenue"), "revenue", effect, PublishedGeneration(label, 1, "f"))
+            for label in labels
         )
         ledger.advance(held, AttemptState.CLAIMED, AttemptState.PUBLISHING, Facts(effects=named))
         ledger.publish("a", Facts(version=1), generations=dict.fromkeys(labels, 1))

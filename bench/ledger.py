@@ -21,7 +21,7 @@ from bench.measuring import Row, arguments, report
 from sqlalchemy import insert
 from tests.postgres_server import PostgresServer
 
-from twice.core.record import Claim
+from twice.core.ledger.record import Claim, ClaimRequest
 from twice.ledgers.database.connect import for_writing
 from twice.ledgers.database.schema import attempts, runs, slices
 from twice.ledgers.ledger import Ledger
@@ -83,7 +83,7 @@ def _claim(url: str, name: str, ready: object, counted: object) -> None:
     began, count = time.perf_counter(), 0
     while time.perf_counter() - began < SECONDS:
         attempt = f"{name}-{count}"
-        held = ledger.claim("task", [attempt], attempt=attempt, kind="run", holder=name, lease=timedelta(minutes=5))
+        held = ledger.claim(ClaimRequest("task", [attempt], attempt, "run", name), timedelta(minutes=5))
         assert isinstance(held, Claim)
         count += 1
     counted.put(count / (time.perf_counter() - began))  # type: ignore[attr-defined]

@@ -19,8 +19,8 @@ from bench.measuring import Row, arguments, interleaved, report
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
+from twice.core.table.token import CommitNote, token_name
 from twice.core.task import TableName
-from twice.core.token import CommitNote, token_name
 from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
 from twice.engine.session.session import SessionSettings, close, embedded, run_session
 from twice.targets.active_session import acting

@@ -11,8 +11,8 @@ from enum import Enum
 from types import FrameType
 from typing import Any, TypeVar
 
-from twice.core.failpoints import Point, SendPoint, armed
-from twice.core.interruption import Terminated
+from twice.core.failure.failpoints import Point, SendPoint, armed
+from twice.core.failure.interruption import Terminated
 from twice.errors import HOLDS, MAY_HOLD, UNCHANGED, Interrupted, TwiceError
 
 T = TypeVar("T")

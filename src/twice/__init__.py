@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from twice.api.declare import DeclaredTask, sql_task, task
 from twice.core import audit
 from twice.core.audit import Audit, AuditKind, AuditResult, Severity
-from twice.core.backfill import BackfillRequest, BatchSize, SliceStatus
-from twice.core.backfill_result import BackfillResult, BackfillState, BatchState, Comparison, SliceReport
+from twice.core.backfill.plan import BackfillRequest, BatchSize, SliceStatus
+from twice.core.backfill.result import BackfillResult, BackfillState, BatchState, Comparison, SliceReport
 from twice.core.effect import (
     Again,
     Effect,
@@ -26,44 +26,32 @@ from twice.core.effect import (
     slack,
     webhook,
 )
-from twice.core.item import Item, ItemStatus
-from twice.core.outbox import EffectState
+from twice.core.failure.transience import ErrorMatch
+from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, RunRecord, SliceRecord
 from twice.core.ports import Leaf, Suspicion
-from twice.core.proof import Cause, Difference, Proof, ProofRecord, RowPair, SideEffect, Trial, TrialResult
-from twice.core.record import AttemptRecord, InputRecord, RunRecord, SliceRecord
-from twice.core.recover_result import Recovered, RecoverResult
+from twice.core.results.proof import Cause, Difference, Proof, ProofRecord, RowPair, SideEffect, Trial, TrialResult
+from twice.core.results.recover import Recovered, RecoverResult
+from twice.core.results.run import EffectEnd, Outcome, RetryResult, RunResult, SliceResult
+from twice.core.results.status import History, Status
 from twice.core.retry import Retry
-from twice.core.run import AttemptState, EffectEnd, Outcome, RetryResult, RunResult, SliceResult
 from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole, days, hours
 from twice.core.since import Since
-from twice.core.status import History, Status
+from twice.core.table.token import Intention, Kind
 from twice.core.task import Empty, Policy, Read, Rerun, Strategy, TableName, Task, read
-from twice.core.token import Intention, Kind
-from twice.core.transience import ErrorMatch
 from twice.core.version import __version__ as __version__
 from twice.core.write import Changes, NullKeys
 from twice.engine.frames.keys import stable_row_hash, surrogate_key
 from twice.errors import EffectRefused, TwiceError
 from twice.identical import assert_identical
+from twice.queues.item import Item, ItemStatus
 from twice.strategies.append_once import append_once
 from twice.strategies.insert_new import insert_new
 from twice.strategies.merge import MergeOrder, merge
 from twice.strategies.replace import replace
 
 if TYPE_CHECKING:
-    from twice.api.verbs import (
-        backfill,
-        history,
-        plan,
-        prove,
-        prove_job,
-        recover,
-        restate,
-        retry,
-        run,
-        session,
-        status,
-    )
+    from twice.api.verbs import backfill, history, plan, prove, prove_job, recover, restate, retry, run, session, status
     from twice.queues.handling import Handler
     from twice.queues.inbox import Inbox
     from twice.queues.work_queue import Worked, WorkQueue

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from twice.core.proof import Proof
+    from twice.core.results.proof import Proof
     from twice.core.task import Task
     from twice.wiring.open_project import OpenProject
 

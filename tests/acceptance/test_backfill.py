@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import twice
-from twice.core.backfill import BackfillRequest
+from twice.core.backfill.plan import BackfillRequest
 from twice.errors import UsageError
 from twice.project import backfill as backfills
 from twice.wiring.open_project import open_project
@@ -184,7 +184,7 @@ def test_interrupted_once_the_slice_in_hand_is_finished_and_resume_goes_on(stock
 STOPS_ITSELF = """
 import os, pathlib, signal, sys
 from twice.cli.progress import describe
-from twice.core.failpoints import Point, armed
+from twice.core.failure.failpoints import Point, armed
 from twice.project import backfill as backfills
 from twice.runtime.backfill.worker import Stop
 from twice.wiring.open_project import open_project

@@ -14,7 +14,7 @@ import pytest
 from tests.processes.effect_processes import publish
 from tests.receivers import HttpReceiver, MailReceiver
 
-from twice.core.clock import SYSTEM_CLOCK
+from twice.core.ports.clock import SYSTEM_CLOCK
 from twice.engine.plain import PlainEngine
 from twice.project import run as runs
 from twice.runtime.context import RunContext

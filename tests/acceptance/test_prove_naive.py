@@ -14,7 +14,7 @@ from pyspark.sql.functions import lit
 from tests.receivers import HttpReceiver
 from tests.sample import sample
 
-from twice.core.proof import Proof, TrialResult
+from twice.core.results.proof import Proof, TrialResult
 from twice.errors import UsageError
 from twice.proof.jobs.job import prove_job
 

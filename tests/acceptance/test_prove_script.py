@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twice.core.proof import TrialResult
+from twice.core.results.proof import TrialResult
 from twice.proof.jobs.script import Script, prove_script
 
 from .conftest import Shop

@@ -9,12 +9,12 @@ from datetime import date, datetime, timezone
 import pytest
 from tests.contracts.target_suite import DAILY, Harness, Row, made, ordered, together
 
-from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.mark import mark_of, version_of
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.since import SINCE
+from twice.core.table.mark import mark_of, version_of
+from twice.core.table.token import CommitNote, token_name
 from twice.core.task import TableName
-from twice.core.token import CommitNote, token_name
 from twice.core.write import AppendRows, Cut, Layout, WritePlan
 from twice.errors import DeclarationError, SchemaDrift, StageMismatch
 

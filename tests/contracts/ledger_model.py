@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 from tests.contracts.ledger_suite import CLOSINGS, HandClock
 
-from twice.core.record import Adopted, Busy, Claim, Facts, SliceRecord
-from twice.core.run import AttemptState
+from twice.core.ledger.record import Adopted, AttemptState, Busy, Claim, ClaimRequest, Facts, SliceRecord
 from twice.errors import LeaseLost, RunError
 from twice.ledgers.ledger import Ledger
 
@@ -69,7 +68,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(target=held, task=TASKS, labels=LABELS, lease=LEASES)
     def claim(self, task: str, labels: list[str], lease: timedelta) -> str:
         attempt, now = f"attempt {len(self.tried)} of {self.clock.now()} {labels}", self.clock.now()
-        found = self.ledger.claim(task, labels, attempt=attempt, kind="run", holder="h", lease=lease)
+        found = self.ledger.claim(ClaimRequest(task, labels, attempt, "run", "h"), lease)
         taken = [label for label in labels if (task, label) in self.leases and self.leases[task, label][1] > now]
         if taken:
             holder, until = self.leases[task, taken[0]]

@@ -18,10 +18,19 @@ from tests.processes.command import ROOT, command
 from tests.processes.ledger_processes import CALLS, FACTS, MINUTE
 
 from twice.core.audit import AuditResult
-from twice.core.proof import Difference, Proof, ProofRecord, RowPair, Trial, TrialResult
-from twice.core.record import Adopted, Busy, Claim, Facts, InputRecord, Overview, SliceRecord
-from twice.core.run import AttemptState
-from twice.core.token import Intention
+from twice.core.ledger.record import (
+    Adopted,
+    AttemptState,
+    Busy,
+    Claim,
+    ClaimRequest,
+    Facts,
+    InputRecord,
+    Overview,
+    SliceRecord,
+)
+from twice.core.results.proof import Difference, Proof, ProofRecord, RowPair, Trial, TrialResult
+from twice.core.table.token import Intention
 from twice.errors import EnvironmentProblem, LeaseLost, RunError
 from twice.ledgers.ledger import Ledger
 
@@ -48,13 +57,13 @@ class HandClock:
 
 
 def claim(ledger: Ledger, attempt: str, *labels: str, task: str = "revenue", lease: timedelta = MINUTE) -> Claim:
-    found = ledger.claim(task, labels or ("a",), attempt=attempt, kind="run", holder=f"host of {attempt}", lease=lease)
+    found = ledger.claim(ClaimRequest(task, labels or ("a",), attempt, "run", f"host of {attempt}"), lease)
     assert isinstance(found, Claim), found
     return found
 
 
 def refused(ledger: Ledger, attempt: str, *labels: str, task: str = "revenue") -> Busy:
-    found = ledger.claim(task, labels or ("a",), attempt=attempt, kind="run", holder="late host", lease=MINUTE)
+    found = ledger.claim(ClaimRequest(task, labels or ("a",), attempt, "run", "late host"), MINUTE)
     assert isinstance(found, Busy), found
     return found
 
@@ -131,7 +140,7 @@ def crashes_while_opening(url: str, version: str) -> int:
 
 class ClaimSuite(LedgerSuite):
     def test_a_claim_opens_an_attempt_with_its_slices(self, ledger: Ledger) -> None:
-        held = ledger.claim("revenue", ["b", "a"], attempt="one", kind="restate", holder="host:1", lease=MINUTE)
+        held = ledger.claim(ClaimRequest("revenue", ["b", "a"], "one", "restate", "host:1"), MINUTE)
         assert held == Claim("one", "revenue", ("b", "a"), held.fence)  # type: ignore[union-attr]
         record = ledger.attempt("one")
         assert record is not None
@@ -220,14 +229,14 @@ class ClaimSuite(LedgerSuite):
         self, ledger: Ledger, task: str, labels: list[str], attempt: str
     ) -> None:
         with pytest.raises(ValueError, match="claim"):
-            ledger.claim(task, labels, attempt=attempt, kind="run", holder="h", lease=MINUTE)
+            ledger.claim(ClaimRequest(task, labels, attempt, "run", "h"), MINUTE)
         assert ledger.runs() == ()
 
     def test_an_attempt_claims_once(self, ledger: Ledger) -> None:
         claim(ledger, "one", "a")
         ledger.close_attempt("one", S.FAILED)
         with pytest.raises(ValueError, match="claimed before"):
-            ledger.claim("revenue", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+            ledger.claim(ClaimRequest("revenue", ["a"], "one", "run", "h"), MINUTE)
         claim(ledger, "two", "a")
 
     def test_a_claim_whose_reply_was_lost_is_found_again_by_its_attempt(self, ledger: Ledger, clock: HandClock) -> None:
@@ -237,13 +246,13 @@ class ClaimSuite(LedgerSuite):
         assert [(a.id, a.lease_until) for a in ledger.open_attempts()] == [("one", clock.now() + MINUTE)]
         for other in (("a",), ("b", "a", "c")):
             with pytest.raises(ValueError, match="claimed before"):
-                ledger.claim("revenue", other, attempt="one", kind="run", holder="host of one", lease=MINUTE)
+                ledger.claim(ClaimRequest("revenue", other, "one", "run", "host of one"), MINUTE)
 
     def test_a_lost_claim_that_was_taken_over_is_busy(self, ledger: Ledger, clock: HandClock) -> None:
         claim(ledger, "one")
         clock.tick(60)
         claim(ledger, "two")
-        found = ledger.claim("revenue", ["a"], attempt="one", kind="run", holder="host of one", lease=MINUTE)
+        found = ledger.claim(ClaimRequest("revenue", ["a"], "one", "run", "host of one"), MINUTE)
         assert isinstance(found, Busy)
         assert found.attempt == "two"
 
@@ -565,7 +574,7 @@ class PublishSuite(LedgerSuite):
     def test_a_reset_is_the_one_publish_that_goes_back(self, ledger: Ledger) -> None:
         claim(ledger, "one")
         ledger.publish("one", Facts(version=8), generations={"a": 9})
-        ledger.claim("revenue", ["a"], attempt="back", kind="reset", holder="h", lease=MINUTE)
+        ledger.claim(ClaimRequest("revenue", ["a"], "back", "reset", "h"), MINUTE)
         ledger.publish("back", Facts(version=9), generations={"a": 2})
         run = ledger.run("revenue", "a")
         assert run is not None

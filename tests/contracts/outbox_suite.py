@@ -15,19 +15,19 @@ from tests.processes.ledger_processes import MINUTE
 
 from twice import webhook
 from twice.core.effect import Message
-from twice.core.outbox import (
+from twice.core.ledger.outbox import (
     Change,
     Delivered,
     EffectRecord,
     EffectState,
     PreparedEffect,
+    PublishedGeneration,
     Refused,
     after_answer,
     after_silence,
     prepare,
 )
-from twice.core.record import Facts
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState, Facts
 from twice.ledgers.ledger import Ledger
 
 S = EffectState
@@ -37,7 +37,7 @@ HELLO = Message(("https://example.com/hook",), '{"rows":3}')
 
 def prepared(again: Any = "never", generation: int = 1, fingerprint: str = "f", **options: Any) -> PreparedEffect:
     effect = webhook("https://example.com/hook", body="x", again=again, **options)
-    return prepare("p", "revenue", effect, "a", generation, fingerprint)
+    return prepare("p", "revenue", effect, PublishedGeneration("a", generation, fingerprint))
 
 
 def publishing(ledger: Ledger, attempt: str, *effects: PreparedEffect) -> None:
@@ -243,14 +243,16 @@ class OutboxSuite(LedgerSuite):
         pending(ledger)
         ledger.rename("revenue", "revenue_daily")
         held = claim(ledger, "two", task="revenue_daily")
-        effect = prepare("p", "revenue_daily", webhook("https://example.com", body="x"), "a", 2, "g")
+        effect = prepare(
+            "p", "revenue_daily", webhook("https://example.com", body="x"), PublishedGeneration("a", 2, "g")
+        )
         ledger.advance(held, A.CLAIMED, A.PUBLISHING, Facts(effects=(effect,)))
         assert ledger.outbox.of_attempt("two") == ()
         assert ledger.outbox.last_counted("revenue_daily", "a", "webhook") is not None
 
     def test_a_rename_onto_a_task_that_spoke_too_keeps_both_on_record(self, ledger: Ledger) -> None:
         pending(ledger)
-        other = prepare("p", "new", webhook("https://example.com", body="x"), "a", 1, "g")
+        other = prepare("p", "new", webhook("https://example.com", body="x"), PublishedGeneration("a", 1, "g"))
         held = claim(ledger, "two", task="new", lease=timedelta(0))
         ledger.advance(held, A.CLAIMED, A.PUBLISHING, Facts(effects=(other,)))
         ledger.publish("two", Facts(), generations={"a": 1})

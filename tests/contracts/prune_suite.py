@@ -10,14 +10,23 @@ from typing import Any
 import pytest
 from tests.contracts.ledger_suite import NOON, HandClock
 
-from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
-from twice.core.backfill_result import BackfillState
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
+from twice.core.backfill.result import BackfillState
 from twice.core.effect import Message
-from twice.core.mark import last_of_kind, version_of
-from twice.core.outbox import Change, EffectState, PreparedEffect
-from twice.core.record import TABLE, Busy, Claim, Facts, InputRecord, Pruned, SliceRecord
-from twice.core.run import AttemptState
-from twice.core.token import Intention
+from twice.core.ledger.outbox import Change, EffectState, PreparedEffect
+from twice.core.ledger.record import (
+    TABLE,
+    AttemptState,
+    Busy,
+    Claim,
+    ClaimRequest,
+    Facts,
+    InputRecord,
+    Pruned,
+    SliceRecord,
+)
+from twice.core.table.mark import last_of_kind, version_of
+from twice.core.table.token import Intention
 from twice.ledgers.ledger import Ledger
 
 S = AttemptState
@@ -31,7 +40,7 @@ DAY = timedelta(days=1)
 def attempt(ledger: Ledger, id_: str, task: str, label: str, end: str, effect: str | None = None) -> None:
     """One attempt at a slice, ended so; with an effect that was sent, or is to be sent."""
     kind: Any = "reset" if end == "reset" else "run"
-    claim = ledger.claim(task, (label,), attempt=id_, kind=kind, holder="host", lease=timedelta(minutes=1))
+    claim = ledger.claim(ClaimRequest(task, (label,), id_, kind, "host"), timedelta(minutes=1))
     if isinstance(claim, Busy):
         return
     run = ledger.run(task, label)

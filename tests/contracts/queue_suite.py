@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from twice import Inbox, Retry, WorkQueue
-from twice.core.item import Item, ItemStatus
 from twice.errors import BodyDiffers, LeaseLost, UsageError
+from twice.queues.item import Item, ItemStatus
 
 PENDING, PROCESSING, DONE, FAILED = ItemStatus
 AT_ONCE = timedelta(0)

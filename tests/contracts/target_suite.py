@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any, Protocol
@@ -12,14 +13,14 @@ from uuid import uuid4
 
 import pytest
 
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.owner import Owner, Ownership, form_of, takeover_token
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ports import Column, Frame, Held, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
+from twice.core.table.owner import Owner, Ownership, form_of, takeover_token
+from twice.core.table.token import CommitNote, Intention, token_name
 from twice.core.task import TableName
-from twice.core.token import CommitNote, Intention, token_name
 from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
 from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift, StageMismatch
 
@@ -707,7 +708,7 @@ class TargetSuite:
         publish(harness, target, [old], DAY, attempt="a")
         read_at = target.published(REVENUE, ()).version
         frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
-        staged = target.stage(REVENUE, frame, plan_of(DAY), "b", read_at=read_at)
+        staged = target.stage(REVENUE, frame, replace(plan_of(DAY), read_at=read_at), "b")
         publish(harness, harness.target(), [other], NEXT, attempt="c")
         with pytest.raises(StageMismatch, match="changed after this task read it"):
             commit(target, staged, generations(target, staged.plan))
@@ -719,7 +720,7 @@ class TargetSuite:
         publish(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt="a")
         frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
         read_at = target.published(REVENUE, ()).version
-        staged = target.stage(REVENUE, frame, plan_of(DAY), "b", read_at=read_at)
+        staged = target.stage(REVENUE, frame, replace(plan_of(DAY), read_at=read_at), "b")
         assert isinstance(commit(target, staged, generations(target, staged.plan)), Landed)
         assert table(harness, target) == [sale("2026-06-09", "eu", "2.00")]
 

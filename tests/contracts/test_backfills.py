@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from tests.processes.ledger_processes import MINUTE
 
-from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
-from twice.core.backfill_result import BackfillState, BatchClaim, BatchState, Comparison, SliceEnd
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
+from twice.core.backfill.result import BackfillState, BatchClaim, BatchState, Comparison, SliceEnd
 from twice.ledgers.ledger import Ledger
 
 REQUEST = BackfillRequest("revenue", "2026-01-01", "2026-01-06", batch=3)

@@ -17,7 +17,7 @@ from tests.contracts import prune_suite
 from tests.postgres_server import PostgresServer
 from tests.processes.ledger_processes import MINUTE
 
-from twice.core.clock import SystemClock
+from twice.core.ports.clock import SystemClock
 from twice.ledgers.database.connect import connect, parse_url
 from twice.ledgers.database.schema import VERSION_TABLE, metadata
 from twice.ledgers.ledger import Ledger

@@ -13,8 +13,8 @@ from tests.contracts import queue_suite as suite
 from tests.postgres_server import PostgresServer
 
 from twice import Inbox, WorkQueue
-from twice.core.item import Item, ItemStatus
 from twice.errors import EnvironmentProblem
+from twice.queues.item import Item, ItemStatus
 
 
 @pytest.fixture

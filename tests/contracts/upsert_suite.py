@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from tests.contracts.target_suite import DAILY, DAY, NEXT, Harness, Row, made, ordered, together
 
-from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.mark import version_of
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.scope import Whole
+from twice.core.table.mark import version_of
+from twice.core.table.token import CommitNote, Intention, token_name
 from twice.core.task import TableName
-from twice.core.token import CommitNote, Intention, token_name
 from twice.core.write import Changes, Layout, UpsertRows, WritePlan
 from twice.errors import DeclarationError, NullKey, ResultRefused, RowsOutsideSlice, StageMismatch
 

@@ -18,12 +18,11 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from twice import Daily, replace, task, webhook
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.failpoints import Action, SendPoint, armed, kill_at
-from twice.core.outbox import prepare
-from twice.core.project import Project, assemble
-from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState
+from twice.core.failure.failpoints import Action, SendPoint, armed, kill_at
+from twice.core.ledger.outbox import PublishedGeneration, prepare
+from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import Project, assemble
 from twice.ledgers.ledger import Ledger
 from twice.runtime.effects.delivery import Delivery, drain, render_released
 from twice.runtime.holder import this_process
@@ -63,10 +62,12 @@ def revenue() -> None:
 
 def publish(ledger: Ledger, declared: Project, *labels: str, names: tuple[str, ...] = ("keyed", "plain")) -> None:
     """The slices' publish on record, their effects released, as a run leaves them when it dies right after."""
-    held = ledger.claim("revenue", labels, attempt=f"attempt-{labels[0]}", kind="run", holder="test", lease=MINUTE)
+    held = ledger.claim(ClaimRequest("revenue", labels, f"attempt-{labels[0]}", "run", "test"), MINUTE)
     assert isinstance(held, Claim)
     wanted = [effect for effect in declared.tasks["revenue"].effects if effect.name in names]
-    named = tuple(prepare("p", "revenue", effect, label, 1, "f") for label in labels for effect in wanted)
+    named = tuple(
+        prepare("p", "revenue", effect, PublishedGeneration(label, 1, "f")) for label in labels for effect in wanted
+    )
     ledger.advance(held, AttemptState.CLAIMED, AttemptState.PUBLISHING, Facts(effects=named))
     ledger.publish(held.attempt, Facts(version=1), generations=dict.fromkeys(labels, 1))
 

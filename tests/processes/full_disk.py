@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from twice import Daily, replace, task
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.failpoints import Point, armed
+from twice.core.failure.failpoints import Point, armed
 from twice.core.ports import Column
-from twice.core.project import assemble
-from twice.core.run import RunResult
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import assemble
+from twice.core.results.run import RunResult
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
 from twice.ledgers.ledger import Ledger

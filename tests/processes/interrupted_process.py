@@ -10,10 +10,10 @@ from typing import Any
 
 from twice import Daily, replace, task
 from twice.cli import backfill
-from twice.core.backfill import BackfillRequest
-from twice.core.clock import SYSTEM_CLOCK
+from twice.core.backfill.plan import BackfillRequest
 from twice.core.ports import Column
-from twice.core.project import assemble
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import assemble
 from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger
 from twice.project import backfill as backfills

@@ -20,9 +20,8 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from twice.core.audit import AuditResult
-from twice.core.record import Claim, Facts, InputRecord, SliceRecord
-from twice.core.run import AttemptState
-from twice.core.token import Intention
+from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts, InputRecord, SliceRecord
+from twice.core.table.token import Intention
 from twice.ledgers.database.connect import connect, for_writing, parse_url
 from twice.ledgers.database.migrate import upgrade
 from twice.ledgers.ledger import Ledger
@@ -40,7 +39,7 @@ FACTS = Facts(
 
 
 def claimed(ledger: Ledger, attempt: str, task: str, labels: tuple[str, ...] = ("a", "b")) -> Claim:
-    found = ledger.claim(task, labels, attempt=attempt, kind="run", holder="crash", lease=MINUTE)
+    found = ledger.claim(ClaimRequest(task, labels, attempt, "run", "crash"), MINUTE)
     assert isinstance(found, Claim)
     return found
 
@@ -202,7 +201,7 @@ def race(url: str, start: str, slices: str) -> None:
         if os.getpid() % 2:
             labels.reverse()
         attempt = f"{os.getpid()}-{number}"
-        found = ledger.claim("race", labels, attempt=attempt, kind="run", holder=str(os.getpid()), lease=MINUTE)
+        found = ledger.claim(ClaimRequest("race", labels, attempt, "run", str(os.getpid())), MINUTE)
         if isinstance(found, Claim):
             won.append([found.fence, *found.labels])
     ledger.close()
@@ -216,7 +215,7 @@ def take_over(url: str, start: str, rounds: str) -> None:
     fences = []
     for number in range(int(rounds)):
         attempt = f"{os.getpid()}-{number}"
-        found = ledger.claim("over", ["all"], attempt=attempt, kind="run", holder=str(os.getpid()), lease=timedelta(0))
+        found = ledger.claim(ClaimRequest("over", ["all"], attempt, "run", str(os.getpid())), timedelta(0))
         if isinstance(found, Claim):
             fences.append(found.fence)
     ledger.close()
@@ -231,7 +230,7 @@ def claim_and_release(url: str, start: str, rounds: str) -> None:
     while len(spans) < int(rounds):
         tries += 1
         attempt = f"{os.getpid()}-{tries}"
-        found = ledger.claim("turn", ["all"], attempt=attempt, kind="run", holder=str(os.getpid()), lease=MINUTE)
+        found = ledger.claim(ClaimRequest("turn", ["all"], attempt, "run", str(os.getpid())), MINUTE)
         if isinstance(found, Claim):
             began = time.monotonic()
             ledger.advance(found, AttemptState.CLAIMED, AttemptState.STAGED)

@@ -15,10 +15,10 @@ from typing import Any
 from tests.processes.reporting import pausing, report
 
 from twice import Daily, replace, task
-from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Column
-from twice.core.project import assemble
-from twice.core.run import RunRequest
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import assemble
+from twice.core.results.run import RunRequest
 from twice.engine.plain import PlainEngine
 from twice.errors import TwiceError
 from twice.ledgers.ledger import Ledger

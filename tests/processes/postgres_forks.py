@@ -17,10 +17,10 @@ from typing import Any
 
 from tests.proof.postgres_shop import COLUMNS, DAILY, day, open_context, run, target_of
 
-from twice.core.failpoints import Point, armed, kill_at
+from twice.core.failure.failpoints import Point, armed, kill_at
 from twice.core.ports import Landed, Shape
+from twice.core.table.token import CommitNote, token_name
 from twice.core.task import TableName
-from twice.core.token import CommitNote, token_name
 from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.targets.memory.rows import Rows
 

@@ -10,7 +10,7 @@ from typing import Any
 from tests.processes.command import ROOT, command
 from tests.proof.postgres_shop import open_context, run
 
-from twice.core.run import Outcome
+from twice.core.results.run import Outcome
 
 
 class Forks:

@@ -16,7 +16,7 @@ from datetime import timedelta
 from sqlalchemy import Connection, text
 
 from twice import Retry, WorkQueue
-from twice.core.item import Item, ItemStatus
+from twice.queues.item import Item, ItemStatus
 
 WORKERS = 8
 LEASE = timedelta(seconds=1)

@@ -7,7 +7,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.failure.failpoints import Point, SendPoint, armed
 
 
 def report(**answer: Any) -> None:

@@ -20,8 +20,8 @@ import psycopg
 
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Whole
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.session.session import SessionSettings, close, embedded, run_session
 from twice.targets.postgres.frames import spark as frames

@@ -12,7 +12,7 @@ from typing import Any
 from tests.processes.command import ROOT, command
 from tests.receivers import HttpReceiver
 
-from twice.core.outbox import EffectState
+from twice.core.ledger.outbox import EffectState
 from twice.ledgers.ledger import Ledger
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.proof.pipelines import jobs
 
-from twice.core.proof import Proof
+from twice.core.results.proof import Proof
 from twice.project.prove import prove as prove_task
 from twice.proof.jobs.job import prove_job
 from twice.wiring.open_project import OpenProject, open_project

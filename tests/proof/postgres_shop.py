@@ -9,14 +9,14 @@ from typing import Any
 import psycopg
 
 from twice import Daily, Since, append_once, audit, merge, read, replace, task
-from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Column, Shape
-from twice.core.project import assemble
-from twice.core.run import RunRequest, RunResult
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import assemble
+from twice.core.results.run import RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import WHOLE
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger

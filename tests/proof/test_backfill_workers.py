@@ -10,8 +10,8 @@ import pytest
 from tests.processes.twice_worker import TwiceWorker
 
 from twice.config import load
-from twice.core.backfill import BackfillRequest
-from twice.core.backfill_result import BackfillState
+from twice.core.backfill.plan import BackfillRequest
+from twice.core.backfill.result import BackfillState
 from twice.project import backfill as backfills
 from twice.project import upkeep
 from twice.wiring.open_project import OpenProject

@@ -21,8 +21,8 @@ from tests.sample import sample
 
 from twice import Outcome
 from twice.config import load
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.run import AttemptState
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.ledger.record import AttemptState
 from twice.project import run as runs
 from twice.project import upkeep
 from twice.wiring.open_project import OpenProject

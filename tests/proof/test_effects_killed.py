@@ -14,8 +14,8 @@ from tests.processes.effect_processes import delivery_for, project, publish
 from tests.proof.effect_checks import Crashed, crash_rounds, judge, play
 from tests.receivers import HttpReceiver
 
-from twice.core.failpoints import SendPoint
-from twice.core.outbox import EffectState
+from twice.core.failure.failpoints import SendPoint
+from twice.core.ledger.outbox import EffectState
 from twice.ledgers.ledger import Ledger
 from twice.runtime.effects.delivery import IN_FLIGHT, drain, render_released
 

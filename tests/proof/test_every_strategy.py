@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.sample import sample
 
-from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.project import assemble
-from twice.core.run import Outcome
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
+from twice.core.project.project import assemble
+from twice.core.results.run import Outcome
 from twice.core.scope import slice_named
 from twice.core.since import mark_text
 from twice.errors import TableTaken

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.processes.command import ROOT, command
 
-from twice.core.failpoints import Point
+from twice.core.failure.failpoints import Point
 
 
 def test_when_the_intent_cannot_be_recorded_nothing_is_published_and_with_space_again_the_next_run_converges(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.processes.command import ROOT, command
 
-from twice.core.backfill_result import BatchState
+from twice.core.backfill.result import BatchState
 from twice.ledgers.ledger import Ledger
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.postgres_server import PostgresServer
 
-from twice.core.backfill import BackfillRequest
-from twice.core.backfill_result import BackfillState
-from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.project import assemble
-from twice.core.run import Outcome
+from twice.core.backfill.plan import BackfillRequest
+from twice.core.backfill.result import BackfillState
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
+from twice.core.project.project import assemble
+from twice.core.results.run import Outcome
 from twice.core.scope import slice_named
 from twice.errors import TableTaken
 from twice.ledgers.ledger import Ledger

@@ -12,9 +12,9 @@ from tests.endings import Ending, check_message, end_at
 from tests.processes.postgres_forks_process import Forks
 
 from twice import PublishedSlice, call
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.project import assemble
-from twice.core.run import Outcome
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.project.project import assemble
+from twice.core.results.run import Outcome
 from twice.core.scope import slice_named
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.recover import recover

@@ -16,10 +16,9 @@ from tests.proof.protocol.promises import Broken
 from tests.proof.protocol.search import Search
 from tests.proof.protocol.system import GUARDS
 
+from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState
-from twice.core.token import CommitNote
+from twice.core.table.token import CommitNote
 from twice.runtime.run import run_task
 from twice.runtime.staleness.decide import Decision
 from twice.runtime.table import garbage as collect

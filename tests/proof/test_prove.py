@@ -12,9 +12,9 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from twice import Daily, Policy, append_once, read, replace, task, webhook
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.project import assemble
-from twice.core.proof import Proof, TrialResult
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import assemble
+from twice.core.results.proof import Proof, TrialResult
 from twice.core.task import Task
 from twice.engine.code.code_hash import code_hash
 from twice.engine.spark import SparkEngine

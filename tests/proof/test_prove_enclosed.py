@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from tests.sample import sample
 
-from twice.core.proof import Proof, TrialResult
+from twice.core.results.proof import Proof, TrialResult
 from twice.project import prove as project_prove
 from twice.project import run as runs
 from twice.wiring.open_project import OpenProject, open_project

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twice.core.proof import TrialResult
+from twice.core.results.proof import TrialResult
 from twice.errors import UsageError
 from twice.wiring.open_project import open_project
 

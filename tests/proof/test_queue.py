@@ -15,9 +15,9 @@ from tests.processes.command import ROOT, command
 from tests.processes.queue_workers import open_queue
 
 from twice import WorkQueue
-from twice.core.item import ItemStatus, body_text
 from twice.ledgers.database.clock import database_time
 from twice.queues import items
+from twice.queues.item import ItemStatus, body_text
 
 ITEMS = 2_000
 PATIENCE = 240

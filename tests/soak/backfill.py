@@ -26,7 +26,7 @@ from tests.proof.tables import loose_files, rows, tokens
 from tests.soak.result_file import keep, of_this_source
 
 from twice.config import load
-from twice.core.backfill import BackfillRequest
+from twice.core.backfill.plan import BackfillRequest
 from twice.project import backfill as backfills
 from twice.project import upkeep
 from twice.wiring.open_project import OpenProject

@@ -21,7 +21,7 @@ from tests.processes.postgres_forks_process import Forks
 from tests.proof.postgres_shop import TASKS, ask, wrong
 from tests.soak.result_file import keep, of_this_source
 
-from twice.core.failpoints import Point
+from twice.core.failure.failpoints import Point
 
 
 class Soak:

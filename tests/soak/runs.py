@@ -30,7 +30,7 @@ from tests.proof.tables import loose_files, rows, tokens
 from tests.soak.result_file import keep, of_this_source
 
 from twice.config import load
-from twice.core.failpoints import Point
+from twice.core.failure.failpoints import Point
 from twice.project import run as runs
 from twice.wiring.open_project import OpenProject
 

@@ -8,11 +8,10 @@ import pytest
 
 from twice import Whole, replace, task
 from twice.config import explain, load
-from twice.core.project import assemble
-from twice.core.record_owner import RecordOwner
+from twice.core.ledger.record_owner import RecordOwner
+from twice.core.project.project import assemble
 from twice.core.task import Task
-from twice.wiring.open_project import open_project
-from twice.wiring.record_owner import record_owner_of
+from twice.wiring.open_project import open_project, record_owner_of
 
 URL = "postgresql://twice:s3kr1t@db.example.com:5433/shop"
 

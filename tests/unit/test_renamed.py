@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from twice.core.outbox import EffectState, PreparedEffect
-from twice.core.record import Adopted, Claim, Facts
-from twice.core.run import AttemptState
+from twice.core.ledger.outbox import EffectState, PreparedEffect
+from twice.core.ledger.record import Adopted, AttemptState, Claim, ClaimRequest, Facts
 from twice.project import inspect
 from twice.wiring.open_project import OpenProject, open_project
 
@@ -43,7 +42,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
 
 
 def publish(opened: OpenProject, task: str, attempt: str, label: str = DAY) -> Claim:
-    claim = opened.ledger.claim(task, [label], attempt=attempt, kind="run", holder="h", lease=timedelta(minutes=1))
+    claim = opened.ledger.claim(ClaimRequest(task, [label], attempt, "run", "h"), timedelta(minutes=1))
     assert isinstance(claim, Claim)
     held = opened.ledger.run(task, label)
     generation = held.generation if held else 0
@@ -108,7 +107,7 @@ def test_records_that_an_earlier_version_moved_are_seen_and_go_back_to_the_first
         assert known(opened, "daily_revenue") == shown
         assert keys(opened) == {"daily_revenue"}
         claim = opened.ledger.claim(
-            "daily_revenue", ["2026-06-10"], attempt="b", kind="run", holder="h", lease=timedelta(minutes=1)
+            ClaimRequest("daily_revenue", ["2026-06-10"], "b", "run", "h"), timedelta(minutes=1)
         )
         opened.ledger.gather("daily_revenue")  # a run's look
         assert keys(opened) == {"revenue_daily"}
@@ -135,9 +134,7 @@ def test_a_look_gathers_what_two_names_have(checkout: Callable[..., Any]) -> Non
 
 def test_effects_of_the_first_name_are_the_renamed_tasks(checkout: Callable[..., Any]) -> None:
     with checkout("revenue_daily") as opened:
-        claim = opened.ledger.claim(
-            "revenue_daily", [DAY], attempt="a", kind="run", holder="h", lease=timedelta(minutes=1)
-        )
+        claim = opened.ledger.claim(ClaimRequest("revenue_daily", [DAY], "a", "run", "h"), timedelta(minutes=1))
         assert isinstance(claim, Claim)
         unknown = PreparedEffect("k", DAY, "announce", "call", "1", "never", 1, None, True, timedelta(days=1))
         opened.ledger.outbox.remember_unknown("revenue_daily", [unknown])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
-from twice.core.backfill import CHOICES, DEFAULT, BatchSize, SliceStatus, parse_batch, parse_only
+from twice.core.backfill.plan import CHOICES, DEFAULT, BatchSize, SliceStatus, parse_batch, parse_only
 from twice.errors import UsageError
 
 MOST_PARALLEL = 64

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from twice.api.arguments import label
 from twice.api.boundary import verb
 from twice.core.audit import Audit
+from twice.core.check_task import check_task
 from twice.core.effect import Effect, tidy_effects
 from twice.core.scope import Scope
-from twice.core.task import Policy, Read, Strategy, TableName, Task, check_task, tidy_audits
+from twice.core.task import Policy, Read, Strategy, TableName, Task, tidy_audits
 from twice.errors import DeclarationError
 
 if TYPE_CHECKING:

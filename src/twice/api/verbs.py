@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Literal
 
 from twice.api import arguments
 from twice.api.boundary import keyword_only, renamed, verb
-from twice.core.backfill import BackfillRequest, BatchSize, SliceStatus
-from twice.core.backfill_result import BackfillResult, as_result
+from twice.core.backfill.plan import BackfillRequest, BatchSize, SliceStatus
+from twice.core.backfill.result import BackfillResult, as_result
 from twice.core.hints import Hints, hints_for
-from twice.core.proof import Proof
-from twice.core.recover_result import RecoverResult
-from twice.core.run import RetryResult, RunResult, last_of
-from twice.core.status import History, Status
+from twice.core.results.proof import Proof
+from twice.core.results.recover import RecoverResult
+from twice.core.results.run import RetryResult, RunResult, last_of
+from twice.core.results.status import History, Status
+from twice.core.table.token import Kind
 from twice.core.task import Task
-from twice.core.token import Kind
 from twice.errors import UsageError
 from twice.project import backfill as backfills
 from twice.project import inspect, upkeep

@@ -20,9 +20,9 @@ from twice.cli.backfill_text import (
 )
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, boundary, output_option, print_json
-from twice.core.backfill import BackfillRequest, parse_batch, parse_only
-from twice.core.backfill_result import BackfillRecord, BackfillResult, as_result
-from twice.core.summary import counted_of
+from twice.core.backfill.plan import BackfillRequest, parse_batch, parse_only
+from twice.core.backfill.result import BackfillRecord, BackfillResult, as_result
+from twice.core.results.summary import counted_of
 
 if TYPE_CHECKING:
     from twice.wiring.open_project import OpenProject

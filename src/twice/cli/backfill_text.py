@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from twice.cli.hints import runnable
-from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, BatchState, SliceReport
-from twice.core.summary import counted, counted_of
+from twice.core.backfill.result import BackfillRecord, BackfillResult, BackfillState, BatchState, SliceReport
+from twice.core.results.summary import counted, counted_of
 
 
 def print_plan(plan: BackfillResult, *, stored: bool) -> None:

@@ -13,15 +13,19 @@ import typer
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 from twice.cli.records import Limit, moment, print_table
-from twice.core.mark import version_text
-from twice.core.outbox import EffectState
-from twice.core.reference import hide_passwords
-from twice.core.summary import counted
+from twice.core.ledger.outbox import EffectState
+from twice.core.names.reference import hide_passwords
+from twice.core.results.summary import counted
+from twice.core.table.mark import version_text
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
-    from twice.core.outbox import EffectEvent, EffectRecord
+    from twice.core.ledger.outbox import EffectEvent, EffectRecord
     from twice.runtime.effects.send import Resolution
+
+
+from twice.core.closed import assert_never
+from twice.core.results.run import EffectEnd
 
 S = EffectState
 OfTask = Annotated[str | None, typer.Option("--task", help="Only this task's.")]
@@ -161,3 +165,32 @@ def _as_data(effect: EffectRecord) -> dict[str, Any]:
 
 def _event_data(event: EffectEvent) -> dict[str, Any]:
     return {**asdict(event), "state": event.state.value}
+
+
+def effect_text(effect: EffectEnd) -> str:
+    """Whether it was sent, and what leads on from here."""
+    why = f" ({effect.why})" if effect.why else ""
+    send, show = runnable("; next: twice effects send"), runnable(f"; next: twice effects show {effect.id}")
+    match effect.state:
+        case EffectState.SENT:
+            return f"{'already ' if effect.already else ''}sent{why}"
+        case EffectState.RELEASED:
+            return f"waiting, its text is not rendered yet{why}{send}"
+        case EffectState.PENDING:
+            return f"waiting, not sent yet{why}{send}"
+        case EffectState.SENDING:
+            return f"being sent, or its sender stopped reporting{why}{show}"
+        case EffectState.IN_DOUBT:
+            return f"IN DOUBT, it may have arrived{why}{show}"
+        case EffectState.DEAD:
+            return f"DEAD, it was not sent and is not retried{why}{show}"
+        case EffectState.UNKNOWN:
+            return f"UNKNOWN whether it was sent, so it is not sent again{why}{show}"
+        case EffectState.ABANDONED:
+            return f"abandoned, it is not sent any more{why}"
+        case EffectState.PREPARED:
+            return f"not sent: its publish has not landed{why}"
+        case EffectState.CANCELLED:
+            return f"cancelled, not sent{why}"
+        case _:
+            assert_never(effect.state)

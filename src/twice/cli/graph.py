@@ -11,7 +11,7 @@ from twice.cli.hints import runnable
 from twice.cli.options import HERE, Where, boundary, output_option, print_json
 
 if TYPE_CHECKING:
-    from twice.core.graph import TaskNode
+    from twice.core.project.graph import TaskNode
 
 
 class GraphFormat(str, Enum):

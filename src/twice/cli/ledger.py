@@ -17,7 +17,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, plain, print_json
-from twice.core.summary import counted
+from twice.core.results.summary import counted
 from twice.errors import UsageError
 
 OlderThan = Annotated[
@@ -96,7 +96,7 @@ def rebuild(output: Output = Format.text, where: Where = HERE) -> int:
 @boundary
 def export(to: File = None, where: Where = HERE) -> int:
     """Write everything in the ledger as JSON lines. Passwords in URLs are hidden."""
-    from twice.core.reference import hide_passwords_in
+    from twice.core.names.reference import hide_passwords_in
     from twice.project import ledger
 
     count = 0

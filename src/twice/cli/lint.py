@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from twice.cli.options import boundary, output_option
-from twice.core.summary import counted
+from twice.core.results.summary import counted
 from twice.errors import UsageError
 
 

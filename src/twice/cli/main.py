@@ -7,21 +7,7 @@ from typing import Annotated
 
 import typer
 
-from twice.cli import (
-    backfill,
-    care,
-    configuration,
-    create,
-    effects,
-    graph,
-    ledger,
-    lint,
-    marks,
-    prove,
-    records,
-    runs,
-    takeover,
-)
+from twice.cli import backfill, effects, graph, ledger, lint, prove, records, runs, setup, upkeep
 from twice.core.version import __version__
 
 app = typer.Typer(
@@ -44,7 +30,7 @@ ledger_app = typer.Typer(help="Maintain the ledger.", no_args_is_help=True, rich
 config_app = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
 effects_app = typer.Typer(help="What is sent after a publish.", no_args_is_help=True, rich_markup_mode=None)
 
-app.command("init")(create.init)
+app.command("init")(setup.init)
 app.command("run")(runs.run)
 app.command("restate")(runs.restate)
 app.command("retry")(runs.retry)
@@ -62,13 +48,13 @@ app.command("graph")(graph.graph)
 app.command("status")(records.status)
 app.command("history")(records.history)
 app.command("lint")(lint.lint)
-app.command("recover")(care.recover)
-app.command("gc")(care.gc)
-app.command("doctor")(care.doctor)
-app.command("takeover")(takeover.takeover)
+app.command("recover")(upkeep.recover)
+app.command("gc")(upkeep.gc)
+app.command("doctor")(setup.doctor)
+app.command("takeover")(upkeep.takeover)
 app.add_typer(mark_app, name="mark")
-mark_app.command("show")(marks.show)
-mark_app.command("reset")(marks.reset)
+mark_app.command("show")(upkeep.show_mark)
+mark_app.command("reset")(upkeep.reset_mark)
 app.add_typer(ledger_app, name="ledger")
 ledger_app.command("migrate")(ledger.migrate)
 ledger_app.command("check")(ledger.check)
@@ -77,7 +63,7 @@ ledger_app.command("export")(ledger.export)
 ledger_app.command("unassigned")(ledger.unassigned)
 ledger_app.command("prune")(ledger.prune)
 app.add_typer(config_app, name="config")
-config_app.command("show")(configuration.show)
+config_app.command("show")(setup.show_config)
 app.add_typer(effects_app, name="effects")
 effects_app.command("list")(effects.list_)
 effects_app.command("show")(effects.show)

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.hints import current_hints, hinting, runnable
-from twice.core.failpoints import Action, Point, SendPoint, armed, kill_at
+from twice.core.failure.failpoints import Action, Point, SendPoint, armed, kill_at
+from twice.core.failure.interruption import Terminated, exit_code_of
 from twice.core.hints import Hints, hints_for
-from twice.core.interruption import Terminated, exit_code_of
 from twice.errors import Interrupted, TwiceError, UsageError
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from twice.cli.hints import current_hints
 from twice.cli.options import SCHEMA_VERSION, plain
-from twice.core.backfill_result import BackfillRecord
+from twice.core.backfill.result import BackfillRecord
 from twice.core.hints import Hints
-from twice.core.summary import counted
+from twice.core.results.summary import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, Group

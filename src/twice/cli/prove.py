@@ -12,11 +12,11 @@ import typer
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, Where, boundary, print_error, print_json
 from twice.cli.records import print_table
-from twice.core.proof import Proof, document
+from twice.core.results.proof import Proof, document
 from twice.errors import TwiceError, UsageError
 
 if TYPE_CHECKING:
-    from twice.core.project import Project
+    from twice.core.project.project import Project
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="[TASK]", help="A task's name; with --script, its arguments after --.")

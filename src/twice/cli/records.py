@@ -1,4 +1,4 @@
-"""status and history: what the ledger remembers. No Spark is started for them."""
+"""status and history: what the ledger remembers, as lines, tables and a calendar. No Spark is started for them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
-from twice.core.mark import version_text
-from twice.core.record import TABLE
+from twice.core.ledger.record import TABLE
+from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
-from twice.core.summary import counted
+from twice.core.table.mark import version_text
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
-    from twice.core.proof import ProofRecord
-    from twice.core.record import AttemptRecord, RunRecord
-    from twice.core.status import Status
+    from twice.core.ledger.record import AttemptRecord, RunRecord
+    from twice.core.results.proof import ProofRecord
+    from twice.core.results.status import Status
+
+
+import sys
+
+from twice.core.results.calendar import Cell, Page
 
 SomeLimit = Annotated[int | None, typer.Option("--limit", help="How many at most: 50, or all as JSON.", min=1)]
 Limit = Annotated[int, typer.Option("--limit", help="How many at most.", min=1)]
@@ -54,7 +59,7 @@ def status(
 
 
 def _calendar(task: str | None, output: Format, where: Where) -> int:
-    from twice.cli.calendar import print_calendar
+    from twice.cli.records import print_calendar
     from twice.project import inspect
 
     if task is None:
@@ -241,3 +246,33 @@ def _run_data(run: RunRecord) -> dict[str, Any]:
 
 def _attempt_data(attempt: AttemptRecord) -> dict[str, Any]:
     return {**asdict(attempt), "state": attempt.state.value}
+
+
+# state: shape, shape where the terminal knows no other letters, colour
+_LOOKS: dict[Cell, tuple[str, str, str | None]] = {
+    "published": ("■", "#", "green"),
+    "stale": ("□", "s", "yellow"),
+    "failed": ("✗", "x", "red"),
+    "quarantined": ("!", "!", "magenta"),
+    "at work": ("◌", "~", "yellow"),
+    "missing": ("·", ".", None),
+    "none": (" ", " ", None),
+}
+
+
+def print_calendar(pages: Sequence[Page]) -> None:
+    letters = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    colours = sys.stdout.isatty()
+    width = max(len(page.title) for page in pages)
+    for page in pages:
+        cells = "".join(_drawn(cell, letters, colours) for cell in page.cells)
+        print(f"{page.title.ljust(width)}  {cells}".rstrip())
+    used = {cell for page in pages for cell in page.cells}
+    legend = [f"{_drawn(cell, letters, colours)} {cell}" for cell in _LOOKS if cell in used and cell != "none"]
+    print("  ".join(legend))
+
+
+def _drawn(cell: Cell, letters: bool, colours: bool) -> str:
+    shape, plain, colour = _LOOKS[cell]
+    drawn = shape if letters else plain
+    return typer.style(drawn, fg=colour) if colours and colour else drawn

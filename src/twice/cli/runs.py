@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twice.cli.effect_text import effect_text
+from twice.cli.effects import effect_text
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
-from twice.core.interruption import exit_code_of
-from twice.core.mark import version_text
-from twice.core.run import Outcome, RunResult
-from twice.core.summary import counted, counted_of
+from twice.core.failure.interruption import exit_code_of
+from twice.core.results.run import Outcome, RunResult
+from twice.core.results.summary import counted, counted_of
+from twice.core.table.mark import version_text
 from twice.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from twice.core.token import Kind
+    from twice.core.table.token import Kind
     from twice.runtime.run.explain import Explanation
     from twice.runtime.run.run_many import Report, TaskEnd
 

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,10 @@ from urllib.parse import quote, unquote
 from pydantic import ValidationError
 
 from twice.config.secret import Secret
-from twice.config.sources import find, layers
-from twice.config.written import PREFIX, Written, WrittenEffects, check_names, invalid, origin_of
-from twice.core.local_path import local_path
-from twice.core.reference import REFERENCE, hide_passwords
+from twice.config.sources import Origins, find, layers
+from twice.config.written import PREFIX, Written, WrittenEffects, WrittenSpark, check_names, invalid, origin_of
+from twice.core.names.local_path import local_path
+from twice.core.names.reference import REFERENCE, hide_passwords
 from twice.errors import DeclarationError
 
 __all__ = ["EffectSettings", "Explained", "Secret", "Settings", "SparkSettings", "explain", "load"]
@@ -219,37 +219,25 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _settings(written: Written, file: Path, profile: str | None, origins: Mapping[str, str]) -> Settings:
-    root = file.parent
-
-    def path(name: str, text: str) -> Path:
-        resolved = Secret(text, f"{origins.get(name, file)}: {name}").reveal()
-        local = local_path(resolved, name, origins.get(name, str(file)))
-        return Path(os.path.normpath(root / Path(local).expanduser()))
-
-    conf = {
-        name: Secret(value, f"{origins.get(f'spark.conf.{name}', file)}: spark.conf.{name}")
-        for name, value in written.spark.conf.items()
-    }
-    connections = {
-        name: ConnectionSettings(
-            **{**each.model_dump(), "url": Secret(each.url, f"{origins.get(f'connections.{name}.url', file)}: url")}
-        )
-        for name, each in written.connections.items()
-    }
-    _refuse_roots(written, origins.get("roots", str(file)))
+    root, origin = file.parent, Origins(file, origins)
+    _refuse_roots(written, origin.of("roots"))
     settings = Settings(
         project=written.project,
-        pipelines=tuple(path("pipelines", folder) for folder in written.pipelines),
-        warehouse=path("warehouse", written.warehouse),
-        ledger=Secret(written.ledger, f"{origins.get('ledger', file)}: ledger"),
-        environment=written.environment
-        and Secret(written.environment, f"{origins.get('environment', file)}: environment").reveal(),
+        pipelines=tuple(origin.path("pipelines", folder) for folder in written.pipelines),
+        warehouse=origin.path("warehouse", written.warehouse),
+        ledger=origin.secret("ledger", written.ledger),
+        environment=written.environment and origin.secret("environment", written.environment).reveal(),
         format=written.format,
         lease_seconds=written.lease_seconds,
         internal=written.internal,
-        spark=SparkSettings(written.spark.master, written.spark.memory, written.spark.short_jobs, conf),
-        effects=_effects(written.effects, path),
-        connections=connections,
+        spark=_spark(written.spark, origin),
+        effects=_effects(written.effects, origin),
+        connections={
+            name: ConnectionSettings(
+                **{**each.model_dump(), "url": origin.secret(f"connections.{name}.url", each.url, "url")}
+            )
+            for name, each in written.connections.items()
+        },
         root=root,
         file=file,
         profile=profile,
@@ -259,7 +247,7 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
         if not folder.is_relative_to(root) or folder == root:
             raise DeclarationError(
                 f"pipelines: {folder} is not a folder inside the project",
-                where=origins.get("pipelines", str(file)),
+                where=origin.of("pipelines"),
                 fix='Name one below the file: pipelines = ["pipelines"].',
             )
     return settings
@@ -275,7 +263,12 @@ def _refuse_roots(written: Written, where: str) -> None:
         )
 
 
-def _effects(written: WrittenEffects, path: Callable[[str, str], Path]) -> EffectSettings:
+def _spark(written: WrittenSpark, origin: Origins) -> SparkSettings:
+    conf = {name: origin.secret(f"spark.conf.{name}", value) for name, value in written.conf.items()}
+    return SparkSettings(written.master, written.memory, written.short_jobs, conf)
+
+
+def _effects(written: WrittenEffects, origin: Origins) -> EffectSettings:
     for name, text in (("slack_token", written.slack_token), ("smtp", written.smtp), ("slack_url", written.slack_url)):
         if text is not None and (
             hide_passwords(text) != text or (name == "slack_token" and not REFERENCE.search(text))
@@ -291,7 +284,7 @@ def _effects(written: WrittenEffects, path: Callable[[str, str], Path]) -> Effec
         written.slack_url,
         written.smtp,
         written.smtp_from,
-        path("effects.certificates", written.certificates) if written.certificates else None,
+        origin.path("effects.certificates", written.certificates) if written.certificates else None,
     )
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from twice.core.reference import HIDDEN, REFERENCE, hide_passwords, is_reference, sounds_secret
+from twice.core.names.reference import HIDDEN, REFERENCE, hide_passwords, is_reference, sounds_secret
 from twice.errors import DeclarationError
 
 

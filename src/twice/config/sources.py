@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic_settings import EnvSettingsSource, SettingsError
 
+from twice.config.secret import Secret
 from twice.config.written import PREFIX, Written
+from twice.core.names.local_path import local_path
 from twice.errors import DeclarationError
 
 if sys.version_info >= (3, 11):
@@ -21,6 +25,24 @@ FILE = "twice.toml"
 
 _ELSEWHERE = ("lint", "profiles")
 """Tables of the file that are not settings: lint reads its own, profiles are merged in."""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Where each setting was written, else the project's file: an error names it, and relative paths begin there."""
+
+    file: Path
+    known: Mapping[str, str]
+
+    def of(self, name: str) -> str:
+        return self.known.get(name, str(self.file))
+
+    def secret(self, name: str, text: str, shown: str | None = None) -> Secret:
+        return Secret(text, f"{self.of(name)}: {shown or name}")
+
+    def path(self, name: str, text: str) -> Path:
+        local = local_path(self.secret(name, text).reveal(), name, self.of(name))
+        return Path(os.path.normpath(self.file.parent / Path(local).expanduser()))
 
 
 def find(start: Path) -> tuple[Path, dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from twice.core.audit import AuditResult
-from twice.core.reference import REFERENCE, is_reference, sounds_secret
+from twice.core.names.reference import REFERENCE, is_reference, sounds_secret
 from twice.errors import DeclarationError
 
 Again = Literal["never", "on_restate", "when_changed"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
+from twice.core.ledger.record import InputRecord
 from twice.core.ports import ALLOWED, FUNCTION, PLAN, Leaf
-from twice.core.record import InputRecord
 
 
 def inputs_hash(leaves: Iterable[Leaf]) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from twice.core.transience import ErrorMatch, Judgement, Nature, Signs, judge, match_text
+from twice.core.failure.transience import ErrorMatch, Judgement, Nature, Signs, judge, match_text
 from twice.errors import DeclarationError
 
 

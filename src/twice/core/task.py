@@ -13,10 +13,8 @@ from typing import Any, Literal, Protocol, get_args
 from twice.core.audit import Audit
 from twice.core.effect import Effect
 from twice.core.retry import Retry
-from twice.core.scope import Scope, Whole
-from twice.core.since import Since
+from twice.core.scope import Scope
 from twice.core.slice import Slice
-from twice.core.time_scope import TimeScope
 from twice.core.write import Layout, WriteKind, WriteVerb
 from twice.errors import DeclarationError
 
@@ -26,7 +24,7 @@ Rerun = Literal["when_changed", "never", "always"]
 Empty = Literal["allow", "refuse"]
 """Whether a result without rows is published."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 RUN_PARAMETER = "run"
 
 
@@ -48,8 +46,8 @@ class TableName:
     def parse(cls, text: str) -> TableName:
         format_, colon, name = text.rpartition(":")
         parts = name.split(".")
-        well_formed = 1 <= len(parts) <= 3 and all(_NAME.fullmatch(part) for part in parts)
-        if not well_formed or (colon and not _NAME.fullmatch(format_)):
+        well_formed = 1 <= len(parts) <= 3 and all(NAME.fullmatch(part) for part in parts)
+        if not well_formed or (colon and not NAME.fullmatch(format_)):
             raise DeclarationError(
                 f"{text!r} is not a table name",
                 fix="Use letters, digits and _ in one to three parts, e.g. shop.orders or delta:shop.orders.",
@@ -167,143 +165,6 @@ class Task:
     def asks_for_slice(self) -> bool:
         """Whether its code can know one slice from another, beside the inputs that are cut to it."""
         return bool(self.parameters) if self.sql is not None else self.takes_run
-
-
-def check_task(task: Task) -> None:
-    """What must hold of any task, checked where it is declared."""
-    if not _NAME.fullmatch(task.name):
-        raise DeclarationError(
-            f"{task.name!r} is not a task name", fix="Use letters, digits and _, e.g. revenue_daily."
-        )
-    for old in task.formerly:
-        if not _NAME.fullmatch(old):
-            raise DeclarationError(f"formerly={old!r} is not a task name", where=task.name)
-    _check_called(task)
-    _check_parameters(task)
-    for name, source in task.inputs.items():
-        if source.by is not None and isinstance(task.scope, Whole):
-            raise DeclarationError(
-                f"input {name} is cut by {source.by}, but a Whole() task has no slice to cut it to",
-                where=task.name,
-                fix="Leave out by=.",
-            )
-    if task.parameters and not isinstance(task.scope, TimeScope):
-        raise DeclarationError(
-            f"the query asks for :{task.parameters[0]}, and {type(task.scope).__name__}(…) has no slice that begins "
-            "and ends",
-            where=task.name,
-            fix="Leave it out: an input with by= is already cut.",
-        )
-    if isinstance(task.scope, TimeScope) and task.scope.batch and "ds" in task.parameters:
-        raise DeclarationError(
-            "batch=True says that the query is right for several slices at once, but it takes :ds, the label of one",
-            where=task.name,
-            fix="Cut by :start and :end (or by the slice column), or leave out batch=True.",
-        )
-    if isinstance(task.scope, Since):
-        _check_cursor(task, task.scope)
-        mute = [effect.name for effect in task.effects if effect.again == "never"]
-        if mute:
-            raise DeclarationError(
-                f"the effect {mute[0]} would be sent once and never again: an incremental task has one slice for ever",
-                where=task.name,
-                fix='Say again="on_restate": then it is sent for every publish.',
-            )
-    try:
-        task.write.check(task.scope, task.policy)
-    except DeclarationError as error:
-        error.at(task.name)
-        raise
-    if task.write.kind == "append":
-        _check_appended(task)
-
-
-def _check_called(task: Task) -> None:
-    """`write=replace` and `scope=Daily` are easily written, and neither is a strategy or a scope yet."""
-    if not isinstance(task.scope, get_args(Scope)):
-        raise DeclarationError(
-            f"scope={_written(task.scope)} is not a scope",
-            where=task.name,
-            fix='Write scope=Daily("order_date", start="2026-01-01"), scope=Whole() or another scope.',
-        )
-    if isinstance(task.write, type) or not hasattr(task.write, "compile"):
-        raise DeclarationError(
-            f"write={_written(task.write)} is not a strategy",
-            where=task.name,
-            fix='Write write=replace(), merge("key", newest_by="…"), insert_new("key") or append_once().',
-        )
-
-
-def _written(value: object) -> str:
-    return str(getattr(value, "__name__", repr(value)))
-
-
-def _check_appended(task: Task) -> None:
-    """Without a key, nothing but the cut of its inputs keeps one slice's rows apart from another's."""
-    cut = any(source.by is not None for source in task.inputs.values())
-    if isinstance(task.scope, TimeScope) and not cut and not task.asks_for_slice:
-        raise DeclarationError(
-            "no input is cut to the slice, so append_once() would add the same rows for every slice",
-            where=task.name,
-            fix='Cut one, read("…", by="event_date"), or append the whole table once: scope=Whole().',
-        )
-    _refuse_not_shrunk(task, "append_once() writes it only once")
-
-
-def _check_cursor(task: Task, scope: Since) -> None:
-    """One input is read from the mark on; the upper bound is read from it too, so it must be known which."""
-    cut = [name for name, source in task.inputs.items() if source.by is not None]
-    if len(cut) != 1 or task.inputs[cut[0]].by != scope.cursor:
-        raise DeclarationError(
-            f"Since({scope.cursor!r}) needs exactly one input that is cut by {scope.cursor}, "
-            f"and {', '.join(cut) or 'no input'} is cut",
-            where=task.name,
-            fix=f'Write read("…", by="{scope.cursor}") for the input with the cursor, and no by= for the others.',
-        )
-    if task.inputs[cut[0]].before:
-        raise DeclarationError(
-            "before= has no meaning on Since(…): the mark says where reading begins",
-            where=task.name,
-            fix="Leave it out; lag= on the scope waits for late rows.",
-        )
-    if task.policy.rerun != "when_changed":
-        raise DeclarationError(
-            f'rerun="{task.policy.rerun}" has no meaning on Since(…): every run goes on from the mark',
-            where=task.name,
-            fix="Leave it out. To read rows again, set the mark back: twice mark reset.",
-        )
-    _refuse_not_shrunk(task, "every run of Since(…) reads other rows")
-
-
-def _refuse_not_shrunk(task: Task, why: str) -> None:
-    for audit in task.audits:
-        if audit.kind == "not_shrunk":
-            raise DeclarationError(
-                f"audit.{audit.name} compares a slice with what it held before, and {why}",
-                where=task.name,
-                fix="Leave it out; audit.rows(at_least=…) says how many there must be.",
-            )
-
-
-def _check_parameters(task: Task) -> None:
-    """Inputs and parameters match by name; otherwise the first call would be the first to notice."""
-    parameters = inspect.signature(task.function).parameters
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
-        return
-    wanted = {n for n, p in parameters.items() if p.default is inspect.Parameter.empty} - {RUN_PARAMETER}
-    missing, unknown = sorted(wanted - set(task.inputs)), sorted(set(task.inputs) - set(parameters))
-    if missing:
-        raise DeclarationError(
-            f"the function takes {', '.join(missing)}, which inputs= does not declare",
-            where=task.name,
-            fix=f'Add inputs={{"{missing[0]}": read("…")}}.',
-        )
-    if unknown:
-        raise DeclarationError(
-            f"inputs= declares {', '.join(unknown)}, which the function does not take",
-            where=task.name,
-            fix="Give the function a parameter of that name.",
-        )
 
 
 def tidy_audits(audits: Sequence[Audit], where: str) -> tuple[Audit, ...]:

@@ -92,11 +92,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class WritePlan:
-    """One atomic publish: what is written, and the token of each slice that lands in the same commit."""
+    """One atomic publish: what is written, and the token of each slice that lands in the same commit. `read_at`: the
+    version of this very table that the rows were computed from, if they were: the commit then refuses rows that are out
+    of date."""
 
     write: WriteVerb
     slices: tuple[Slice, ...]
     token_names: tuple[str, ...]
+    read_at: int | None = None
 
     def token_name(self, slice_: Slice) -> str:
         return self.token_names[self.slices.index(slice_)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from twice.core.transience import Signs, causes, read
+from twice.core.failure.transience import Signs, causes, read
 
 JVM_GONE = Signs(("py4j.protocol.Py4JNetworkError",))
 """Known by more than this class: a refused connection to the JVM is a plain ConnectionRefusedError."""

@@ -11,32 +11,31 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
 
-from twice.core.clock import Clock
-from twice.core.record import Pruned
-from twice.core.record_owner import RecordOwner, TaskTable
+from twice.core.ledger.record import Pruned
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
+from twice.core.ports.clock import Clock
 from twice.ledgers.backfills.backfills import SqlBackfills
 from twice.ledgers.database.connect import connect, parse_url
-from twice.ledgers.database.export import export
 from twice.ledgers.database.migrate import migrate
 from twice.ledgers.database.outage import PATIENCE_SECONDS, Outage, outliving
 from twice.ledgers.database.own_rows import OwnRows, kept, tasks, unregistered
-from twice.ledgers.database.schema import HEAD
+from twice.ledgers.database.schema import HEAD, metadata
 from twice.ledgers.database.transactions import Transactions
 from twice.ledgers.effects.outbox import SqlOutbox
 from twice.ledgers.runs import prune
 from twice.ledgers.runs.attempts import SqlAttempts
 from twice.ledgers.runs.claims import SqlClaims
-from twice.ledgers.runs.generations import SqlGenerationHistory
-from twice.ledgers.runs.history import SqlAttemptHistory, tables_left_open
-from twice.ledgers.runs.inputs import SqlInputs
+from twice.ledgers.runs.facts import SqlInputs
+from twice.ledgers.runs.history import SqlAttemptHistory, SqlGenerationHistory, tables_left_open
 from twice.ledgers.runs.proofs import SqlProofs
 from twice.ledgers.runs.quarantine import SqlQuarantine
 from twice.ledgers.runs.rename import gather, register_declared, rename
 from twice.ledgers.runs.run_records import SqlRunRecords
 from twice.ledgers.runs.unassigned import SqlUnassigned
 
+FORMAT = 1
 UNSHARED = RecordOwner()
 """For a ledger that nobody shares: a proof's, a test's."""
 
@@ -149,7 +148,7 @@ class Ledger(
     def export(self) -> Iterator[dict[str, Any]]:
         """Every row of every table as plain data, in one state of the ledger. The first names its schema."""
         with self._reading() as connection:
-            yield from export(connection)
+            yield from _export(connection)
 
     @outliving
     def _find_kept(self) -> None:
@@ -173,3 +172,15 @@ class Ledger(
         with self._writing() as connection:
             register_declared(connection, self._own, *unregistered(connection, self.owner))
         return True
+
+
+def _export(connection: Connection) -> Iterator[dict[str, Any]]:
+    """One row at a time, in one state of the ledger, however long the reader takes. Changes nothing."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+    yield {"ledger": FORMAT, "schema": HEAD}
+    for table in metadata.sorted_tables:
+        rows = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=1000)
+        for row in connection.execute(rows):
+            yield {"table": table.name.removeprefix("twice_"), **row._mapping}

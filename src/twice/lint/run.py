@@ -14,6 +14,8 @@ from pathlib import Path
 from twice.errors import UsageError
 from twice.lint import baseline as baselines
 from twice.lint import cache
+from twice.lint.adjust import CODE as UNUSED
+from twice.lint.adjust import applied, raised
 from twice.lint.file_facts import FileFacts, Notice, ProjectFacts
 from twice.lint.finding import RANK, Finding, LintResult
 from twice.lint.frontends.context import ReadContext
@@ -22,10 +24,7 @@ from twice.lint.frontends.reader import SUFFIXES, read
 from twice.lint.project import linked
 from twice.lint.rules import Rule, chosen
 from twice.lint.settings import LintSettings
-from twice.lint.severity import raised
 from twice.lint.source import LARGEST, decoded, role_of
-from twice.lint.suppression import CODE as UNUSED
-from twice.lint.suppression import applied
 
 _SKIPPED = {
     ".git", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".tox",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from twice.core.backfill import BackfillPlan, BackfillRequest
-from twice.core.backfill_result import BackfillRecord, BackfillResult, BackfillState, report
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest
+from twice.core.backfill.result import BackfillRecord, BackfillResult, BackfillState, report
 from twice.runtime.backfill import backfill as backfills
 from twice.runtime.backfill import worker
 from twice.runtime.backfill.worker import Report, Stop

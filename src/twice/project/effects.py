@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-from twice.core.outbox import EffectEvent, EffectRecord, EffectState
+from twice.core.ledger.outbox import EffectEvent, EffectRecord, EffectState
 from twice.errors import UsageError
 from twice.runtime.effects import send as sending
 from twice.runtime.effects.delivery import drain, render_released

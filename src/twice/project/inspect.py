@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twice.core.calendar import Page
-from twice.core.calendar import calendar as calendar_of
-from twice.core.graph import TaskNode
-from twice.core.graph import graph as graph_of
-from twice.core.mark import kind_of, mark_of
-from twice.core.proof import ProofRecord
-from twice.core.record import RunRecord
+from twice.core.ledger.record import RunRecord
+from twice.core.project.graph import TaskNode
+from twice.core.project.graph import graph as graph_of
+from twice.core.results.calendar import Page
+from twice.core.results.calendar import calendar as calendar_of
+from twice.core.results.proof import ProofRecord
+from twice.core.results.status import History, Status
 from twice.core.scope import slice_named
 from twice.core.since import CursorValue, Since, mark_text
-from twice.core.status import History, Status
+from twice.core.table.mark import kind_of, mark_of
 from twice.core.time_scope import TimeScope
 from twice.errors import DeclarationError, UsageError
 from twice.project import effects as outbox

@@ -21,7 +21,7 @@ def doctor() -> tuple[Check, ...]:
 
 
 def _publish(session: SparkSession, folder: Path, internal: bool) -> Check:
-    from twice.wiring.probe import publish_a_day  # here: that pyspark is missing is for a check to say
+    from twice.wiring.delta import publish_a_day  # here: that pyspark is missing is for a check to say
 
     return publish_a_day(session, folder, internal)
 

@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from twice.core.local_path import local_path
-from twice.core.proof import Proof
+from twice.core.names.local_path import local_path
+from twice.core.results.proof import Proof
 from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.errors import InputMissing

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import date, datetime, time, timedelta, timezone
 
 from twice.core.ports import Frame
-from twice.core.run import RunRequest, RunResult
+from twice.core.results.run import RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
+from twice.core.table.token import Kind
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
-from twice.core.token import Kind
 from twice.errors import UsageError
 from twice.runtime.result.compute import Pins, result_frame
 from twice.runtime.run import run_many

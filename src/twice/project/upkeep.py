@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twice.core.record import AttemptRecord
-from twice.core.recover_result import RecoverResult
+from twice.core.ledger.record import AttemptRecord
+from twice.core.results.recover import RecoverResult
 from twice.runtime.holder import clear_scratch
 from twice.runtime.table.garbage import RemovedFiles, collect_garbage
 from twice.runtime.upkeep import mark as marks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twice.core.ports import ALL_ROWS, Suspicion
-from twice.core.proof import Cause, Difference
+from twice.core.results.proof import Cause, Difference
 
 _LOOK_FOR = (
     "Look for datetime.now(), random, uuid4, the environment or a file that changes; take the value from run.slice "

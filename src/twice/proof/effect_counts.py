@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from twice.core.proof import Cause, Difference
+from twice.core.results.proof import Cause, Difference
 
 
 def compare_effects(clean: Counter[str], other: Counter[str], cause: str, fix: str) -> Difference | None:

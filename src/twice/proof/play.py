@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Difference, Scenario, Trial, TrialResult, played
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.results.proof import Difference, Scenario, Trial, TrialResult, played
 from twice.errors import UsageError
 
 

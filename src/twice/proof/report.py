@@ -17,7 +17,7 @@ from xml.etree import ElementTree as Xml
 from jinja2 import Environment, StrictUndefined
 
 from twice.core.closed import assert_never
-from twice.core.proof import Difference, Proof, RowPair, Trial, TrialResult, document
+from twice.core.results.proof import Difference, Proof, RowPair, Trial, TrialResult, document
 
 NAMES = ("proof.json", "proof.html", "junit.xml")
 

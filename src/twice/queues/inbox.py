@@ -1,18 +1,35 @@
-"""Messages that may arrive twice are handled once: for consumers of at-least-once queues and webhooks."""
+"""Messages that may arrive twice are handled once: for consumers of at-least-once queues and webhooks. The table
+behind it holds which messages were handled, and a hash of their bodies.
+"""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import TracebackType
 
-from sqlalchemy import Connection
+from sqlalchemy import CheckConstraint, Column, Connection, MetaData, PrimaryKeyConstraint, Table, Text, delete, select
 
-from twice.core.item import body_hash, checked_id
 from twice.errors import BodyDiffers
 from twice.ledgers.database.clock import database_time
-from twice.queues import messages
+from twice.ledgers.database.schema import NAME, UtcTime, insert_or
 from twice.queues.handling import Handler, Handling
+from twice.queues.item import body_hash, checked_id
+
+metadata = MetaData()
+
+messages = Table(
+    "twice_messages",
+    metadata,
+    Column("inbox", NAME, nullable=False),
+    Column("id", NAME, nullable=False),
+    Column("body_hash", Text, nullable=False),
+    Column("handled", UtcTime, nullable=False),
+    PrimaryKeyConstraint("inbox", "id", name="twice_messages_pk"),
+    CheckConstraint("inbox <> '' AND id <> ''", name="twice_messages_named"),
+    sqlite_with_rowid=False,
+)
+
 
 SILENCE = timedelta(minutes=5)
 """How long a handler may leave the database idle before it counts as dead (PostgreSQL)."""
@@ -25,7 +42,7 @@ class Inbox:
 
     def __init__(self, url: str, name: str) -> None:
         self.name = checked_id(name, "the inbox's name")
-        self._database = Handling(url, "inbox", messages.metadata)
+        self._database = Handling(url, "inbox", metadata)
 
     def __enter__(self) -> Inbox:
         return self
@@ -52,7 +69,7 @@ class Inbox:
         digest = body_hash(body)
 
         def is_new(connection: Connection) -> bool:
-            known = messages.remember(connection, self.name, message_id, digest, database_time(connection))
+            known = _remember(connection, self.name, message_id, digest, database_time(connection))
             if known not in (None, digest):
                 raise BodyDiffers(
                     "this message was handled before with another body",
@@ -70,6 +87,26 @@ class Inbox:
 
         def old() -> int:
             with self._database.writing() as connection:
-                return messages.forget(connection, self.name, database_time(connection) - older_than)
+                return _forget(connection, self.name, database_time(connection) - older_than)
 
         return self._database.outlive(old)
+
+
+def _remember(connection: Connection, inbox: str, id_: str, body_hash: str, now: datetime) -> str | None:
+    """Write that the message is handled; None. If it is written already: the hash it was handled with.
+
+    While another transaction is handling it, this waits for its end: then it is handled, or it is ours. The row counts
+    only once the caller's transaction commits.
+    """
+    row = {"inbox": inbox, "id": id_, "body_hash": body_hash, "handled": now}
+    adding = insert_or(connection, messages).on_conflict_do_nothing(index_elements=[messages.c.inbox, messages.c.id])
+    if connection.execute(adding.returning(messages.c.id), row).first() is not None:
+        return None
+    known = select(messages.c.body_hash).where(messages.c.inbox == inbox, messages.c.id == id_)
+    return str(connection.execute(known).scalar_one())
+
+
+def _forget(connection: Connection, inbox: str, before: datetime) -> int:
+    """Messages that were handled before then; how many."""
+    old = (messages.c.inbox == inbox, messages.c.handled < before)
+    return connection.execute(delete(messages).where(*old)).rowcount

@@ -28,8 +28,8 @@ from sqlalchemy import (
     update,
 )
 
-from twice.core.item import Item, ItemStatus
 from twice.ledgers.database.schema import NAME, UtcTime, insert_or
+from twice.queues.item import Item, ItemStatus
 
 metadata = MetaData()
 

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from twice.core.item import Item, ItemStatus, body_text, checked_id
 from twice.core.retry import Failure, Retry, classify, pause_after
 from twice.engine.causes import signs
 from twice.errors import BodyDiffers, LeaseLost, TwiceError
 from twice.ledgers.database.clock import database_time
 from twice.queues import items
 from twice.queues.handling import Handler, Handling
+from twice.queues.item import Item, ItemStatus, body_text, checked_id
 from twice.runtime.holder import this_process
 
 T = TypeVar("T")

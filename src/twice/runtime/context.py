@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.ports import Clock, Engine, RunLedger, Sender, Target
-from twice.core.project import Project
+from twice.core.project.project import Project
 from twice.core.task import TableName, Task
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from twice.core.effect import Effect, Message, PublishedSlice
-from twice.core.outbox import Answer, Delivered, Doubtful, Refused
+from twice.core.ledger.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import OutgoingMessage
 from twice.errors import EffectRefused
 from twice.senders.redaction import Redaction

@@ -15,7 +15,7 @@ from typing import NoReturn
 from urllib.parse import unquote, urlsplit
 
 from twice.core.effect import Effect, Message, PublishedSlice, rendered
-from twice.core.outbox import Answer, Delivered, Doubtful, Refused
+from twice.core.ledger.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import NotLeaving, OutgoingMessage
 from twice.errors import DeclarationError
 from twice.senders.address import PUBLIC_ONLY, Allowed, ascii_host

@@ -19,9 +19,9 @@ from urllib.parse import SplitResult, urlsplit
 
 import httpcore
 
-from twice.core.outbox import Answer, Delivered, Doubtful, Refused
+from twice.core.failure.transience import Nature, of_status
+from twice.core.ledger.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import NotLeaving
-from twice.core.transience import Nature, of_status
 from twice.senders.address import PUBLIC_ONLY, Allowed, Blocked, addresses_of, ascii_host
 from twice.senders.redaction import Redaction
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from twice.config.secret import Secret
-from twice.core.reference import HIDDEN, REFERENCE, hide_passwords
+from twice.core.names.reference import HIDDEN, REFERENCE, hide_passwords
 
 LONGEST = 300
 """How much of an answer is kept."""

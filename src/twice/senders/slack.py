@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from twice.core.effect import Effect, Message, PublishedSlice, rendered
-from twice.core.outbox import Answer, Delivered, Doubtful, Refused
+from twice.core.ledger.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import OutgoingMessage
 from twice.errors import DeclarationError
 from twice.senders.http import Http, Reply, meaning

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from twice.core.effect import Effect, Message, PublishedSlice, rendered
-from twice.core.outbox import Answer
+from twice.core.ledger.outbox import Answer
 from twice.core.ports import OutgoingMessage
 from twice.senders.http import Http, Reply, meaning
 from twice.senders.redaction import Redaction

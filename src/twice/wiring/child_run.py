@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from twice.core.failpoints import Point
+from twice.core.failure.failpoints import Point
 from twice.proof.enclosure.enclosure import here
 from twice.proof.tasks.child_process import carry_out
 from twice.proof.tasks.scratch import ChildRun

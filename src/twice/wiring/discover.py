@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from twice.core.project import Project, assemble
+from twice.core.project.project import Project, assemble
 from twice.core.task import Task
 from twice.errors import DeclarationError, TwiceError
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twice.config import Settings, load
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.project import Project
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import Project
 from twice.core.task import Task
 from twice.errors import DeclarationError
 from twice.ledgers.ledger import Ledger
@@ -25,13 +25,15 @@ from twice.runtime.holder import scratch_name, this_process
 from twice.runtime.table.assign import assign_all
 from twice.wiring.discover import discover
 from twice.wiring.prover import Prover
-from twice.wiring.record_owner import record_owner_of
 from twice.wiring.targets import Targets
 
 if TYPE_CHECKING:
-    from twice.core.outbox import EffectRecord
+    from twice.core.ledger.outbox import EffectRecord
     from twice.core.ports import Sender
     from twice.engine.session.session import SessionSettings
+
+
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
 
 NEEDS_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
 """PySpark's own word for an error that a running session cures."""
@@ -170,3 +172,26 @@ def _session_settings(settings: Settings) -> SessionSettings:
         conf=conf,
         scratch=scratch_name(),
     )
+
+
+def record_owner_of(settings: Settings, project: Project) -> RecordOwner:
+    """With a name of the user's, one environment for all tables; without one, each table belongs to the location
+    of its table system (`Settings.warehouse_name`)."""
+    targets = Targets(settings)
+    tables = {name: _table(settings, project, targets, task) for name, task in project.tasks.items()}
+    systems = {task.target.format or project.format for task in project.tasks.values()}
+    retired = {
+        old: settings.environment or found.here for found in map(targets.location, systems) for old in found.formerly
+    }
+    return RecordOwner(settings.project, settings.environment or settings.warehouse_name, tables, retired)
+
+
+def _table(settings: Settings, project: Project, targets: Targets, task: Task) -> TaskTable:
+    system = task.target.format or project.format
+    table = f"{system}:{task.target.name}"
+    names = tuple(dict.fromkeys((*task.formerly, task.name))) if task.formerly else ()
+    found = targets.location(system)
+    if settings.environment is None:
+        return TaskTable(found.here, table, found.known_as, found.formerly, names)
+    before = tuple(dict.fromkeys((found.here, found.known_as, *found.formerly)))
+    return TaskTable(settings.environment, table, formerly=before, names=names)

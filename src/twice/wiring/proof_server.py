@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twice.core.proof import Proof
+from twice.core.results.proof import Proof
 from twice.errors import EnvironmentProblem
 from twice.proof.enclosure.enclosure import here
 from twice.proof.enclosure.hook import from_environment

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
-from twice.core.proof import Proof
+from twice.core.results.proof import Proof
 from twice.errors import EnvironmentProblem, UsageError
 
 SERVER = "twice.wiring.proof_server"

@@ -15,13 +15,13 @@ from tests.unit.runtime.conftest import DAY as MOVED_DAY
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task, summed
 
 from twice import PublishedSlice, call
-from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.outbox import EffectState, prepare
-from twice.core.proof import Proof
-from twice.core.record import Claim, Facts
-from twice.core.record_owner import RecordOwner, TaskTable
-from twice.core.run import AttemptState, Outcome
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.ledger.outbox import EffectState, PublishedGeneration, prepare
+from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
+from twice.core.results.proof import Proof
+from twice.core.results.run import Outcome
 from twice.core.task import TableName, Task
 from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.ledger import Ledger
@@ -121,7 +121,7 @@ def test_nobody_says_already_published_of_what_another_published_nor_forgets_it(
 def test_each_has_its_own_lease_on_a_slice_of_that_name(opened: Open, how: str) -> None:
     one, other = different(opened, how)
     for side, attempt in ((one, "a"), (other, "b")):
-        claim = side.ledger.claim("revenue", [DAY], attempt=attempt, kind="run", holder=NEVER_GONE, lease=MINUTE)
+        claim = side.ledger.claim(ClaimRequest("revenue", [DAY], attempt, "run", NEVER_GONE), MINUTE)
         assert isinstance(claim, Claim)
 
 
@@ -238,7 +238,7 @@ def busy_side(side: Side) -> int:
     side.run()
     ledger = side.ledger
     for attempt, label in (("failed", "x"), ("a", NEXT)):
-        claim = ledger.claim("revenue", [label], attempt=attempt, kind="run", holder=NEVER_GONE, lease=MINUTE)
+        claim = ledger.claim(ClaimRequest("revenue", [label], attempt, "run", NEVER_GONE), MINUTE)
         assert isinstance(claim, Claim)
         ledger.fix(claim, {label: 0}, {label: 5})
     ledger.close_attempt("failed", AttemptState.FAILED)
@@ -389,7 +389,7 @@ def test_nor_counts_of_the_new_one(opened: Open) -> None:
     """One of which nobody knows the attempt, and which a person wants to be sent after all."""
     before = opened("dev")
     whose = before.ledger.owner.effect_owner("revenue")
-    unknown = prepare(whose, "revenue", before.task.effects[0], NEXT, 1, None)
+    unknown = prepare(whose, "revenue", before.task.effects[0], PublishedGeneration(NEXT, 1))
     assert before.ledger.outbox.remember_unknown("revenue", [unknown]) == 1
     after = moved(before, opened)
     after.run(NEXT)

@@ -14,9 +14,9 @@ from tests.cutting_proxy import Cut, CuttingProxy
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
 from tests.unit.runtime.conftest import DAY, Bench, ShiftedClock, make_bench, revenue_task
 
-from twice.core.failpoints import Action, Point, SendPoint, armed
-from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState, Outcome
+from twice.core.failure.failpoints import Action, Point, SendPoint, armed
+from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
+from twice.core.results.run import Outcome
 from twice.errors import EnvironmentProblem, LedgerOutOfReach
 from twice.ledgers.ledger import Ledger
 
@@ -86,7 +86,7 @@ class TestOpening:
         postgres.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO worker", name)
         postgres.execute("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO worker", name)
         ledger = Ledger.open(postgres.url(name, "worker", "s3kr1t"))
-        held = ledger.claim("t", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+        held = ledger.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
         assert isinstance(held, Claim)
         ledger.publish("one", Facts(), generations={"a": 1})
         ledger.close()
@@ -96,7 +96,7 @@ class TestOpening:
         Ledger.open(database).close()
         ledger = Ledger.open(f"{database}?options=-c%20default_transaction_read_only=on")
         with pytest.raises(EnvironmentProblem, match="read-only: it may be a standby"):
-            ledger.claim("t", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+            ledger.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
         ledger.close()
 
 
@@ -140,7 +140,7 @@ class TestServerGone:
         bench.ledger.close()
 
     def test_a_heartbeat_outlives_a_restart_and_keeps_the_lease(self, bench: Bench, postgres: PostgresServer) -> None:
-        held = bench.ledger.claim("t", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+        held = bench.ledger.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
         assert isinstance(held, Claim)
         postgres.stop(immediate=True)
         renewed: list[bool] = []
@@ -185,7 +185,7 @@ class TestCutOff:
 
 def prepared(ledger: Ledger, call: str, name: str) -> Callable[[], object]:
     def claim() -> Claim:
-        held = ledger.claim(name, ["a", "b"], attempt=name, kind="run", holder="h", lease=MINUTE)
+        held = ledger.claim(ClaimRequest(name, ["a", "b"], name, "run", "h"), MINUTE)
         assert isinstance(held, Claim), held
         return held
 
@@ -229,7 +229,7 @@ def once(point: Point, act: Callable[[], None]) -> Action:
 def test_a_ledger_whose_tables_vanish_is_reported(bench: Bench, postgres: PostgresServer, database: str) -> None:
     postgres.execute("DROP TABLE twice_leases", database.rpartition("/")[2])
     with pytest.raises(EnvironmentProblem, match="the ledger has lost its tables"):
-        bench.ledger.claim("t", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+        bench.ledger.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
 
 
 def test_a_process_stopped_in_a_transaction_does_not_keep_the_others_waiting_for_ever(database: str) -> None:
@@ -239,7 +239,7 @@ def test_a_process_stopped_in_a_transaction_does_not_keep_the_others_waiting_for
     with stopped._engine.connect() as silent:
         silent.begin()
         silent.exec_driver_sql("LOCK TABLE twice_leases IN ACCESS EXCLUSIVE MODE")
-        found = other.claim("t", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+        found = other.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
         assert isinstance(found, Claim)
         silent.invalidate()
     stopped.close()

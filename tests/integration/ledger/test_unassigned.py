@@ -23,15 +23,15 @@ from tests.unit.runtime.conftest import COLUMNS, REVENUE, Bench, ShiftedClock, m
 from tests.unit.runtime.test_since import Source, at, copy_task
 
 from twice import PublishedSlice, call, merge
-from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.outbox import EffectState
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
+from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.record import AttemptState, Unassigned
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.ports import Shape
-from twice.core.record import Unassigned
-from twice.core.record_owner import RecordOwner, TaskTable
-from twice.core.run import AttemptState, Outcome
+from twice.core.results.run import Outcome
 from twice.core.slice import Slice
+from twice.core.table.token import CommitNote
 from twice.core.task import Task
-from twice.core.token import CommitNote
 from twice.core.write import AppendRows, WritePlan
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database.connect import connect, for_writing, parse_url

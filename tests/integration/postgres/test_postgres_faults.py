@@ -31,7 +31,7 @@ from tests.contracts.target_suite import publish as publish_rows
 from tests.cutting_proxy import CommitProxy
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
 
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Lost, Shape
 from twice.core.slice import WHOLE
 from twice.core.task import TableName

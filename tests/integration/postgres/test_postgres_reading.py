@@ -17,9 +17,8 @@ from twice.core.write import Layout
 from twice.errors import ResultRefused, RunError, StageMismatch
 from twice.targets.postgres.frames.plain import PlainFrames
 from twice.targets.postgres.read.query import Query
-from twice.targets.postgres.read.reading import begin_reading
+from twice.targets.postgres.read.reading import begin_reading, ranges
 from twice.targets.postgres.read.snapshot import Snapshots
-from twice.targets.postgres.read.split import ranges
 from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
 

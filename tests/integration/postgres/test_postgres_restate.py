@@ -14,12 +14,12 @@ from tests.contracts.target_suite import DAILY, DAY, NEXT, REVENUE, generations,
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
 
 from twice import Outcome
-from twice.core.backfill import BackfillRequest, SliceStatus
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.backfill.plan import BackfillRequest, SliceStatus
+from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Column, Landed, Shape
-from twice.core.run import RunResult
+from twice.core.results.run import RunResult
+from twice.core.table.token import CommitNote
 from twice.core.task import Task
-from twice.core.token import CommitNote
 from twice.core.write import Layout, WritePlan
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start

@@ -10,8 +10,8 @@ from tests.postgres_server import PostgresServer
 
 from twice.core.ports import Column, Landed, Shape
 from twice.core.slice import WHOLE
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.core.write import AppendRows, Layout, WritePlan
 
 EVENTS = TableName("shop.events")

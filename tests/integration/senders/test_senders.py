@@ -19,7 +19,7 @@ from tests.receivers import HttpReceiver, MailReceiver
 
 from twice import email, slack, webhook
 from twice.core.effect import Message, PublishedSlice
-from twice.core.outbox import Answer, Delivered, Doubtful, Refused
+from twice.core.ledger.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import NotLeaving, OutgoingMessage
 from twice.errors import DeclarationError
 from twice.senders.address import Allowed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from twice.core.clock import SYSTEM_CLOCK
+from twice.core.ports.clock import SYSTEM_CLOCK
 
 
 @dataclass

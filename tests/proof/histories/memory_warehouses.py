@@ -10,8 +10,8 @@ from typing import Any
 
 from twice.core.ports import Shape, Target
 from twice.core.slice import WHOLE
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.core.write import AppendRows, Layout, WritePlan
 from twice.engine.plain import PlainEngine
 from twice.targets.memory.rows import Rows

@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Any, Protocol
 
 import twice
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.outbox import EffectState
-from twice.core.run import Outcome, RunRequest, RunResult
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.ledger.outbox import EffectState
+from twice.core.results.run import Outcome, RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.since import Since, mark_text
 from twice.core.task import Task

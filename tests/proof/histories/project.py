@@ -9,7 +9,7 @@ from typing import Any
 
 from twice import Daily, Policy, PublishedSlice, Since, append_once, audit, call, insert_new, merge, read, replace, task
 from twice.core.ports import Column
-from twice.core.project import Project, assemble
+from twice.core.project.project import Project, assemble
 from twice.core.since import mark_text
 from twice.core.task import Task
 from twice.targets.memory.rows import Rows

@@ -12,8 +12,8 @@ from typing import Any
 from tests.proof.histories.late_clock import LateClock
 
 from twice import PublishedSlice
+from twice.core.ledger.record_owner import RecordOwner
 from twice.core.ports import Engine, Target
-from twice.core.record_owner import RecordOwner
 from twice.core.task import TableName
 from twice.ledgers.ledger import Ledger
 from twice.runtime.context import RunContext

@@ -9,7 +9,7 @@ from enum import Enum
 
 from hypothesis import strategies as st
 
-from twice.core.failpoints import Point
+from twice.core.failure.failpoints import Point
 
 DAYS = (date(2026, 6, 9), date(2026, 6, 10), date(2026, 6, 11))
 START = datetime(2026, 6, 9, tzinfo=timezone.utc)

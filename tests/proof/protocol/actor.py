@@ -14,14 +14,24 @@ from typing import Any
 from tests.proof.protocol.system import LEASE_LOST, LOST, Commit, Run, Seen, Sent
 
 from twice import Daily, audit, replace, task
-from twice.core.outbox import EffectRecord, EffectState
+from twice.core.ledger.outbox import EffectRecord, EffectState
+from twice.core.ledger.record import (
+    Adopted,
+    AttemptRecord,
+    AttemptState,
+    Busy,
+    Claim,
+    ClaimRequest,
+    Facts,
+    RunRecord,
+    SliceRecord,
+)
+from twice.core.ledger.record_owner import RecordOwner
 from twice.core.ports import Column, Landed, Lost, PreparedTable, Published, Shape, Staged
-from twice.core.project import assemble
-from twice.core.record import Adopted, AttemptRecord, Busy, Claim, Facts, RunRecord, SliceRecord
-from twice.core.record_owner import RecordOwner
-from twice.core.run import AttemptState, Outcome, RunRequest
+from twice.core.project.project import assemble
+from twice.core.results.run import Outcome, RunRequest
+from twice.core.table.token import CommitNote, Intention
 from twice.core.task import TableName, Task
-from twice.core.token import CommitNote, Intention
 from twice.engine.plain import PlainEngine
 from twice.errors import LeaseLost, RunError, SliceBusy, StageMismatch, TwiceError
 from twice.runtime.context import RunContext
@@ -197,10 +207,10 @@ class ModelLedger:
     def now(self) -> datetime:
         return NOON
 
-    def claim(self, task: str, labels: Sequence[str], **_: Any) -> Claim | Busy:
+    def claim(self, request: ClaimRequest, lease: timedelta) -> Claim | Busy:
         found = self._line.ask("claim")
         if found == "claimed":
-            return Claim(self._me, task, tuple(labels), 1)
+            return Claim(self._me, request.task, tuple(request.labels), 1)
         return Busy(SLICE.label, found[1], f"elsewhere {found[1]}", NOON + HOUR)
 
     def quarantined(self, task: str) -> dict[str, datetime]:

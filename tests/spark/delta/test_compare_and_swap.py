@@ -26,13 +26,13 @@ from tests.contracts.target_suite import (
     table,
 )
 
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Lost, Staged
 from twice.core.task import TableName
 from twice.errors import OutcomeUnknown, RunError
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.transaction import Transaction
-from twice.wiring.probe import publish_a_day
+from twice.wiring.delta import publish_a_day
 
 OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
 

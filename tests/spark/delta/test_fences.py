@@ -31,7 +31,7 @@ from tests.contracts.target_suite import (
     zeros,
 )
 
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import ChangedRange, Column, Foreign, Landed, Shape
 from twice.core.scope import Daily, Hourly, Monthly
 from twice.core.write import Layout, UpsertRows

@@ -18,7 +18,7 @@ from tests.contracts import upsert_suite as upserts
 from tests.contracts.delta_harness import DeltaHarness
 from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, commit, plan_of, prepare, publish, sale, together
 
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed
 from twice.targets.delta import lock
 from twice.targets.delta.public import merge

@@ -26,7 +26,7 @@ from tests.contracts.upsert_suite import (
     upsert,
 )
 
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed
 from twice.core.write import Changes, Layout
 from twice.errors import RunError, StageLost, StageMismatch

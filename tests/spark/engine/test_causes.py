@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from twice.core import transience
-from twice.core.transience import Nature, judge
+from twice.core.failure import transience
+from twice.core.failure.transience import Nature, judge
 from twice.engine.causes import signs
 
 

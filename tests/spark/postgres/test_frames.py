@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from pyspark.errors import PySparkException
 
+from twice.core.failure.transience import Nature, judge
 from twice.core.ports import Column, Landed, Shape
 from twice.core.scope import Whole
+from twice.core.table.token import CommitNote, token_name
 from twice.core.task import TableName
-from twice.core.token import CommitNote, token_name
-from twice.core.transience import Nature, judge
 from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.causes import signs
 from twice.errors import ResultRefused

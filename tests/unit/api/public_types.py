@@ -13,7 +13,7 @@ from types import UnionType
 from typing import Any
 
 import twice
-from twice.core.summary import Summarized, SummarizedSequence
+from twice.core.results.summary import Summarized, SummarizedSequence
 
 Named = tuple[str, Any]
 """A type, and how the source spells it."""

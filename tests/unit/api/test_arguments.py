@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import twice
-from twice.core.backfill import BackfillPlan
-from twice.core.run import Outcome, RunResult, SliceResult
+from twice.core.backfill.plan import BackfillPlan
+from twice.core.results.run import Outcome, RunResult, SliceResult
 from twice.errors import UsageError
 from twice.runtime.backfill.backfill import asked_for
 

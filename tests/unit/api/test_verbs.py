@@ -13,9 +13,9 @@ import pytest
 
 import twice
 from twice.cli.main import app
-from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
-from twice.core.mark import version_of
-from twice.core.record import Adopted
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
+from twice.core.ledger.record import Adopted, ClaimRequest
+from twice.core.table.mark import version_of
 from twice.errors import UsageError
 from twice.project import inspect
 from twice.runtime.holder import this_process
@@ -43,7 +43,7 @@ def test_status_does_not_take_what_a_killed_process_left_for_work(
     lease = timedelta(minutes=5)
     with open_project(root) as opened:
         for label, holder in (("2026-06-01", gone), ("2026-06-02", this_process())):
-            opened.ledger.claim("revenue", [label], attempt=label, kind="run", holder=holder, lease=lease)
+            opened.ledger.claim(ClaimRequest("revenue", [label], label, "run", holder), lease)
     found = twice.status(project=root)
     assert found.silent == {("revenue", "2026-06-01")}
     assert [row[4] for row in found.as_table()[1]] == ["claimed, went silent", "claimed"]

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import twice
 from twice.cli.main import app
-from twice.core.backfill import BackfillPlan, BackfillRequest
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest
 from twice.core.hints import hint, option
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState, ClaimRequest
 from twice.errors import Hint, TwiceError, UsageError
 from twice.runtime.run.quarantine import refuse_quarantined
 from twice.wiring.open_project import open_project
@@ -96,8 +96,7 @@ def test_each_caller_is_told_its_own_words(
 
 def test_a_quarantined_slice_names_the_calls_that_help(root: Path) -> None:
     with open_project(root) as opened:
-        opened.ledger.claim("revenue", ["2026-06-09"], attempt="a", kind="run", holder="h", lease=timedelta(minutes=1))
-
+        opened.ledger.claim(ClaimRequest("revenue", ["2026-06-09"], "a", "run", "h"), timedelta(minutes=1))
         opened.ledger.close_attempt("a", AttemptState.FAILED)
         opened.ledger.quarantine("a", "why")
         context: Any = opened
@@ -130,6 +129,7 @@ ELSEWHERE = {
     "pytest_plugin.py": "options of pytest",
     "runtime/effects": "of `twice effects`, which has no verb in Python",
     "runtime/upkeep": "of `twice ledger`, `mark` and `takeover`, which have no verb in Python",
+    "runtime/table/garbage.py": "of `twice ledger prune`, which has no verb in Python",
     "proof/jobs/script.py": "of `twice prove --script`, which has no verb in Python",
     "core/hints.py": "where both wordings are made",
     "errors.py": "where both wordings stand side by side",

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from twice.cli.backfill_text import print_end, print_plan
-from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
-from twice.core.backfill_result import BackfillResult, BackfillState, BatchState, Comparison, as_result
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
+from twice.core.backfill.result import BackfillResult, BackfillState, BatchState, Comparison, as_result
 
 PLAN = BackfillPlan(
     "june",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from twice.cli.effect_text import effect_text
-from twice.core.outbox import EffectState
-from twice.core.run import EffectEnd
+from twice.cli.effects import effect_text
+from twice.core.ledger.outbox import EffectState
+from twice.core.results.run import EffectEnd
 
 S = EffectState
 TEXTS = {

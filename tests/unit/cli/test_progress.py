@@ -14,8 +14,8 @@ from rich.console import Console
 
 from twice.cli.hints import hinting
 from twice.cli.progress import JsonLines, Lines, Live, duration
-from twice.core.backfill import BackfillRequest, PlannedSlice
-from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, BatchState, SliceEnd
+from twice.core.backfill.plan import BackfillRequest, PlannedSlice
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchClaim, BatchState, SliceEnd
 from twice.core.hints import Hints
 from twice.errors import RunError, TwiceError
 from twice.runtime.backfill.worker import Event

@@ -11,8 +11,8 @@ import pytest
 from twice import Daily, Hourly, Whole, read, replace, task
 from twice.cli.options import Format
 from twice.cli.prove import Ends, dates_of_all, print_ends, print_proof
-from twice.core.project import Project, assemble
-from twice.core.proof import Proof, Trial, TrialResult
+from twice.core.project.project import Project, assemble
+from twice.core.results.proof import Proof, Trial, TrialResult
 from twice.core.scope import Scope
 from twice.errors import BeforeStart
 

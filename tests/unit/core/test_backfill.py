@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twice.core.backfill import (
+from twice.core.backfill.plan import (
     LARGEST_BATCH,
     BackfillRequest,
     PlannedSlice,

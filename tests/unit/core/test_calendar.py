@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from twice.core.calendar import calendar
-from twice.core.record import RunRecord
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState, RunRecord
+from twice.core.results.calendar import calendar
 from twice.core.scope import Daily, Hourly, Monthly
 
 S = AttemptState

@@ -10,9 +10,9 @@ import pytest
 
 from twice import Daily, Whole, audit, days, read, replace, sql_task, task
 from twice.core.audit import Audit, judge
-from twice.core.project import assemble
+from twice.core.project.project import assemble
+from twice.core.table.token import CommitNote, Intention
 from twice.core.task import TableName, Task
-from twice.core.token import CommitNote, Intention
 from twice.errors import DeclarationError, UsageError
 
 DAILY = Daily("order_date", start="2026-01-01")

@@ -10,7 +10,7 @@ import pytest
 from twice import Daily, PublishedSlice, Since, append_once, call, email, read, replace, slack, task, webhook
 from twice.core.audit import AuditResult
 from twice.core.effect import Message, tidy_effects
-from twice.core.outbox import EffectRecord, EffectState, key_of, occasion_of, too_late, wait_before
+from twice.core.ledger.outbox import EffectRecord, EffectState, key_of, occasion_of, too_late, wait_before
 from twice.errors import DeclarationError
 
 NOON = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)

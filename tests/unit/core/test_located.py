@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from twice import Whole, read, replace, task
-from twice.core.project import assemble
+from twice.core.project.project import assemble
 from twice.core.task import Task
 from twice.errors import DeclarationError
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twice.core.mark import counted_from, kind_of, mark_in, mark_of, version_of, version_text
 from twice.core.since import CursorValue, Window, type_of
+from twice.core.table.mark import counted_from, kind_of, mark_in, mark_of, version_of, version_text
 from twice.errors import UsageError
 
 UTC = timezone.utc

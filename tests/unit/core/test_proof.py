@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from twice.core.proof import Cause, Difference, Proof, RowPair, Trial, TrialResult, document
+from twice.core.results.proof import Cause, Difference, Proof, RowPair, Trial, TrialResult, document
 
 AT = datetime(2026, 6, 9, tzinfo=timezone.utc)
 DIFFERENCE = Difference(

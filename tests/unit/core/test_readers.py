@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from twice.core.ports import Column
-from twice.core.readers import reading_slices, values_of
+from twice.core.project.graph import reading_slices, values_of
 from twice.core.scope import Daily, Every, Hourly, Monthly
 from twice.core.slice import Slice
 from twice.core.time_scope import TimeScope

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from twice.core.reference import hide_passwords, hide_passwords_in
+from twice.core.names.reference import hide_passwords, hide_passwords_in
 
 
 @pytest.mark.parametrize(

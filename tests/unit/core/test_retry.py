@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twice import Policy, Retry, hours
+from twice.core.failure.transience import Judgement, Nature
 from twice.core.retry import Failure, ceiling, gives_up, pause_after
-from twice.core.transience import Judgement, Nature
 from twice.errors import DeclarationError
 
 PASSING, LASTING = Judgement(Nature.TRANSIENT, "cut"), Judgement(Nature.PERMANENT, "wrong")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twice.core.root_cause import cause_line, root_cause
+from twice.core.failure.root_cause import cause_line, root_cause
 
 
 class Thrown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import ArrayType, DataType, DecimalType, LongType, MapType, StringType, StructField, StructType
 
-from twice.core.spark_types import type_text
+from twice.core.names.spark import type_text
 
 
 @pytest.mark.parametrize(

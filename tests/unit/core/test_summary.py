@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from twice.core.backfill import BackfillRequest
-from twice.core.backfill_result import BackfillResult, BackfillState, BatchState, SliceReport
-from twice.core.outbox import EffectState
+from twice.core.backfill.plan import BackfillRequest
+from twice.core.backfill.result import BackfillResult, BackfillState, BatchState, SliceReport
+from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.record import AttemptRecord, AttemptState, RunRecord, SliceRecord
 from twice.core.ports import Leaf, Suspicion
-from twice.core.proof import Proof, Trial, TrialResult
-from twice.core.record import AttemptRecord, RunRecord, SliceRecord
-from twice.core.recover_result import Recovered, RecoverResult
-from twice.core.run import AttemptState, Outcome, RetryResult, RunResult, SliceResult, last_of
-from twice.core.status import History, Status
-from twice.core.summary import SHOWN, Summarized, html_table
+from twice.core.results.proof import Proof, Trial, TrialResult
+from twice.core.results.recover import Recovered, RecoverResult
+from twice.core.results.run import Outcome, RetryResult, RunResult, SliceResult, last_of
+from twice.core.results.status import History, Status
+from twice.core.results.summary import SHOWN, Summarized, html_table
 from twice.runtime.run.explain import Explanation
 
 EVIL = "<script>alert('&')</script>"

@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from twice import errors
-from twice.core import transience
-from twice.core.transience import Nature, Signs, judge, of_sqlstate, of_status
+from twice.core.failure import transience
+from twice.core.failure.transience import Nature, Signs, judge, of_sqlstate, of_status
 from twice.engine.causes import signs
 from twice.ledgers.database.known_errors import POSTGRES
 

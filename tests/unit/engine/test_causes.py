@@ -8,7 +8,7 @@ import pytest
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
-from twice.core.transience import Nature, judge
+from twice.core.failure.transience import Nature, judge
 from twice.engine.causes import signs
 
 

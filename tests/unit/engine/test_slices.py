@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twice.core.names.spark import quoted
 from twice.core.ports import Column
 from twice.core.scope import Daily, Every, Hourly, Monthly
-from twice.core.spark_names import quoted
 from twice.engine.frames.columns import not_a_frame, refuse_twins
 from twice.engine.frames.slices import check_given, check_source, cut_of, value_of
 from twice.errors import DeclarationError, ResultRefused

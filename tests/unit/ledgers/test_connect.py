@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from twice.core.record import Adopted, Claim, Facts
+from twice.core.ledger.record import Adopted, Claim, ClaimRequest, Facts
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database import connect
 from twice.ledgers.database.connect import for_writing, network_file_system
@@ -37,7 +37,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def claim(ledger: Ledger, attempt: str = "one") -> Claim:
-    found = ledger.claim("t", ["a"], attempt=attempt, kind="run", holder="h", lease=timedelta(minutes=1))
+    found = ledger.claim(ClaimRequest("t", ["a"], attempt, "run", "h"), timedelta(minutes=1))
     assert isinstance(found, Claim)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from twice.core.record import Facts
+from twice.core.ledger.record import ClaimRequest, Facts
 from twice.ledgers.database.schema import HEAD, metadata
 from twice.ledgers.ledger import Ledger
 
@@ -13,7 +13,7 @@ from twice.ledgers.ledger import Ledger
 def test_an_export_has_every_row_of_every_table_and_says_its_schema(tmp_path: Path) -> None:
     ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db")
     for label in "ab":
-        ledger.claim("t", [label], attempt=label, kind="run", holder="h", lease=timedelta(minutes=1))
+        ledger.claim(ClaimRequest("t", [label], label, "run", "h"), timedelta(minutes=1))
     ledger.publish("a", Facts(notes=("ünï",)), generations={"a": 1})
     header, *rows = ledger.export()
     assert header == {"ledger": 1, "schema": HEAD}

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Select
 from sqlalchemy.dialects import sqlite
 
-from twice.core.record_owner import RecordOwner, TaskTable
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.ledger import Ledger
 from twice.ledgers.runs import history, run_records

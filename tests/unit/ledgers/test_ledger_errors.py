@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, make_url
 from sqlalchemy.exc import OperationalError
 
-from twice.core.record import Adopted, Busy, Claim
+from twice.core.ledger.record import Adopted, Busy, Claim, ClaimRequest
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database.errors import plain_errors
 from twice.ledgers.database.known_errors import of_postgres
@@ -31,7 +31,7 @@ def ledger(path: Path) -> Iterator[Ledger]:
 
 
 def claim(ledger: Ledger, attempt: str = "one", *labels: str) -> Claim | Busy:
-    return ledger.claim("t", labels or ["a"], attempt=attempt, kind="run", holder="h", lease=timedelta(minutes=1))
+    return ledger.claim(ClaimRequest("t", labels or ["a"], attempt, "run", "h"), timedelta(minutes=1))
 
 
 def problem_of(path: Path) -> EnvironmentProblem:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from twice.core.record_owner import RecordOwner, TaskTable, backfill_key, name_of
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState, ClaimRequest
+from twice.core.ledger.record_owner import RecordOwner, TaskTable, backfill_key, name_of
 from twice.ledgers.ledger import Ledger
 
 MINUTE = timedelta(minutes=1)
@@ -34,7 +34,7 @@ def ledgers(tmp_path: Path) -> Iterator[tuple[Ledger, Ledger, Ledger]]:
 
 def test_attempts_of_another_environment_or_table_are_not_seen(ledgers: tuple[Ledger, Ledger, Ledger]) -> None:
     dev, prod, moved = ledgers
-    dev.claim("t", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+    dev.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
     assert [attempt.id for attempt in dev.open_attempts()] == ["one"]
     for other in (prod, moved):
         assert other.open_attempts() == () and other.attempts("t") == () and other.runs() == ()
@@ -43,7 +43,7 @@ def test_attempts_of_another_environment_or_table_are_not_seen(ledgers: tuple[Le
 
 def test_a_task_that_is_not_declared_any_more_is_still_its_environments(ledgers: tuple[Ledger, Ledger, Ledger]) -> None:
     dev, prod, _ = ledgers
-    dev.claim("gone", ["a"], attempt="one", kind="run", holder="h", lease=MINUTE)
+    dev.claim(ClaimRequest("gone", ["a"], "one", "run", "h"), MINUTE)
     assert [run.task for run in dev.runs()] == ["gone"]
     assert prod.runs() == ()
 
@@ -69,12 +69,12 @@ def test_a_name_with_a_secret_in_it_does_not_stay_in_the_ledger_and_its_records_
     url, former, place = f"sqlite:///{tmp_path}/ledger.db", "postgresql:///host=db password=s3kr1t", "postgresql://db/"
     with closing(Ledger.open(url, owner=home(former))) as before:
         for name in ("t", "gone"):
-            before.claim(name, ["a"], attempt=f"{name}-1", kind="run", holder="h", lease=MINUTE)
+            before.claim(ClaimRequest(name, ["a"], f"{name}-1", "run", "h"), MINUTE)
         owner = replace(home(place, formerly=(former,)), retired={former: place})
         with closing(Ledger.open(url, owner=owner)) as after:
             assert [attempt.id for attempt in after.open_attempts()] == ["t-1", "gone-1"]
             assert "s3kr1t" not in str(list(after.export()))
-        before.claim("t", ["b"], attempt="t-2", kind="run", holder="h", lease=MINUTE)
+        before.claim(ClaimRequest("t", ["b"], "t-2", "run", "h"), MINUTE)
     with closing(Ledger.open(url, owner=owner)) as again:
         assert [attempt.id for attempt in again.open_attempts("t")] == ["t-1", "t-2"]
         assert "s3kr1t" not in str(list(again.export())) + repr(owner)

@@ -12,7 +12,7 @@ from twice.lint.frontends.context import ReadContext
 from twice.lint.frontends.sql import read
 from twice.lint.statements.mask import mask, shown
 from twice.lint.statements.parse import guess
-from twice.lint.statements.script import split
+from twice.lint.statements.read import split
 
 
 @given(st.text(alphabet="{}%s()?:$ aé\n'\"-;", max_size=60))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from twice.core.ports import ALL_ROWS, Suspicion
-from twice.core.proof import Difference
+from twice.core.results.proof import Difference
 from twice.proof.blame import blame
 
 UUID = Suspicion("uuid", ("id",), "it draws other values on each run", "Use surrogate_key(…).")

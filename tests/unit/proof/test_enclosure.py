@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 
-from twice.core.proof import SideEffect, Trial, TrialResult
+from twice.core.results.proof import SideEffect, Trial, TrialResult
 from twice.errors import UserCodeError
 from twice.proof.enclosure import hook
 from twice.proof.enclosure.enclosure import (

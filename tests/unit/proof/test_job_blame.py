@@ -3,10 +3,9 @@ from __future__ import annotations
 from collections import Counter
 
 from twice.core.ports import Suspicion
-from twice.core.proof import Difference
+from twice.core.results.proof import Difference
 from twice.proof.effect_counts import compare_effects
-from twice.proof.jobs.blame import blame_writes, vanished
-from twice.proof.jobs.write import Write
+from twice.proof.jobs.write import Write, blame_writes, vanished
 
 UUID = Suspicion("uuid", ("id",), "it draws other values on each run", "Use surrogate_key(…).")
 DOUBLED = Difference((), 0, 5, doubled=5)

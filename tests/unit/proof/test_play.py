@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from twice.core.proof import Difference, Scenario, TrialResult
+from twice.core.results.proof import Difference, Scenario, TrialResult
 from twice.errors import UsageError
 from twice.proof.effect_counts import compare_effects
 from twice.proof.jobs.job import PLAYS as JOB_PLAYS

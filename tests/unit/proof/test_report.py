@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from twice.cli.prove import print_proof
-from twice.core.proof import Cause, Difference, Proof, RowPair, SideEffect, Trial, TrialResult
+from twice.core.results.proof import Cause, Difference, Proof, RowPair, SideEffect, Trial, TrialResult
 from twice.proof.report import headline, html, junit, write_report
 
 AT = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)

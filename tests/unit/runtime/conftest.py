@@ -18,13 +18,13 @@ import pytest
 from twice import Daily, audit, read, task
 from twice import replace as replace_rows
 from twice.core.audit import Audit
-from twice.core.clock import SYSTEM_CLOCK
 from twice.core.ports import Column, Shape
-from twice.core.project import assemble
-from twice.core.run import RunRequest, RunResult
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import assemble
+from twice.core.results.run import RunRequest, RunResult
 from twice.core.slice import WHOLE
+from twice.core.table.token import CommitNote
 from twice.core.task import Policy, TableName, Task
-from twice.core.token import CommitNote
 from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.plain import PlainEngine
 from twice.ledgers.ledger import Ledger

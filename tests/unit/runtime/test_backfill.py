@@ -14,12 +14,12 @@ import pytest
 from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, read, task
 from twice import replace as replace_rows
 from twice.core.audit import Audit
-from twice.core.backfill import BackfillPlan, BackfillRequest, SliceStatus
-from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState, as_result
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, SliceStatus
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchState, as_result
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
+from twice.core.ledger.record import Claim, ClaimRequest
 from twice.core.ports import Column
-from twice.core.project import assemble
-from twice.core.record import Claim
+from twice.core.project.project import assemble
 from twice.core.task import TableName, Task
 from twice.errors import EnvironmentProblem, UsageError
 from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume, start
@@ -464,7 +464,7 @@ def test_a_task_without_slices_has_nothing_to_backfill(filled: Bench, scope: Any
 def test_a_slice_that_somebody_is_at_work_on_is_waited_for(filled: Bench) -> None:
     context = replace(filled.context, lease=timedelta(seconds=2))
     held = filled.ledger.claim(
-        "revenue", ["2026-01-01"], attempt="other", kind="run", holder="elsewhere:1", lease=timedelta(seconds=1)
+        ClaimRequest("revenue", ["2026-01-01"], "other", "run", "elsewhere:1"), timedelta(seconds=1)
     )
     assert isinstance(held, Claim)
     record, _ = start(context, request(2))

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from twice import Outcome, Policy, Retry
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.ledger.record import AttemptState
 from twice.core.ports import Landed, Leaf
-from twice.core.run import AttemptState, RunResult
+from twice.core.results.run import RunResult
 from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown, Superseded
 from twice.ledgers.ledger import Ledger

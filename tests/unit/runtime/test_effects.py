@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from twice import EffectRefused, PublishedSlice, audit, call
-from twice.core.backfill import BackfillRequest
+from twice.core.backfill.plan import BackfillRequest
 from twice.core.effect import Effect
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.outbox import EffectState
-from twice.core.record_owner import RecordOwner, TaskTable
-from twice.core.run import Outcome, RunRequest
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
+from twice.core.results.run import Outcome, RunRequest
 from twice.core.task import TableName, Task
 from twice.errors import AuditFailed, UsageError
 from twice.ledgers.ledger import Ledger

@@ -15,11 +15,12 @@ import pytest
 from tests.endings import Ending, check_message, end_at, signals_raise
 
 from twice import Outcome, Policy, PublishedSlice, Retry, Since, append_once, call, read, task
-from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.interruption import BrokenOff, uninterrupted
-from twice.core.outbox import EffectState
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
+from twice.core.failure.interruption import BrokenOff, uninterrupted
+from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.record import AttemptState
 from twice.core.ports import Landed
-from twice.core.run import AttemptState, RunResult
+from twice.core.results.run import RunResult
 from twice.core.since import SINCE
 from twice.core.task import Task
 from twice.errors import MAY_BE_MOVED, MOVED, Interrupted, LedgerOutOfReach, NotRecorded, OutcomeUnknown, RunError

@@ -8,7 +8,7 @@ import pytest
 
 from twice import Since, append_once, merge, read, task
 from twice.core.ports import Column
-from twice.core.run import Outcome
+from twice.core.results.run import Outcome
 from twice.core.since import SINCE
 from twice.core.task import Strategy, TableName, Task
 from twice.errors import DeclarationError

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from twice import Daily, Since, Whole, append_once, insert_new, merge, read, task
-from twice.core.backfill import BackfillRequest, SliceStatus
-from twice.core.failpoints import Crash, Point, armed, crash_at
+from twice.core.backfill.plan import BackfillRequest, SliceStatus
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Foreign
-from twice.core.run import Outcome, RunRequest
+from twice.core.results.run import Outcome, RunRequest
 from twice.core.slice import WHOLE
 from twice.core.task import Strategy, TableName, Task
 from twice.ledgers.ledger import Ledger

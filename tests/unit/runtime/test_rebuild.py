@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from twice import Daily, append_once, call
-from twice.core.failpoints import Crash, Point, armed, crash_at
-from twice.core.project import assemble
-from twice.core.record import Adopted
-from twice.core.run import Outcome
+from twice.core.failure.failpoints import Crash, Point, armed, crash_at
+from twice.core.ledger.record import Adopted
+from twice.core.project.project import assemble
+from twice.core.results.run import Outcome
 from twice.ledgers.ledger import Ledger
 from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.check import LedgerDifference, check

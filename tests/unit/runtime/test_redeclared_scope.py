@@ -8,7 +8,7 @@ import pytest
 
 from twice import Daily, Every, Hourly, Monthly, Since, Whole, append_once, insert_new, read, task
 from twice.core.ports import Column
-from twice.core.run import Outcome
+from twice.core.results.run import Outcome
 from twice.core.scope import Scope, slice_named
 from twice.core.task import Strategy, TableName, Task
 from twice.errors import DeclarationError, TableTaken

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from twice import Outcome, Policy, Retry, audit
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.failure.failpoints import Point, SendPoint, armed
+from twice.core.ledger.record import AttemptState, ClaimRequest
 from twice.core.ports import Landed
-from twice.core.run import AttemptState
 from twice.core.task import Task
 from twice.errors import (
     AuditFailed,
@@ -254,7 +254,7 @@ def test_an_interrupt_while_it_waits_ends_the_run_with_nothing_held(bench: Bench
 
 def test_a_busy_slice_is_not_tried_again_by_the_policy(bench: Bench) -> None:
     task = declared(bench, Failing())
-    bench.ledger.claim("revenue", [SLICE], attempt="x", kind="run", holder="far", lease=timedelta(hours=1))
+    bench.ledger.claim(ClaimRequest("revenue", [SLICE], "x", "run", "far"), timedelta(hours=1))
     with pytest.raises(SliceBusy):
         bench.run(task)
     assert bench.pauses == []
@@ -356,7 +356,7 @@ def test_a_quarantine_does_not_hit_a_slice_that_another_attempt_has_taken_up(ben
         if point is Point.AFTER_LOOK and len(bench.ledger.attempts("revenue")) == 2:
             mine = bench.ledger.attempts("revenue")[0].id
             bench.ledger.release(mine)
-            bench.ledger.claim("revenue", [SLICE], attempt="other", kind="run", holder="far", lease=timedelta(hours=1))
+            bench.ledger.claim(ClaimRequest("revenue", [SLICE], "other", "run", "far"), timedelta(hours=1))
             raise lost()
 
     with armed(lose_to_another), pytest.raises(RunError) as caught:
@@ -366,7 +366,7 @@ def test_a_quarantine_does_not_hit_a_slice_that_another_attempt_has_taken_up(ben
 
 
 def test_failed_are_also_those_whose_process_died(bench: Bench) -> None:
-    bench.ledger.claim("revenue", [SLICE], attempt="dead", kind="run", holder="far", lease=timedelta(minutes=5))
+    bench.ledger.claim(ClaimRequest("revenue", [SLICE], "dead", "run", "far"), timedelta(minutes=5))
     assert failed_labels(bench.ledger, "revenue") == ()
     bench.clock.ahead += timedelta(minutes=6)
     assert failed_labels(bench.ledger, "revenue") == (SLICE,)

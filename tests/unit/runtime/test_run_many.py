@@ -11,8 +11,8 @@ import pytest
 from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, days, insert_new, merge, read, task
 from twice import replace as replace_rows
 from twice.core.ports import Touched
-from twice.core.project import assemble
-from twice.core.run import RunResult
+from twice.core.project.project import assemble
+from twice.core.results.run import RunResult
 from twice.core.task import Task
 from twice.errors import UsageError, UserCodeError
 from twice.runtime.run.explain import explain_run

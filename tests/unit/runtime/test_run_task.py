@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from twice import Outcome, Policy, Retry, audit
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.failure.failpoints import Point, SendPoint, armed
+from twice.core.ledger.record import AttemptState, ClaimRequest
 from twice.core.ports import FUNCTION, Column, Leaf
-from twice.core.run import AttemptState
 from twice.errors import (
     AuditFailed,
     EmptyRefused,
@@ -252,9 +252,7 @@ def test_schema_drift_is_refused_unless_the_task_may_evolve(bench: Bench) -> Non
 
 def test_a_slice_held_by_another_attempt_is_busy(bench: Bench) -> None:
     declared = bench.declare(revenue_task())
-    held = bench.ledger.claim(
-        "revenue", ["2026-06-09"], attempt="other", kind="run", holder="host:1", lease=timedelta(minutes=5)
-    )
+    held = bench.ledger.claim(ClaimRequest("revenue", ["2026-06-09"], "other", "run", "host:1"), timedelta(minutes=5))
     with pytest.raises(SliceBusy, match=r"another attempt \(other, host:1\) is running this slice.*--wait"):
         bench.run(declared)
     with pytest.raises(SliceBusy, match="still"):
@@ -268,9 +266,7 @@ def test_a_holder_that_is_seen_to_be_gone_is_not_waited_for(bench: Bench) -> Non
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
         holder = f"{this_process().partition(':')[0]}:{process.pid}:{started}"
-        bench.ledger.claim(
-            "revenue", ["2026-06-09"], attempt="dead", kind="run", holder=holder, lease=timedelta(minutes=5)
-        )
+        bench.ledger.claim(ClaimRequest("revenue", ["2026-06-09"], "dead", "run", holder), timedelta(minutes=5))
         with pytest.raises(SliceBusy):
             bench.run(declared)
         process.kill()
@@ -282,7 +278,7 @@ def test_a_lease_taken_over_stops_the_slow_attempt_before_it_publishes(bench: Be
     def slow(orders: Rows) -> Rows:
         bench.clock.ahead = timedelta(hours=1)
         taken = bench.ledger.claim(
-            "revenue", ["2026-06-09"], attempt="other", kind="run", holder="host:1", lease=timedelta(hours=3)
+            ClaimRequest("revenue", ["2026-06-09"], "other", "run", "host:1"), timedelta(hours=3)
         )
         assert taken.attempt == "other"
         bench.context.ledger.close_attempt(bench.ledger.attempts("revenue")[1].id, AttemptState.ABANDONED)
@@ -306,9 +302,7 @@ def test_an_attempt_that_slept_past_its_lease_lets_go_though_nobody_has_closed_i
 
     def slow(orders: Rows) -> Rows:
         bench.clock.ahead = clock.ahead = timedelta(hours=1)
-        bench.ledger.claim(
-            "revenue", ["2026-06-09"], attempt="other", kind="run", holder="host:1", lease=timedelta(hours=3)
-        )
+        bench.ledger.claim(ClaimRequest("revenue", ["2026-06-09"], "other", "run", "host:1"), timedelta(hours=3))
         return summed(orders)
 
     with pytest.raises(LeaseLost, match="silent for too long"):

@@ -11,13 +11,13 @@ import pytest
 
 from twice import Daily, Policy, read, task
 from twice import replace as replace_rows
-from twice.core.backfill import BackfillRequest, SliceStatus
-from twice.core.backfill_result import BackfillRecord
-from twice.core.failpoints import Point, SendPoint, armed
+from twice.core.backfill.plan import BackfillRequest, SliceStatus
+from twice.core.backfill.result import BackfillRecord
+from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Leaf, Lost, Staged
-from twice.core.run import Outcome, RunRequest
+from twice.core.results.run import Outcome, RunRequest
+from twice.core.table.token import CommitNote, Intention
 from twice.core.task import Task
-from twice.core.token import CommitNote, Intention
 from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown
 from twice.runtime.backfill.backfill import start

@@ -12,14 +12,14 @@ import pytest
 from tests.endings import Ending, end_at
 
 from twice import Since, append_once, insert_new, merge, read, task
-from twice.core.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
 from twice.core.ports import Column, Shape
-from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState, Outcome, RunRequest, RunResult
+from twice.core.results.run import Outcome, RunRequest, RunResult
 from twice.core.since import Window
 from twice.core.slice import WHOLE
+from twice.core.table.token import CommitNote
 from twice.core.task import Strategy, TableName, Task
-from twice.core.token import CommitNote
 from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
 from twice.errors import DeclarationError, Superseded, UsageError
 from twice.ledgers.ledger import Ledger
@@ -457,7 +457,7 @@ def counted(bench: Bench, source: Source, declared: Task, minute: int) -> int:
     into = bench.target.prepare(COPY, Shape(COLUMNS), Layout(), False)
     rows = Rows(COLUMNS, tuple(row for row in source.rows if row[1] is not None and row[1] < at(minute)))
     plan = WritePlan(AppendRows((declared.scope.only,)), (declared.scope.only,), (app,))  # type: ignore[union-attr]
-    claim = bench.ledger.claim("copy", ["since"], attempt="old", kind="run", holder="h", lease=timedelta(hours=1))
+    claim = bench.ledger.claim(ClaimRequest("copy", ["since"], "old", "run", "h"), timedelta(hours=1))
     assert isinstance(claim, Claim)
     bench.ledger.fix(claim, {"since": 0}, {"since": version})
     window = Window(at(0), at(minute), False)

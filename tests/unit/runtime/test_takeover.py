@@ -11,10 +11,11 @@ from tests.endings import Ending, end_at
 
 from twice import Daily, Since, append_once, insert_new, merge, read, task
 from twice import replace as replace_rows
-from twice.core.failpoints import Point, armed
-from twice.core.project import assemble
-from twice.core.record_owner import RecordOwner, TaskTable
-from twice.core.run import AttemptState, Outcome
+from twice.core.failure.failpoints import Point, armed
+from twice.core.ledger.record import AttemptState
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
+from twice.core.project.project import assemble
+from twice.core.results.run import Outcome
 from twice.core.slice import Slice
 from twice.core.task import Strategy, TableName, Task
 from twice.errors import (

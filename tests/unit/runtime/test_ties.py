@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from twice import Daily, Since, merge, read, task
-from twice.core.backfill import BackfillRequest
+from twice.core.backfill.plan import BackfillRequest
 from twice.core.ports import Column
 from twice.core.task import TableName, Task
 from twice.runtime.backfill.backfill import start

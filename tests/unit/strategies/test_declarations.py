@@ -28,7 +28,7 @@ from twice.core.scope import slice_column_of
 from twice.core.task import Task
 from twice.core.write import AppendRows, ReplaceRows, UpsertRows
 from twice.errors import DeclarationError
-from twice.runtime.result.check_columns import check_columns
+from twice.runtime.result.compute import check_columns
 
 DAILY = Daily("day", start="2026-01-01")
 SINCE = Since("updated_at", initial="2026-01-01T00:00:00Z")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twice.errors import DeclarationError
-from twice.targets.delta.free_folder import check_free
+from twice.targets.delta.create import check_free
 
 
 def put(folder: Path, *names: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twice.core.ports import Column
-from twice.targets.shown import readable
+from twice.targets.delta.internal.in_place import readable
 
 COLUMNS = (Column("order_date", "date"), Column("event_hour", "timestamp"), Column("n", "bigint"))
 

@@ -10,8 +10,8 @@ import pytest
 
 from twice.core.ports import Column, Shape
 from twice.core.slice import WHOLE, Slice
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.core.write import AppendRows, Layout, WritePlan, may_delete
 from twice.targets.delta.target import DeltaTarget
 from twice.targets.memory.rows import Rows

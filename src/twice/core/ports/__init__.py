@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from twice.core.clock import Clock
 from twice.core.ports.backfills import BackfillStore
+from twice.core.ports.clock import Clock
 from twice.core.ports.engine import (
     ALL_ROWS,
     ALLOWED,
@@ -28,8 +28,7 @@ from twice.core.ports.ledger import (
     RunRecords,
     UnassignedRecords,
 )
-from twice.core.ports.outbox import Outbox
-from twice.core.ports.sender import NotLeaving, OutgoingMessage, Sender
+from twice.core.ports.outbox import NotLeaving, Outbox, OutgoingMessage, Sender
 from twice.core.ports.target import (
     ChangedRange,
     Foreign,

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from twice.core.backfill import BackfillPlan
-from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, BatchRecord, Hold, SliceEnd
+from twice.core.backfill.plan import BackfillPlan
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchClaim, BatchRecord, Hold, SliceEnd
 
 
 class BackfillStore(Protocol):

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from twice.core.ports.backfills import BackfillStore
-from twice.core.ports.outbox import Outbox
-from twice.core.record import (
+from twice.core.ledger.record import (
     Adopted,
     AttemptRecord,
+    AttemptState,
     Busy,
     Claim,
+    ClaimRequest,
     Facts,
     InputRecord,
     Pinned,
@@ -25,9 +25,9 @@ from twice.core.record import (
     RunRecord,
     Shown,
 )
-from twice.core.record_owner import RecordOwner
-from twice.core.run import AttemptState
-from twice.core.token import Kind
+from twice.core.ledger.record_owner import RecordOwner
+from twice.core.ports.backfills import BackfillStore
+from twice.core.ports.outbox import Outbox
 
 
 class Claims(Protocol):
@@ -36,9 +36,7 @@ class Claims(Protocol):
     def now(self) -> datetime:
         """The clock that leases are measured by: one for all hosts."""
 
-    def claim(
-        self, task: str, labels: Sequence[str], *, attempt: str, kind: Kind, holder: str, lease: timedelta
-    ) -> Claim | Busy:
+    def claim(self, request: ClaimRequest, lease: timedelta) -> Claim | Busy:
         """All slices or none. Dying after it leaves an open attempt whose lease runs out. A second call by the same
         attempt finds the claim of the first."""
 

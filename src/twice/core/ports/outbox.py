@@ -1,16 +1,18 @@
-"""The outbox of a ledger: effects to send, and what became of each. Every one passes tests/contracts/outbox_suite.py.
+"""Effects on their way out: the outbox of a ledger, with what became of each, and the senders, one for each kind of
+receiver. Every outbox passes tests/contracts/outbox_suite.py, every sender tests/integration/senders.
 
 Effects are prepared, released and cancelled with their attempt, by the ledger's own methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
-from twice.core.effect import Message
-from twice.core.outbox import Change, EffectRecord, EffectState, PreparedEffect
+from twice.core.effect import Effect, Message, PublishedSlice
+from twice.core.ledger.outbox import Answer, Change, EffectRecord, EffectState, PreparedEffect
 
 
 class Outbox(Protocol):
@@ -62,3 +64,29 @@ class Outbox(Protocol):
 
     def listed(self, states: Sequence[EffectState], task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         """Newest first; without states, all of them."""
+
+
+class NotLeaving(Exception):
+    """This try may not go on: it was silent for too long, and others have settled it. Nothing was sent."""
+
+
+@dataclass(frozen=True)
+class OutgoingMessage:
+    """What one try sends. `function` only where the effect is a call."""
+
+    key: str
+    keyed: bool
+    message: Message
+    function: Callable[[PublishedSlice, str], Any] | None = None
+
+
+class Sender(Protocol):
+    """One kind of receiver. A try is one request: no retries of its own, no redirects, and an end in time."""
+
+    def compose(self, effect: Effect, result: PublishedSlice, key: str, at: datetime) -> Message:
+        """The very bytes that every try sends. Calls the user's functions; changes nothing."""
+
+    def send(self, outgoing: OutgoingMessage, leaving: Callable[[], None]) -> Answer:
+        """Send it once and distinguish: accepted, surely refused, in doubt. `leaving` is called when the next thing
+        is the first byte (or what the receiver acts on); if it raises NotLeaving, nothing is sent. No secret is in
+        the answer. Dying in here leaves doubt."""

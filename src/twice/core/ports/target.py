@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from twice.core.owner import Ownership
 from twice.core.ports.frame import Frame, Shape
 from twice.core.slice import Slice, SliceValue
+from twice.core.table.owner import Ownership
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.core.write import Changes, Layout, WritePlan
 
 
@@ -152,20 +152,11 @@ class Target(Protocol):
         """Why this table takes one slice per commit; None if it takes several, or does not exist yet."""
 
     def stage(
-        self,
-        table: TableName,
-        frame: Frame | None,
-        plan: WritePlan,
-        attempt: str,
-        *,
-        read_at: int | None = None,
-        into: PreparedTable | None = None,
+        self, table: TableName, frame: Frame | None, plan: WritePlan, attempt: str, *, into: PreparedTable | None = None
     ) -> Staged:
         """Write the rows where no reader sees them. Refuses rows outside the plan's slices, and NULL in a key.
         Without a frame there are no rows: an append then moves its tokens alone.
         `into`: the table as it was prepared; without it, the table that is there, as it is.
-        `read_at`: the version of this very table that the rows were computed from, if they were: the commit then
-        refuses rows that are out of date.
         Dying here leaves invisible files that `discard` finds by the attempt's name."""
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:

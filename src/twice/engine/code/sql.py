@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
 
-from twice.core.spark_names import quoted
+from twice.core.names.spark import quoted
 from twice.errors import DeclarationError
 
 PARAMETERS = ("start", "end", "ds")

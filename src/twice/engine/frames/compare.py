@@ -13,8 +13,8 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from twice.core.proof import SHOWN, Difference, RowPair
-from twice.core.spark_names import quoted
+from twice.core.names.spark import quoted
+from twice.core.results.proof import SHOWN, Difference, RowPair
 from twice.engine.frames.columns import as_plain
 from twice.engine.frames.fingerprint import digest, halves, key_hash, row_hashes
 from twice.engine.frames.frames import columns_of

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
+from twice.core.names.spark import quoted
 from twice.core.ports import Column
-from twice.core.spark_names import quoted
 from twice.errors import ResultRefused
 
 SEEDS = (0x7477_6963_6531, 0x7477_6963_6532)

@@ -12,11 +12,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from twice.core.names.spark import quoted, type_text
 from twice.core.ports import Column, Shape
 from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice, SliceValue
-from twice.core.spark_names import quoted
-from twice.core.spark_types import type_text
 from twice.core.time_scope import SliceColumn
 from twice.engine.frames.columns import as_plain, declared, find, not_a_frame, refuse_twins
 from twice.engine.frames.fingerprint import key_hash

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from twice.core.keys import DIGITS, KEY_HEADER, NULL, ROW_HEADER, encoded, row_order
-from twice.core.spark_names import quoted
+from twice.core.names.spark import quoted
 from twice.errors import UsageError
 
 if TYPE_CHECKING:

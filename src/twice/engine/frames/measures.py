@@ -14,8 +14,8 @@ from pyspark.sql import functions as sf
 
 from twice.core.audit import Measure
 from twice.core.closed import assert_never
+from twice.core.names.spark import quoted
 from twice.core.ports import Column
-from twice.core.spark_names import quoted
 from twice.engine.frames.columns import declared
 from twice.engine.frames.frames import columns_of, moment
 from twice.errors import DeclarationError

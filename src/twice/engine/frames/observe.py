@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as sf
 
 from twice.core.audit import Measure
+from twice.core.names.spark import quoted
 from twice.core.ports import Column, Measured, Observed
 from twice.core.slice import Bounds, Slice, SliceValue
-from twice.core.spark_names import quoted
 from twice.engine.frames.columns import is_numeric
 from twice.engine.frames.fingerprint import HALVES, digest, halves, row_hashes
 from twice.engine.frames.frames import columns_of, moment

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from twice.core.interruption import SIGNALS
+from twice.core.failure.interruption import SIGNALS
 
 Handler = Callable[[int, FrameType | None], object]
 

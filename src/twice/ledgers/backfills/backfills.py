@@ -14,8 +14,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, and_, exists, or_, select, update
 
-from twice.core.backfill import BackfillPlan, BackfillRequest, halves
-from twice.core.backfill_result import (
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, halves
+from twice.core.backfill.result import (
     BackfillRecord,
     BackfillState,
     BatchClaim,
@@ -24,7 +24,7 @@ from twice.core.backfill_result import (
     Hold,
     SliceEnd,
 )
-from twice.core.record_owner import backfill_key
+from twice.core.ledger.record_owner import backfill_key
 from twice.ledgers.backfills.plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import backfills, batches, insert_or, needs

@@ -11,16 +11,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, select, update
 
-from twice.core.backfill import BackfillPlan, BackfillRequest, PlannedSlice
-from twice.core.backfill_result import (
-    BackfillRecord,
-    BackfillState,
-    BatchRecord,
-    BatchState,
-    Comparison,
-    SliceEnd,
-)
-from twice.core.record_owner import name_of
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedSlice
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchRecord, BatchState, Comparison, SliceEnd
+from twice.core.ledger.record_owner import name_of
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import backfills, batches, needs, planned
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, func, select
 
-from twice.core.clock import SYSTEM_CLOCK
+from twice.core.ports.clock import SYSTEM_CLOCK
 from twice.ledgers.database.schema import UtcTime
 
 

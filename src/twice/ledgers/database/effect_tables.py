@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-from twice.core.outbox import EffectState
+from twice.core.ledger.outbox import EffectState
 from twice.ledgers.database.schema import NAME, UtcTime, listed, metadata
 
 # SQLite counts up by itself only in a column whose type is exactly INTEGER.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twice.core import sqlstate
+from twice.core.failure import sqlstate
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
 )
 
-from twice.core.record_owner import RecordOwner, TaskTable, backfill_key, key_at
+from twice.core.ledger.record_owner import RecordOwner, TaskTable, backfill_key, key_at
 from twice.ledgers.database.schema import NAME, attempts, insert_or, metadata, runs
 
 tasks = Table(

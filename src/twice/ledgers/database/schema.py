@@ -44,7 +44,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState
 
 HEAD = "0008"
 """The newest migration. Known without loading alembic, which most openings do not need."""

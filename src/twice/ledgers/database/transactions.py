@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from twice.core.clock import Clock
+from twice.core.ports.clock import Clock
 from twice.ledgers.database.clock import database_time
 from twice.ledgers.database.connect import for_writing
 from twice.ledgers.database.errors import plain_errors

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from twice.core.effect import Message
-from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
+from twice.core.ledger.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
 from twice.ledgers.database.effect_tables import COUNTS, effects
 from twice.ledgers.database.own_rows import tasks
 from twice.ledgers.database.transactions import Records

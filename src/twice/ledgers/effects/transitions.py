@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, exists, func, insert, literal, select, update
 
 from twice.core.effect import Message
-from twice.core.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
-from twice.core.record_owner import name_of
+from twice.core.ledger.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
+from twice.core.ledger.record_owner import name_of
 from twice.ledgers.database.effect_tables import COUNTS, UNCOUNTED_STATES, effect_events, effects
 from twice.ledgers.database.schema import UtcTime
 

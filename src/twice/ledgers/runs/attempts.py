@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import update
 
-from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.ledgers.database.errors import problem
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import attempts, insert_or

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from twice.core.record import Busy, Claim
-from twice.core.record_owner import name_of
-from twice.core.run import AttemptState
-from twice.core.token import Kind
+from twice.core.ledger.record import AttemptState, Busy, Claim, ClaimRequest
+from twice.core.ledger.record_owner import name_of
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.schema import attempts, insert_or, leases, runs, slices
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.history import named
-
-
-@dataclass(frozen=True)
-class ClaimRequest:
-    """An attempt that wants all of these slices, or none. `task` is the task's key."""
-
-    task: str
-    labels: tuple[str, ...]
-    attempt: str
-    kind: Kind
-    holder: str
-
-    def __post_init__(self) -> None:
-        if not (self.task and self.attempt and self.labels and all(self.labels)):
-            raise ValueError(f"a claim needs a task, an attempt and the labels of its slices, not {self}")
-        if len(set(self.labels)) != len(self.labels):
-            raise ValueError(f"a claim names each slice once, not {self.labels}")
 
 
 class SqlClaims(Records):
@@ -44,17 +25,16 @@ class SqlClaims(Records):
             return self._time(connection)
 
     @outliving
-    def claim(
-        self, task: str, labels: Sequence[str], *, attempt: str, kind: Kind, holder: str, lease: timedelta
-    ) -> Claim | Busy:
-        request = ClaimRequest(self._own.key(task) if task else "", tuple(labels), attempt, kind, holder)
+    def claim(self, request: ClaimRequest, lease: timedelta) -> Claim | Busy:
+        task = request.task
+        by_key = replace(request, task=self._own.key(task), labels=tuple(request.labels))
         found: Claim | Busy | None = None
         while found is None:
             with self._writing() as connection:
                 # With the lock in hand: a claim that waited for it must not compare leases with an old time.
                 self._own.register(connection, [task])
                 now = self._time(connection)
-                found = claim(connection, request, now, now + lease)
+                found = claim(connection, by_key, now, now + lease)
                 if not isinstance(found, Claim):
                     connection.rollback()
         return replace(found, task=task) if isinstance(found, Claim) else found
@@ -98,7 +78,7 @@ def claim(connection: Connection, request: ClaimRequest, now: datetime, until: d
         insert(slices), [{"fence": fence, "label": label, "task": request.task} for label in request.labels]
     )
     _remember_last(connection, request.task, request.labels, fence)
-    return Claim(request.attempt, name_of(request.task), request.labels, fence)
+    return Claim(request.attempt, name_of(request.task), tuple(request.labels), fence)
 
 
 def renew(connection: Connection, held: Claim, until: datetime) -> bool:
@@ -152,7 +132,7 @@ def _claimed_before(connection: Connection, request: ClaimRequest) -> Claim | No
     asked = (request.task, request.kind, request.holder, AttemptState.CLAIMED.value, set(request.labels))
     if (found.task, found.kind, found.holder, found.state, set(labels)) != asked:
         raise _claimed_twice(request)
-    return Claim(request.attempt, name_of(request.task), request.labels, found.fence)
+    return Claim(request.attempt, name_of(request.task), tuple(request.labels), found.fence)
 
 
 def _claimed_twice(request: ClaimRequest) -> ValueError:

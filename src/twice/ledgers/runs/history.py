@@ -1,24 +1,26 @@
-"""Reading attempts: rows become records, and keys of tasks their names."""
+"""Reading attempts: rows become records, and keys of tasks their names; which generations of a slice attempts aimed at,
+and at which versions of the table they published.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, func, select
 
 from twice.core.audit import AuditResult
-from twice.core.record import AttemptRecord, InputRecord, SliceRecord
-from twice.core.record_owner import TaskTable
-from twice.core.run import AttemptState
-from twice.core.token import Intention
+from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, SliceRecord
+from twice.core.ledger.record_owner import TaskTable
+from twice.core.table.token import Intention
 from twice.core.write import Changes
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows, tasks
-from twice.ledgers.database.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, slices
+from twice.ledgers.database.parts import in_parts
+from twice.ledgers.database.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
 from twice.ledgers.database.transactions import Records
 
 _STATES = {state.value: state for state in AttemptState}
@@ -108,8 +110,8 @@ def read_attempts(connection: Connection, own: OwnRows, chosen: Chosen) -> tuple
         until, held = leases_of.get(row.fence, (None, 0))
         # With one slice taken over the lease is lost, even if others are still in its name.
         whole = until if held == len(slices_of[row.fence]) else None
-        found = (tuple(slices_of[row.fence]), tuple(inputs_of[row.fence]), tuple(audits_of[row.fence]))
-        records.append(_attempt_record(row, own.owner.task_of(row.task), whole, *found))
+        found = _Parts(tuple(slices_of[row.fence]), tuple(inputs_of[row.fence]), tuple(audits_of[row.fence]))
+        records.append(_attempt_record(row, own.owner.task_of(row.task), whole, found))
     return tuple(records)
 
 
@@ -128,14 +130,15 @@ def _slice_record(row: Any) -> SliceRecord:
     return SliceRecord(row.label, row.expected, intention, row.rows, row.fingerprint, row.aim)
 
 
-def _attempt_record(
-    row: Any,
-    task: str,
-    lease_until: datetime | None,
-    slices_: tuple[SliceRecord, ...],
-    inputs_: tuple[InputRecord, ...],
-    audits_: tuple[AuditResult, ...],
-) -> AttemptRecord:
+class _Parts(NamedTuple):
+    """What other tables hold of one attempt."""
+
+    slices: tuple[SliceRecord, ...]
+    inputs: tuple[InputRecord, ...]
+    audits: tuple[AuditResult, ...]
+
+
+def _attempt_record(row: Any, task: str, lease_until: datetime | None, parts: _Parts) -> AttemptRecord:
     return AttemptRecord(
         id=row.id,
         task=task,
@@ -146,9 +149,9 @@ def _attempt_record(
         started=row.started,
         finished=row.finished,
         lease_until=lease_until,
-        slices=slices_,
-        inputs=inputs_,
-        audits=audits_,
+        slices=parts.slices,
+        inputs=parts.inputs,
+        audits=parts.audits,
         why=row.why,
         version=row.version,
         notes=tuple(json.loads(row.notes or "[]")),
@@ -162,3 +165,60 @@ def _attempt_record(
 
 def input_record(row: Any) -> InputRecord:
     return InputRecord(row.label, row.kind, row.name, row.identity, row.version)
+
+
+class SqlGenerationHistory(Records):
+    """See `core.ports.GenerationHistory`."""
+
+    @outliving
+    def frozen_aim(self, task: str, label: str, expected: int) -> int | None:
+        of_slice = (self._own.of(slices.c.task, task), slices.c.label == label, slices.c.expected == expected)
+        chosen = select(slices.c.aim).where(*of_slice, slices.c.aim > expected).order_by(slices.c.fence).limit(1)
+        with self._reading() as connection:
+            return connection.execute(chosen).scalar_one_or_none()
+
+    @outliving
+    def furthest_aim(self, task: str, label: str, last: int) -> int | None:
+        of_slice = (self._own.of(slices.c.task, task), slices.c.label == label, slices.c.aim <= last)
+        published = attempts.c.state == AttemptState.PUBLISHED.value
+        chosen = select(func.max(slices.c.aim)).join(attempts, attempts.c.fence == slices.c.fence)
+        with self._reading() as connection:
+            return connection.execute(chosen.where(*of_slice, published)).scalar_one_or_none()
+
+    @outliving
+    def why_published(self, task: str, label: str, generation: int) -> tuple[str, ...]:
+        of_slice = (self._own.of(slices.c.task, task), slices.c.label == label, slices.c.aim == generation)
+        published = (attempts.c.state == AttemptState.PUBLISHED.value, attempts.c.why.is_not(None))
+        chosen = select(attempts.c.why).join(slices, slices.c.fence == attempts.c.fence).where(*of_slice, *published)
+        with self._reading() as connection:
+            return tuple(connection.execute(chosen.order_by(attempts.c.fence.desc())).scalars())
+
+    @outliving
+    def last_version(self, task: str) -> int | None:
+        chosen = select(func.max(runs.c.version)).where(self._own.of(runs.c.task, task))
+        with self._reading() as connection:
+            return connection.execute(chosen).scalar_one_or_none()
+
+    @outliving
+    def publishers(self, task: str) -> dict[str, int]:
+        joined = select(runs.c.label, attempts.c.fence).join(attempts, attempts.c.id == runs.c.attempt)
+        of_task = joined.where(self._own.among(runs.c.task, task))
+        with self._reading() as connection:
+            return {row.label: row.fence for row in connection.execute(of_task)}
+
+    @outliving
+    def published_versions(self, task: str, labels: Sequence[str]) -> frozenset[int]:
+        with self._reading() as connection:
+            return frozenset(_published_versions(connection, self._own, task, labels))
+
+
+def _published_versions(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]) -> Iterator[int]:
+    """Of every attempt that the ledger still has, and of publishes that it has adopted."""
+    landed = (attempts.c.state == AttemptState.PUBLISHED.value, attempts.c.version.is_not(None))
+    of_attempts = select(attempts.c.version).join(slices, slices.c.fence == attempts.c.fence).where(*landed)
+    for some in in_parts(labels):
+        yield from connection.execute(
+            of_attempts.where(own.of(slices.c.task, task), slices.c.label.in_(some)).distinct()
+        ).scalars()
+        adopted = select(runs.c.version).where(own.of(runs.c.task, task), runs.c.version.is_not(None))
+        yield from connection.execute(adopted.where(runs.c.label.in_(some))).scalars()

@@ -21,7 +21,7 @@ from sqlalchemy import (
     select,
 )
 
-from twice.core.proof import Proof, ProofRecord, document
+from twice.core.results.proof import Proof, ProofRecord, document
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import NAME, UtcTime, metadata

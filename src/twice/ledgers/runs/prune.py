@@ -17,11 +17,10 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, func, or_, select, update
 
-from twice.core.backfill_result import BackfillState
-from twice.core.mark import LAST_OF_KINDS
-from twice.core.outbox import EffectState, Needs
-from twice.core.record import TABLE
-from twice.core.run import AttemptState
+from twice.core.backfill.result import BackfillState
+from twice.core.ledger.outbox import EffectState, Needs
+from twice.core.ledger.record import TABLE, AttemptState
+from twice.core.table.mark import LAST_OF_KINDS
 from twice.ledgers.database.effect_tables import effect_events, effects
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import (

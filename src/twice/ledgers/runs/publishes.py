@@ -8,8 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, null, or_, select, update
 
-from twice.core.record import Adopted
-from twice.core.run import AttemptState
+from twice.core.ledger.record import Adopted, AttemptState
 from twice.ledgers.database.schema import attempts, insert_or, runs, slices
 
 _OF_PUBLISH = ("attempt", "code_hash", "inputs_hash", "rows", "fingerprint", "version", "published")

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, func, literal, select, update
 
-from twice.core.record import Facts
+from twice.core.ledger.record import Facts
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import IS_QUARANTINED, UtcTime, attempts, runs, slices

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, exists, func, or_, select, true, update
 
-from twice.core.outbox import EffectState
-from twice.core.record_owner import TaskTable, backfill_key, key_at, name_of
-from twice.core.run import AttemptState
+from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.record import AttemptState
+from twice.core.ledger.record_owner import TaskTable, backfill_key, key_at, name_of
 from twice.ledgers.database.effect_tables import COUNTS, UNCOUNTED_STATES, effect_events, effects
 from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.database.schema import (

@@ -7,9 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, or_, select
 
-from twice.core.record import Adopted, Overview, RunRecord
-from twice.core.run import AttemptState
-from twice.core.token import Intention
+from twice.core.ledger.record import Adopted, AttemptState, Overview, RunRecord
+from twice.core.table.token import Intention
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.parts import in_parts

@@ -11,8 +11,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, and_, bindparam, select, update
 
-from twice.core.record import Claim, Facts
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.errors import LeaseLost, RunError
 from twice.ledgers.database.schema import OPEN_STATES, attempts, slices
 from twice.ledgers.effects import transitions as effects

@@ -9,10 +9,17 @@ from collections.abc import Callable, Iterator
 
 from twice.lint.collect.bigquery import dispositions, load_job
 from twice.lint.collect.client_writes import ClientWrite, client_write, target_name
-from twice.lint.collect.documents import collection_of, document_guards, document_steps, field_steps
 from twice.lint.collect.file_writes import FILE_WRITERS, REMOVERS, file_write, opened_to_append, operator_files, removed
 from twice.lint.collect.module_context import ModuleContext, is_operator
-from twice.lint.collect.orm_writes import ORM_METHODS, executed_statement, orm_insert
+from twice.lint.collect.object_writes import (
+    ORM_METHODS,
+    collection_of,
+    document_guards,
+    document_steps,
+    executed_statement,
+    field_steps,
+    orm_insert,
+)
 from twice.lint.collect.skip_existing import skips_existing
 from twice.lint.facts import Guard, WriteFact
 from twice.lint.resolve.folding import constant

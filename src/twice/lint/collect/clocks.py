@@ -6,8 +6,15 @@ import ast
 import re
 
 from twice.lint.collect.clock_calls import CLOCK_IN_SHELL, CLOCK_IN_TEXT, STATEMENT
-from twice.lint.collect.clock_defaults import argument_defaults, fills_in, returned_defaults
-from twice.lint.collect.clock_uses import DATE_WORD, Facts, clock_stored, clock_use
+from twice.lint.collect.clock_uses import (
+    DATE_WORD,
+    Facts,
+    argument_defaults,
+    clock_stored,
+    clock_use,
+    fills_in,
+    returned_defaults,
+)
 from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.facts import ClockFact
 from twice.lint.resolve.flow import Flow, Source

@@ -98,50 +98,51 @@ def _column(context: ModuleContext, call: ast.AST) -> str:
     """The name of the column, key or variable the value ends in, going outwards from the call."""
     child: ast.AST = call
     for parent in context.module.ancestors(call):
-        if isinstance(parent, ast.Call):
-            name = method(parent)
-            if (
-                child is not parent.func
-                and name in ("withColumn", "insert")
-                and parent.args
-                and parent.args[0] is not child
-            ):
-                return str(literal(parent.args[-2]) or "id")
-            if child is not parent.func and name in ("execute", "executemany", "run", "writerow", "append"):
-                return "id"
-            if name in ("alias", "name") and child is parent.func and parent.args:
-                return str(literal(parent.args[0]) or "id")
-            if child is not parent.func and _OBJECT.match(name):
-                return "object key"
-            if name in ("format",) and child is not parent.func:
-                child = parent
-                continue
-            if name in ("selectExpr",):
-                return "id"
-        elif isinstance(parent, ast.keyword):
-            call_parent = context.module.parent.get(parent)
+        name = _column_at(context, parent, child)
+        if name is not None:
+            return name
+        child = parent
+    return ""
+
+
+def _column_at(context: ModuleContext, parent: ast.AST, child: ast.AST) -> str | None:
+    """What the node around a value calls it: "" where it is no column, None where the next node outwards decides."""
+    match parent:
+        case ast.Call():
+            return _column_of_call(parent, child)
+        case ast.keyword():
+            around = context.module.parent.get(parent)
             if parent.arg == "default_factory":
-                child = parent
-                continue
-            if isinstance(call_parent, ast.Call) and method(call_parent) in ("sample", "sleep"):
-                return ""
-            return parent.arg or ""
-        elif isinstance(parent, ast.Dict):
+                return None
+            return "" if isinstance(around, ast.Call) and method(around) in ("sample", "sleep") else parent.arg or ""
+        case ast.Dict():
             keys = [key for key, value in zip(parent.keys, parent.values, strict=False) if value is child]
             return str(literal(keys[0]) or "") if keys else ""
-        elif isinstance(parent, (ast.Assign, ast.AnnAssign)):
-            target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
-            return _target_name(target)
-        elif isinstance(parent, ast.Return):
+        case ast.Assign():
+            return _target_name(parent.targets[0])
+        case ast.AnnAssign():
+            return _target_name(parent.target)
+        case ast.Return():
             function = context.module.owner(parent)
             wanted = function is not None and _ID_NAME.search(function.name) and "run" not in function.name
             return function.name if function is not None and wanted else ""
-        elif isinstance(parent, (ast.FormattedValue, ast.JoinedStr)):
-            pass
-        elif isinstance(parent, ast.stmt):
+        case ast.stmt():
             return ""
-        child = parent
-    return ""
+        case _:
+            return None
+
+
+def _column_of_call(call: ast.Call, child: ast.AST) -> str | None:
+    name, given = method(call), child is not call.func
+    if given and name in ("withColumn", "insert") and call.args and call.args[0] is not child:
+        return str(literal(call.args[-2]) or "id")
+    if given and name in ("execute", "executemany", "run", "writerow", "append"):
+        return "id"
+    if not given and name in ("alias", "name") and call.args:
+        return str(literal(call.args[0]) or "id")
+    if given and _OBJECT.match(name):
+        return "object key"
+    return "id" if name == "selectExpr" else None
 
 
 def _target_name(target: ast.expr) -> str:

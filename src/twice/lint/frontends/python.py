@@ -15,8 +15,7 @@ from twice.lint.collect.marks import collect_marks
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.collect.orders import collect_orders
 from twice.lint.collect.sqltext import collect_sql
-from twice.lint.collect.swallows import collect_swallows
-from twice.lint.collect.tasks import collect_tasks
+from twice.lint.collect.tasks import collect_swallows, collect_tasks
 from twice.lint.collect.transactions import TransactionBlocks
 from twice.lint.file_facts import FileFacts, Notice
 from twice.lint.frontends.context import ReadContext

@@ -9,12 +9,18 @@ from sqlglot import exp
 
 from twice.lint.facts import Guard, IdFact, MarkFact, MergeShape, Place, ReadFact, TxnFact, Verb, WriteFact
 from twice.lint.gather import Fact
-from twice.lint.statements.assignments import increments, leaves_own_filter, reading_target
-from twice.lint.statements.created_tables import column_offset, keys_of
-from twice.lint.statements.guards import is_after_mark, is_anti_join, is_unique_source, looks_back
+from twice.lint.statements.guards import (
+    increments,
+    is_after_mark,
+    is_anti_join,
+    is_unique_source,
+    leaves_own_filter,
+    looks_back,
+    reading_target,
+)
 from twice.lint.statements.mask import shown
 from twice.lint.statements.position import SqlPosition
-from twice.lint.statements.tree import name_of, offset_of, tables_in
+from twice.lint.statements.tree import column_offset, keys_of, name_of, offset_of, tables_in
 from twice.lint.vocabulary import is_log, is_mark, is_temporary, names_the_run
 
 _STREAM = re.compile(r"\bMETADATA\$(ACTION|ISUPDATE)|\bfrom\s+[\w.]*_stream\b", re.IGNORECASE)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twice.core.proof import Cause, Difference, SideEffect, Trial, TrialResult
+from twice.core.results.proof import Cause, Difference, SideEffect, Trial, TrialResult
 from twice.proof.enclosure import hook
 
 _HERE = Path(__file__).resolve().parent

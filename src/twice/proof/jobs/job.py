@@ -13,18 +13,17 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.failpoints import Crash
-from twice.core.proof import Difference, Proof, Scenario, SideEffect, Trial
+from twice.core.failure.failpoints import Crash
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.results.proof import Difference, Proof, Scenario, SideEffect, Trial
 from twice.engine.frames.compare import compare
 from twice.engine.session.session import run_session
 from twice.proof.disturb import hidden, ordered, settings, spread
 from twice.proof.effect_counts import compare_effects
 from twice.proof.enclosure.enclosure import Enclosure, only_findings, with_findings
-from twice.proof.jobs.blame import blame_writes, overlooked, vanished
 from twice.proof.jobs.recorder import Recorder
 from twice.proof.jobs.sandbox import check_tables, check_written, copy_warehouse, differing, partitions_of, rows_of
-from twice.proof.jobs.write import Write
+from twice.proof.jobs.write import Write, blame_writes, overlooked, vanished
 from twice.proof.play import NotApplicable, Observation, choose, trial
 from twice.proof.reads import DisturbedReads
 

@@ -20,10 +20,10 @@ from typing import Any
 from pyspark.sql import DataFrame, DataFrameWriter, DataFrameWriterV2, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
-from twice.core.failpoints import Crash
+from twice.core.failure.failpoints import Crash
 from twice.core.ports import Suspicion
 from twice.engine.guard.guard import likely
-from twice.proof.jobs.receiver import placeholder_receiver
+from twice.proof.jobs.sandbox import placeholder_receiver
 from twice.proof.jobs.write import Write
 from twice.proof.reads import READERS, DisturbedReads, passed
 

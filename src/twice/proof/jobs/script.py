@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Cause, Difference, Proof, SideEffect, Trial
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.results.proof import Cause, Difference, Proof, SideEffect, Trial
 from twice.engine.session.session import run_session
 from twice.errors import UsageError, UserCodeError
 from twice.lint.run import lint_text

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from twice.core.failpoints import Point, armed, kill_at
+from twice.core.failure.failpoints import Point, armed, kill_at
 from twice.core.scope import slice_named
 from twice.core.task import TableName, Task
 from twice.proof.play import NotApplicable, Observation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from twice.core.outbox import EffectState
-from twice.core.proof import Difference
+from twice.core.ledger.outbox import EffectState
+from twice.core.results.proof import Difference
 from twice.proof.effect_counts import compare_effects
 from twice.proof.tasks.scratch import ScratchCopy
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from twice.core.proof import Difference
+from twice.core.results.proof import Difference
 from twice.proof.blame import blame
 from twice.proof.play import Observation
 from twice.proof.tasks.session import Clean, ProofSession

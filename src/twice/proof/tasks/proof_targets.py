@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twice.core.owner import Ownership
 from twice.core.ports import Foreign, Held, Landed, Lost, PreparedTable, Published, Staged, Target, Touched
 from twice.core.slice import Slice
+from twice.core.table.owner import Ownership
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 
 
 @dataclass(frozen=True)

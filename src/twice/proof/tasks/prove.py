@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from twice.core.clock import SYSTEM_CLOCK
-from twice.core.proof import Proof, Scenario, SideEffect, Trial, TrialResult
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.results.proof import Proof, Scenario, SideEffect, Trial, TrialResult
 from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.errors import TwiceError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from twice.core.failpoints import Action, Crash, Point, SendPoint, armed, crash_at
-from twice.core.proof import Scenario
+from twice.core.failure.failpoints import Action, Crash, Point, SendPoint, armed, crash_at
+from twice.core.results.proof import Scenario
 from twice.core.since import Since
 from twice.errors import TwiceError
 from twice.proof.disturb import ordered, settings, spread

@@ -18,18 +18,18 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.clock import SYSTEM_CLOCK
 from twice.core.effect import Effect, Message, PublishedSlice
-from twice.core.failpoints import Point
-from twice.core.outbox import Answer, Delivered
+from twice.core.failure.failpoints import Point
+from twice.core.ledger.outbox import Answer, Delivered
 from twice.core.ports import OutgoingMessage, Sender, Target
-from twice.core.project import Project
+from twice.core.ports.clock import SYSTEM_CLOCK
+from twice.core.project.project import Project
+from twice.core.results.run import RunRequest, RunResult
 from twice.core.retry import Retry
-from twice.core.run import RunRequest, RunResult
 from twice.core.since import Since
 from twice.core.slice import Slice
+from twice.core.table.token import Kind
 from twice.core.task import TableName, Task
-from twice.core.token import Kind
 from twice.engine.guard.suspects import REASONS
 from twice.engine.spark import SparkEngine
 from twice.errors import EnvironmentProblem

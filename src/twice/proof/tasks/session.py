@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.ports import ALL_ROWS, Suspicion
-from twice.core.proof import Difference
+from twice.core.results.proof import Difference
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
 from twice.engine.frames.compare import compare, content

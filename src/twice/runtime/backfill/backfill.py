@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from twice.core.backfill import (
+from twice.core.backfill.plan import (
     BackfillPlan,
     BackfillRequest,
     PlannedBatch,
@@ -15,13 +15,13 @@ from twice.core.backfill import (
     batch_size,
     neighbours,
 )
-from twice.core.backfill_result import BackfillRecord, BackfillState, BatchState
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchState
 from twice.core.hints import command, hint, option
 from twice.core.ports import Quarantine, RunLedger
 from twice.core.slice import Slice, labels_of
+from twice.core.table.token import Kind
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
-from twice.core.token import Kind
 from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins, open_input

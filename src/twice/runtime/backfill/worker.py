@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from twice.core.backfill import PlannedSlice, neighbours
-from twice.core.backfill_result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
+from twice.core.backfill.plan import PlannedSlice, neighbours
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
+from twice.core.failure.transience import CANCELLED, Nature
+from twice.core.ledger.record import RunRecord
 from twice.core.ports import BackfillStore
-from twice.core.record import RunRecord
+from twice.core.results.run import Outcome, RunRequest, RunResult
 from twice.core.retry import classify
-from twice.core.run import Outcome, RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
+from twice.core.table.token import Kind
 from twice.core.task import Task
-from twice.core.token import Kind
-from twice.core.transience import CANCELLED, Nature
 from twice.engine.causes import JVM_GONE, signs
 from twice.errors import EnvironmentProblem, Quarantined, RunError, TwiceError
 from twice.runtime.context import RunContext

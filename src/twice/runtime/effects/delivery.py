@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import Any
 
 from twice.core.effect import Effect, Message, PublishedSlice
-from twice.core.failpoints import SendPoint, hit
-from twice.core.outbox import (
+from twice.core.failure.failpoints import SendPoint, hit
+from twice.core.ledger.outbox import (
     Answer,
     Change,
     Doubtful,
@@ -28,7 +28,7 @@ from twice.core.outbox import (
     too_late,
 )
 from twice.core.ports import Clock, NotLeaving, OutgoingMessage, RunLedger, Sender
-from twice.core.project import Project
+from twice.core.project.project import Project
 from twice.core.task import Task
 from twice.errors import DeclarationError, TwiceError
 from twice.runtime.holder import is_gone

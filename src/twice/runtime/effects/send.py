@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from twice.core.closed import assert_never
-from twice.core.outbox import Change, EffectRecord, EffectState
+from twice.core.ledger.outbox import Change, EffectRecord, EffectState
 from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.errors import UsageError

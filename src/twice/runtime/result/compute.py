@@ -5,25 +5,25 @@ Nothing here writes and no job over the data runs: dying anywhere leaves every t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from twice.core.closed import assert_never
+from twice.core.ledger.record import TABLE
 from twice.core.lineage import inputs_hash, what_changed
-from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Frame, Leaf, Portion, Shape, Suspicion
-from twice.core.record import TABLE
+from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Column, Frame, Leaf, Portion, Shape, Suspicion
 from twice.core.scope import Whole
 from twice.core.since import Since, Window
 from twice.core.slice import Slice
+from twice.core.table.token import Intention
 from twice.core.task import RUN_PARAMETER, Read, TableName, Task
 from twice.core.time_scope import TimeScope
-from twice.core.token import Intention
 from twice.core.write import WritePlan
-from twice.errors import InputMissing, Nondeterministic, TwiceError, UserCodeError
+from twice.errors import DeclarationError, InputMissing, Nondeterministic, TwiceError, UserCodeError
 from twice.runtime.context import RunContext
-from twice.runtime.result.check_columns import check_columns
 
 
 @dataclass(frozen=True)
@@ -239,3 +239,41 @@ def _innermost(error: Exception, task: Task) -> str:
 
 def _columns(columns: tuple[str, ...]) -> str:
     return ", ".join(columns) if ALL_ROWS in columns else f"column {', '.join(columns)}"
+
+
+_NO_ORDER = re.compile(r"(array|map|struct|variant|interval|void)\b", re.IGNORECASE)
+"""Types of which two values are not simply equal, or neither before nor after each other."""
+
+
+def check_columns(task: Task, shape: Shape) -> None:
+    """Raise DeclarationError for a key, `newest_by` or audit that the result cannot serve."""
+    for column in task.write.key:
+        _check_plain(_found(shape, column, _option(task, "key", column)), f"the key {column}")
+    newest_by = task.write.newest_by
+    if newest_by is not None:
+        _check_plain(_found(shape, newest_by, _option(task, "newest_by", newest_by)), f"newest_by {newest_by}")
+    for audit in task.audits:
+        for column in audit.columns:
+            _found(shape, column, f"audit.{audit.name}")
+
+
+def _option(task: Task, option: str, column: str) -> str:
+    return f"{task.write.name}({option}={column!r})"
+
+
+def _found(shape: Shape, name: str, by: str) -> Column:
+    for column in shape.columns:
+        if column.name.lower() == name.lower():
+            return column
+    raise DeclarationError(
+        f"{by} names a column that the result does not have: {name}",
+        fix=f"The result has: {', '.join(column.name for column in shape.columns)}.",
+    )
+
+
+def _check_plain(column: Column, what: str) -> None:
+    if _NO_ORDER.match(column.type):
+        raise DeclarationError(
+            f"{what} is of type {column.type}, whose values cannot be compared and ordered",
+            fix="Take a number, a text, a date, a time or a boolean: name a part of it in a column of its own.",
+        )

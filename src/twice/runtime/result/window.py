@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from twice.core.ports import Frame
+from twice.core.results.summary import counted
 from twice.core.since import CursorValue, Since, Window, mark_text, type_of
-from twice.core.summary import counted
 from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
@@ -31,14 +31,7 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
     )
     if newest is None:
         return None, notes
-    if type_of(newest) != scope.type:
-        raise DeclarationError(
-            f"the cursor {scope.cursor} of {name} is of type {type_of(newest)}, and initial={scope.initial} is of type "
-            f"{scope.type}",
-            where=task.name,
-            now=UNCHANGED,
-            fix=f"Write initial= as a value of {scope.cursor}.",
-        )
+    _check_type(task, scope, name, newest)
     high = scope.held_back(newest)
     if low < scope.start:  # type: ignore[operator]
         notes += (f"initial={scope.initial} is later than the mark: it continues from the mark {mark_text(low)}",)
@@ -54,6 +47,17 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
     if frozen is not None and fresh(frozen):
         more, high = frozen < high, min(high, frozen)  # type: ignore[operator]
     return (Window(low, high, closed, more) if fresh(high) else None), notes
+
+
+def _check_type(task: Task, scope: Since, name: str, newest: CursorValue) -> None:
+    if type_of(newest) != scope.type:
+        raise DeclarationError(
+            f"the cursor {scope.cursor} of {name} is of type {type_of(newest)}, and initial={scope.initial} is of type "
+            f"{scope.type}",
+            where=task.name,
+            now=UNCHANGED,
+            fix=f"Write initial= as a value of {scope.cursor}.",
+        )
 
 
 def _source(task: Task, scope: Since, pins: Pins) -> tuple[str, Frame]:

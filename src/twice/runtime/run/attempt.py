@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twice.core.audit import AuditResult
-from twice.core.interruption import behind, being_handled, exit_code_of
+from twice.core.failure.interruption import behind, being_handled, exit_code_of
+from twice.core.failure.root_cause import cause_line
+from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.core.ports import Measured, Staged, Target
-from twice.core.record import Claim, Facts
-from twice.core.root_cause import cause_line
-from twice.core.run import AttemptState, Outcome, RunRequest, RunResult, SliceResult
+from twice.core.results.run import Outcome, RunRequest, RunResult, SliceResult
+from twice.core.results.summary import run_label
 from twice.core.since import Window
-from twice.core.summary import run_label
+from twice.core.table.token import Kind
 from twice.core.task import Task
-from twice.core.token import Kind
 from twice.core.write import WritePlan
 from twice.errors import SEE_TRACE, Interrupted, OutcomeUnknown, RunError, Superseded, TwiceError
 from twice.runtime.context import RunContext, Trace

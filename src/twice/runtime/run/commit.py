@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from twice.core.interruption import BrokenOff, behind, being_handled
+from twice.core.failure.interruption import BrokenOff, behind, being_handled
+from twice.core.failure.root_cause import cause_line
+from twice.core.ledger.record import Facts
 from twice.core.ports import Landed, Lost, Staged, Target
-from twice.core.record import Facts
-from twice.core.root_cause import cause_line
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.errors import OutcomeUnknown
 from twice.runtime.run.landing import LOOKS_FIRST, Known, Landing
 

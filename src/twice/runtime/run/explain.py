@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from twice.core.ports import Leaf, Suspicion
+from twice.core.results.summary import Summarized, Table, counted
 from twice.core.since import Since
 from twice.core.slice import Slice
-from twice.core.summary import Summarized, Table, counted
 from twice.core.task import Task
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins, compute

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from twice.core.closed import assert_never
-from twice.core.interruption import uninterrupted
-from twice.core.record import Facts
+from twice.core.failure.interruption import uninterrupted
+from twice.core.ledger.record import Facts
 from twice.errors import HOLDS, MAY_HOLD, NotRecorded, OutcomeUnknown, TwiceError
 
 LOOKS_FIRST = "Run it again: it will look first."

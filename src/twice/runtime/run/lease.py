@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from types import TracebackType
 
 from twice.core.hints import hint, option
+from twice.core.ledger.record import Busy, Claim, ClaimRequest
 from twice.core.ports import Clock
-from twice.core.record import Busy, Claim
-from twice.core.run import RunRequest
-from twice.core.summary import run_label
+from twice.core.results.run import RunRequest
+from twice.core.results.summary import run_label
 from twice.core.task import Task
 from twice.core.write import WritePlan
 from twice.errors import LeaseLost, SliceBusy
@@ -32,9 +32,8 @@ def claim_slices(context: RunContext, task: Task, plan: WritePlan, request: RunR
     while True:
         if request.kind == "run":  # who restates says so in person
             refuse_quarantined(context, task, labels)
-        found = context.ledger.claim(
-            task.name, labels, attempt=attempt, kind=request.kind, holder=context.holder, lease=context.lease
-        )
+        wanted = ClaimRequest(task.name, labels, attempt, request.kind, context.holder)
+        found = context.ledger.claim(wanted, context.lease)
         if isinstance(found, Claim):
             return found
         if is_gone(found.holder):

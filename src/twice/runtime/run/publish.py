@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from twice.core.failpoints import Point, hit
+from twice.core.failure.failpoints import Point, hit
+from twice.core.failure.root_cause import cause_line
 from twice.core.hints import command, hint
-from twice.core.ports import Landed, Lost
-from twice.core.record import Facts
-from twice.core.root_cause import cause_line
-from twice.core.run import AttemptState, Outcome, RunResult, SliceResult
+from twice.core.ledger.record import AttemptState, Facts
+from twice.core.ports import Landed, Lost, Published
+from twice.core.results.run import Outcome, RunResult, SliceResult
 from twice.core.since import Since, mark_text
-from twice.core.token import CommitNote, Kind
+from twice.core.table.token import CommitNote, Kind
 from twice.core.write import Changes
 from twice.errors import Superseded
 from twice.runtime.run.attempt import Attempt, StagedRun, ended
@@ -154,11 +154,10 @@ def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
         attempt.target.provenance(attempt.task.target, name, published.generations[name])
         for name in attempt.plan.token_names
     ]
-    won_by = ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"
     found = look(attempt.context, attempt.task, attempt.plan, attempt.target, attempt.id)
     attempt.notes.extend(found.others.notes(attempt.task, published=False))
     without_rows = next((note for note in notes if note is not None and note.kind in _WITHOUT_ROWS), None)
-    how_lost = f"{won_by} published first" if without_rows is None else _WITHOUT_ROWS[without_rows.kind][0]
+    how_lost = f"{_winner(notes)} published first" if without_rows is None else _WITHOUT_ROWS[without_rows.kind][0]
     facts = Facts(notes=(*attempt.notes, how_lost), seconds=attempt.trace.seconds)
     attempt.context.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED, facts)
     if without_rows is not None:
@@ -168,13 +167,21 @@ def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
             now="None of this run's rows are in the table.",
             fix=_WITHOUT_ROWS[without_rows.kind][1],
         )
+    return _compare_winner(attempt, ready, published, notes)
+
+
+def _compare_winner(
+    attempt: Attempt, ready: StagedRun, published: Published, notes: Sequence[CommitNote | None]
+) -> RunResult:
+    """Whether what another attempt published is what this one would have."""
+    won_by = _winner(notes)
     slices = tuple(SliceResult(label, published.generations[name]) for label, name in attempt.token_names.items())
     theirs = [
         note.intentions.get(name) if note else None for note, name in zip(notes, attempt.plan.token_names, strict=True)
     ]
     known = [intention for intention in theirs if intention is not None]
     if len(known) < len(theirs):
-        return ended(attempt, Outcome.UNKNOWN, slices, how_lost, published.version)
+        return ended(attempt, Outcome.UNKNOWN, slices, f"{won_by} published first", published.version)
     ours = ready.computed.intentions.values()
     if all(mine.same_as(intention) for mine, intention in zip(ours, known, strict=True)):
         return ended(attempt, Outcome.ALREADY, slices, f"published by {won_by}", published.version)
@@ -186,3 +193,7 @@ def _lose(attempt: Attempt, ready: StagedRun, end: Lost) -> RunResult:
         now="The table holds the other attempt's rows.",
         fix=hint("Compare with {}; to publish yours, run again.", command("history", attempt.task.name)),
     )
+
+
+def _winner(notes: Sequence[CommitNote | None]) -> str:
+    return ", ".join(dict.fromkeys(note.attempt[:8] for note in notes if note is not None)) or "another attempt"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twice.core.hints import command, hint
+from twice.core.results.summary import run_label
 from twice.core.retry import Failure
 from twice.core.slice import WHOLE
-from twice.core.summary import run_label
 from twice.core.task import Task
 from twice.errors import Quarantined, TwiceError
 from twice.runtime.context import RunContext

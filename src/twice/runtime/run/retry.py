@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
+from twice.core.failure.transience import Nature
 from twice.core.retry import Failure, Retry, classify, gives_up, pause_after
 from twice.core.task import Task
-from twice.core.transience import Nature
 from twice.engine.causes import signs
 from twice.errors import TwiceError, followed_by
 from twice.runtime.context import RunContext

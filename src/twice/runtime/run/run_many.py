@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from twice.core.project import Project
-from twice.core.run import PLAIN_RUN, RunRequest, RunResult
+from twice.core.project.project import Project
+from twice.core.results.run import PLAIN_RUN, RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
+from twice.core.table.token import Kind
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
-from twice.core.token import Kind
 from twice.errors import BeforeStart, TwiceError, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
-from twice.runtime.staleness.follow import followed
+from twice.runtime.staleness.downstream import followed
 from twice.runtime.staleness.stale import Stale, reached, stale_slices
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from twice.core.audit import measures_of
-from twice.core.failpoints import Point, hit
+from twice.core.failure.failpoints import Point, hit
 from twice.core.hints import command, hint
-from twice.core.mark import version_of
+from twice.core.ledger.record import TABLE, AttemptState, Facts, InputRecord, SliceRecord
 from twice.core.ports import PLAN, Measured, Staged
-from twice.core.record import TABLE, Facts, InputRecord, SliceRecord
-from twice.core.run import PLAIN_RUN, AttemptState, Outcome, RunRequest, RunResult, SliceResult
+from twice.core.results.run import PLAIN_RUN, Outcome, RunRequest, RunResult, SliceResult
 from twice.core.since import Since, Window, mark_text
 from twice.core.slice import Slice
+from twice.core.table.mark import version_of
+from twice.core.table.token import Kind
 from twice.core.task import Task
-from twice.core.token import Kind
 from twice.errors import AuditFailed, EmptyRefused, StageMismatch, TwiceError, UsageError
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.audits import StagedRows, run_audits
@@ -222,7 +222,8 @@ def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, wi
     into = attempt.target.prepare(task.target, computed.shape, needs, task.policy.evolve)
     observed = attempt.context.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
     plan = winning_ties(attempt.context, task, attempt.plan, attempt.kind, states(found, computed))
-    staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, read_at=computed.read_at, into=into)
+    plan = replace(plan, read_at=computed.read_at)
+    staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, into=into)
     measured = observed.read()
     _verify(attempt, staged, measured)
     facts = Facts(

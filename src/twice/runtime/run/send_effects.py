@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from twice.core.interruption import exit_code_of
-from twice.core.outbox import PreparedEffect, prepare
-from twice.core.root_cause import cause_line
-from twice.core.run import EffectEnd, RunResult
+from twice.core.failure.interruption import exit_code_of
+from twice.core.failure.root_cause import cause_line
+from twice.core.ledger.outbox import PreparedEffect, PublishedGeneration, prepare
+from twice.core.results.run import EffectEnd, RunResult
 from twice.errors import Interrupted, RunError, TwiceError
 from twice.runtime.effects.send import send_pending
 from twice.runtime.run.attempt import Attempt, StagedRun
@@ -20,7 +20,12 @@ def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[PreparedEffe
         return ()
     owner = attempt.context.ledger.owner.effect_owner(task.name)
     return tuple(
-        prepare(owner, task.first_name, effect, label, generation, ready.measured[label].fingerprint)
+        prepare(
+            owner,
+            task.first_name,
+            effect,
+            PublishedGeneration(label, generation, ready.measured[label].fingerprint),
+        )
         for label, generation in ready.found.aims.items()
         for effect in task.effects
     )

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from twice.core.backfill import PlannedBatch
+from twice.core.backfill.plan import PlannedBatch
 from twice.core.scope import slice_named
 from twice.core.since import Since
+from twice.core.table.token import Intention, Kind
 from twice.core.task import Task
-from twice.core.token import Intention, Kind
 from twice.core.write import UpsertRows, WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.staleness.decide import SliceState, corrects

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from twice.core.closed import assert_never
 from twice.core.lineage import INPUTS_CHANGED
+from twice.core.table.token import Intention, Kind
 from twice.core.task import Rerun, Task
-from twice.core.token import Intention, Kind
 
 CODE_CHANGED = "the code or its options changed"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from twice.core.mark import version_text
-from twice.core.token import Kind
+from twice.core.table.mark import version_text
+from twice.core.table.token import Kind
 from twice.runtime.staleness.decide import SliceState
 
 

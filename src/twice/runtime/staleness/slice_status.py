@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twice.core.backfill import PlannedSlice
+from twice.core.backfill.plan import PlannedSlice
+from twice.core.ledger.record import TABLE, InputRecord, RunRecord
 from twice.core.lineage import EARLIER, has_plan, what_changed
 from twice.core.ports import Leaf, Target, Touched
-from twice.core.record import TABLE, InputRecord, RunRecord
 from twice.core.slice import Slice
+from twice.core.table.token import Intention, SliceToken, token_name
 from twice.core.task import Read, TableName, Task
-from twice.core.token import Intention, SliceToken, token_name
 from twice.errors import TwiceError
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Computed, Pins, compute

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from twice.core.ledger.record import Pinned
 from twice.core.ports import RunLedger, RunRecords
-from twice.core.project import Project
-from twice.core.readers import reading_slices, values_of
-from twice.core.record import Pinned
+from twice.core.project.graph import reading_slices, values_of
+from twice.core.project.project import Project
 from twice.core.scope import Whole, slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from twice.core.interruption import behind
+from twice.core.failure.interruption import behind
+from twice.core.ledger.record import RunRecord, Shown
 from twice.core.ports import Target
-from twice.core.record import RunRecord, Shown
+from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
-from twice.core.token import SliceToken, token_name
 from twice.errors import in_one_line
 from twice.runtime.context import RunContext
 

@@ -1,18 +1,21 @@
-"""Collecting what dead attempts have staged. Never by age, never by lease: only when the target has passed them."""
+"""Collecting what dead attempts have staged. Never by age, never by lease: only when the target has passed them. And
+prune: delete what is old and no longer decides anything, in the ledger and in twice's tables in PostgreSQL.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
-from twice.core.interruption import behind
+from twice.core.failure.interruption import behind
+from twice.core.ledger.record import AttemptRecord, Pruned
 from twice.core.ports import Target
-from twice.core.record import AttemptRecord
 from twice.core.scope import slices_named
 from twice.core.slice import WHOLE, Slice
 from twice.core.task import Task
 from twice.core.write import WritePlan
-from twice.errors import in_one_line
+from twice.errors import UsageError, in_one_line
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import never_looked, passed_at, settle_passed
@@ -121,3 +124,29 @@ def _slices_covered(context: RunContext, task: Task, attempt: AttemptRecord) -> 
     """Where in the table its files may lie."""
     slices = slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
     return make_write_plan(context.project.id, task, slices).file_slices
+
+
+SHORTEST = timedelta(days=1)
+"""What a process may still be at work on is not old."""
+
+
+@dataclass(frozen=True)
+class Tidied:
+    """What went from the ledger, and how many commits were forgotten beside the tables."""
+
+    ledger: Pruned
+    commits: int
+
+
+def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
+    """Attempts that did not report back are settled first: a commit that is forgotten proves nothing for its attempt. A
+    second call finds nothing. Dying in here leaves the rest to the next call."""
+    if older_than < SHORTEST:
+        raise UsageError("what is younger than a day is not pruned", fix="Give --older-than 1d or more.")
+    collect_garbage(context, session)
+    before = context.ledger.now() - older_than
+    pruned = context.ledger.prune(before)
+    commits = sum(
+        context.target_of(task.target, session).forget(task.target, before) for task in context.project.tasks.values()
+    )
+    return Tidied(pruned, commits)

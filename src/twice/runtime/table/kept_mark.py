@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from twice.core.interruption import behind
-from twice.core.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
+from twice.core.failure.interruption import behind
 from twice.core.ports import GenerationHistory, Target
 from twice.core.since import CursorValue, Since, mark_text, type_of
+from twice.core.table.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
+from twice.core.table.token import token_name
 from twice.core.task import Task
-from twice.core.token import token_name
 from twice.core.write import WritePlan
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext

@@ -5,8 +5,8 @@ A task that was renamed finds none of its slices under its new name. Without thi
 
 from __future__ import annotations
 
-from twice.core.owner import Owner, Ownership, form_of, owner_of
 from twice.core.scope import label_of
+from twice.core.table.owner import Owner, Ownership, form_of, owner_of
 from twice.core.task import Task
 from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from twice.core.mark import version_text
-from twice.core.outbox import prepare
+from twice.core.ledger.outbox import PublishedGeneration, prepare
+from twice.core.ledger.record import Adopted, AttemptRecord, AttemptState, Facts, RunRecord, SliceRecord
 from twice.core.ports import AttemptHistory, Claims, RunLedger, Target
-from twice.core.record import Adopted, AttemptRecord, Facts, RunRecord, SliceRecord
-from twice.core.run import AttemptState
 from twice.core.slice import WHOLE
+from twice.core.table.mark import version_text
+from twice.core.table.token import CommitNote, Intention, SliceToken, token_name
 from twice.core.task import Task
-from twice.core.token import CommitNote, Intention, SliceToken, token_name
 from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
@@ -220,8 +219,9 @@ def _catch_up(
 def forget_effects(context: RunContext, task: Task, generations: Mapping[str, int]) -> None:
     """Whether effects of a publish that this ledger did not see were sent, nobody knows: they are not sent again.
     Before they are adopted: dying in between leaves the rest to the next look."""
+    owner = context.ledger.owner.effect_owner(task.name)
     unknown = [
-        prepare(context.ledger.owner.effect_owner(task.name), task.first_name, effect, label, generation, None)
+        prepare(owner, task.first_name, effect, PublishedGeneration(label, generation))
         for label, generation in generations.items()
         for effect in task.effects
     ]

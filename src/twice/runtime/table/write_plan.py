@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from twice.core.scope import cut_of
 from twice.core.slice import Slice
+from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
-from twice.core.token import SliceToken, token_name
 from twice.core.write import Cut, Layout, WritePlan
 
 

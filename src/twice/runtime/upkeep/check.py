@@ -10,15 +10,15 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twice.core.mark import version_text
+from twice.core.ledger.record import AttemptRecord, RunRecord
 from twice.core.ports import Held
-from twice.core.record import AttemptRecord, RunRecord
+from twice.core.results.summary import run_label
 from twice.core.scope import slices_named
 from twice.core.since import Since
-from twice.core.summary import run_label
+from twice.core.table.mark import version_text
+from twice.core.table.token import token_name
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
-from twice.core.token import token_name
 from twice.errors import TableTaken
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open

@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, replace
 
-from twice.core.failpoints import Point, hit
-from twice.core.mark import mark_of, version_of
+from twice.core.failure.failpoints import Point, hit
+from twice.core.ledger.record import AttemptState, Facts
 from twice.core.ports import Lost
-from twice.core.record import Facts
-from twice.core.run import AttemptState, RunRequest
+from twice.core.results.run import RunRequest
 from twice.core.since import Since, mark_text
+from twice.core.table.mark import mark_of, version_of
+from twice.core.table.token import CommitNote
 from twice.core.task import Task
-from twice.core.token import CommitNote
 from twice.core.write import AppendRows
 from twice.errors import MAY_BE_MOVED, MOVED, DeclarationError, Superseded, UsageError
 from twice.runtime.context import RunContext, Trace

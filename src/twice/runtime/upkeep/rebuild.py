@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from twice.core.ledger.record import Adopted
 from twice.core.ports import Held
-from twice.core.record import Adopted
+from twice.core.table.token import token_name
 from twice.core.task import Task
-from twice.core.token import token_name
 from twice.runtime.context import RunContext
 from twice.runtime.table.settle import forget_effects, never_looked, record_landed
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from twice.core.record import AttemptRecord
-from twice.core.recover_result import Recovered
-from twice.core.run import AttemptState
+from twice.core.ledger.record import AttemptRecord, AttemptState
+from twice.core.results.recover import Recovered
 from twice.core.task import Task
 from twice.runtime.context import RunContext
 from twice.runtime.effects.send import send_pending

@@ -6,12 +6,12 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from twice.core.owner import Owner, owner_of, takeover_token
 from twice.core.ports import Landed, Lost, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
+from twice.core.table.owner import Owner, owner_of, takeover_token
+from twice.core.table.token import CommitNote, token_name
 from twice.core.task import Task
-from twice.core.token import CommitNote, token_name
 from twice.core.write import AppendRows, WritePlan
 from twice.errors import Superseded, TwiceError, UsageError
 from twice.runtime.context import RunContext

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 
-from twice.core.interruption import uninterrupted
+from twice.core.failure.interruption import uninterrupted
 
 FOLDER = "_twice"
 """Beside the data, with a name that Delta's readers and VACUUM pass over."""

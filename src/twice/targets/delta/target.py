@@ -12,13 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from twice.core.closed import assert_never
 from twice.core.ports import Foreign, Held, Landed, Lost, PreparedTable, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan, may_delete
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import acting
 from twice.targets.delta import create, leftovers
-from twice.targets.delta.free_folder import check_free
+from twice.targets.delta.create import check_free
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import append, replace, upsert
 from twice.targets.delta.lock import Waiting, locked
@@ -28,7 +28,7 @@ from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.table import Intent, Table, why_public
 from twice.targets.delta.public import copy, merge
 from twice.targets.delta.public import replace as public
-from twice.targets.delta.write.publish import Stage
+from twice.targets.delta.write.publish import Publishing, Stage
 from twice.targets.instruments import Instruments
 from twice.targets.schema import check_names
 
@@ -84,7 +84,7 @@ class DeltaTarget:
             folder = self._table_handle(table).local
             if held is None and folder is not None:
                 check_free(table.name, folder, table.name.count("."))
-            into = create.intend(self._session, log, held, shape, layout, evolve)
+            into = create.intend(log, held, shape, layout, evolve)
             create.check(self._session, table.name, path, into, layout)
             return PreparedTable(into.table.shape, held is not None, into)
 
@@ -140,20 +140,14 @@ class DeltaTarget:
         plan: WritePlan,
         attempt: str,
         *,
-        read_at: int | None = None,
         into: PreparedTable | None = None,
     ) -> Staged:
-        """Dying here leaves files named by the attempt that no reader sees; `discard` finds them.
-
-        `read_at`: the version of this very table the frame reads, if it does. Any later change of the table then
-        stops the publish.
-        """
+        """Dying here leaves files named by the attempt that no reader sees; `discard` finds them."""
         if not _ATTEMPT.fullmatch(attempt):
             raise ValueError(f"{attempt!r} cannot be part of a file's name")
         with acting(self._session):
             intent = self._as_it_is(table) if into is None else into.handle
-            staged = self._stage(self._table_handle(table), intent, frame, plan, attempt)
-            return with_changes(staged, handle=with_changes(staged.handle, read_at=read_at))
+            return self._stage(self._table_handle(table), intent, frame, plan, attempt)
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - Spark counts files
         return None
@@ -164,7 +158,7 @@ class DeltaTarget:
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         stage: Stage = staged.handle
         with acting(self._session):
-            return stage.publish(self._table_handle(staged.table), staged, expected, note)
+            return stage.publish(Publishing(self._table_handle(staged.table), staged, expected, note))
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Dying here leaves the rest to the next call."""

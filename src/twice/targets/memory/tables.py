@@ -1,17 +1,25 @@
-"""Tables, versions and files in memory. Nothing here changes a table."""
+"""Tables, versions and files in memory: what they refuse, and what the write verbs make of them. Pure: nothing here
+changes a table.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from twice.core.ports import Held, Shape
-from twice.core.slice import Slice, SliceValue
-from twice.core.token import CommitNote
-from twice.targets.grain import as_utc
+from twice.core.closed import assert_never
+from twice.core.ports import Held, Shape, Staged
+from twice.core.slice import Slice, SliceValue, labels_of
+from twice.core.table.token import CommitNote
+from twice.core.task import TableName
+from twice.core.time_scope import SliceColumn
+from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows
+from twice.errors import DeclarationError, RowsOutsideSlice, StageLost, StageMismatch
+from twice.targets.grain import as_utc, check_grain, check_partitioning, check_values
+from twice.targets.keyed import key_of, upsert
 from twice.targets.memory.rows import Rows
 
 
@@ -57,7 +65,6 @@ class Intent:
 @dataclass(frozen=True)
 class Stage:
     files: tuple[MemoryFile, ...]
-    read_at: int | None
     into: Intent
 
 
@@ -100,3 +107,91 @@ def widened(files: tuple[MemoryFile, ...], shape: Shape) -> tuple[MemoryFile, ..
 
 def referred_files(held: StoredTable | None) -> set[str]:
     return {file.name for version in (held.versions if held else ()) for file in version.files}
+
+
+def partition_column(shape: Shape, slice_column: SliceColumn | None) -> str | None:
+    if slice_column is None:
+        return None
+    for column in shape.columns:
+        if column.name.lower() == slice_column.name.lower() and column.type == slice_column.type:
+            return column.name
+    raise DeclarationError(
+        f"the result has no {slice_column.type} column {slice_column.name}",
+        fix="Keep the scope's column in the result.",
+    )
+
+
+def check_partitions(table: TableName, held: StoredTable, slice_column: SliceColumn | None) -> None:
+    held_by = held.shape.partitioned_by
+    check_partitioning(table.name, () if held_by is None else (held_by,), slice_column)
+    if slice_column is not None:
+        check_grain(table.name, held.mark, slice_column)
+        check_values(table.name, held.mark, (file.value for file in held.versions[-1].files), slice_column)
+
+
+def count_rows(files: Sequence[MemoryFile], slices: Sequence[Slice]) -> dict[str, int]:
+    counts = {slice_.label: 0 for slice_ in slices}
+    for file in files:
+        for slice_ in slices:
+            if inside(file.value, [slice_]):
+                counts[slice_.label] += len(file.rows)
+                break
+        else:
+            labels = labels_of(slices)
+            raise RowsOutsideSlice(
+                f"the result has rows outside {labels}, e.g. with the value {file.value or 'NULL'}",
+                fix="Filter the result to its slice.",
+            )
+    return counts
+
+
+def check_staged(staged: Staged, kept: tuple[MemoryFile, ...] | None) -> None:
+    if kept != staged.handle.files:
+        raise StageLost("the staged rows are gone", fix="Run the task again.")
+    count_rows(staged.handle.files, staged.plan.slices)
+
+
+def check_unchanged(into: Intent, now: Shape | None) -> None:
+    """Rows staged for other columns must not enter the table, whoever made or changed it meanwhile."""
+    if now not in (into.before, into.shape):
+        raise StageMismatch(
+            "the table was made or changed by someone else while this run was at work", fix="Run the task again."
+        )
+
+
+def carry_out(
+    shape: Shape, there: tuple[MemoryFile, ...], staged: Staged
+) -> tuple[tuple[MemoryFile, ...], Changes | None]:
+    """The files of the next version."""
+    files: tuple[MemoryFile, ...] = staged.handle.files
+    verb = staged.plan.write
+    match verb:
+        case ReplaceRows():
+            return tuple(file for file in there if not inside(file.value, verb.slices)) + files, None
+        case UpsertRows():
+            upserted, changes = _upserted(shape, there, files, verb, staged.attempt)
+            return upserted, replace(changes, deduplicated=staged.deduplicated, ties=changes.ties + staged.ties)
+        case AppendRows():
+            return there + files, None
+        case _:
+            assert_never(verb)
+
+
+def _upserted(
+    shape: Shape, there: tuple[MemoryFile, ...], files: tuple[MemoryFile, ...], verb: UpsertRows, attempt: str
+) -> tuple[tuple[MemoryFile, ...], Changes]:
+    """Only files that hold a row to update or to delete are written again."""
+    names = [column.name for column in shape.columns]
+    key = key_of(names, verb)
+    rows, held = ([row for file in some for row in file.rows] for some in (files, there))
+    found = upsert(rows, held, names, verb, _owner(names, verb.slices))
+    kept = [file for file in there if not any(key(row) in found.gone for row in file.rows)]
+    left = [row for file in there if file not in kept for row in file.rows if key(row) not in found.gone]
+    written = files_of(Rows(shape.columns, (*left, *found.written)), shape.partitioned_by, attempt)
+    return (*kept, *written), found.changes
+
+
+def _owner(names: Sequence[str], slices: Sequence[Slice]) -> Callable[[tuple[Any, ...]], bool]:
+    column = slices[0].bounds.column.lower() if slices[0].bounds else None
+    at = None if column is None else [name.lower() for name in names].index(column)
+    return lambda row: inside(None if at is None else row[at], slices)

@@ -12,18 +12,17 @@ from datetime import datetime
 from itertools import pairwise
 
 from twice.core.closed import assert_never
-from twice.core.failpoints import Point, hit
-from twice.core.interruption import uninterrupted
-from twice.core.owner import Ownership, ownership
+from twice.core.failure.failpoints import Point, hit
+from twice.core.failure.interruption import uninterrupted
 from twice.core.ports import ChangedRange, Foreign, Held, Landed, Lost, PreparedTable, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
+from twice.core.table.owner import Ownership, ownership
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
 from twice.errors import InputMissing, StageMismatch
 from twice.targets.grain import check_cut, grain_property
 from twice.targets.keyed import survivors
-from twice.targets.memory.checks import check_partitions, check_staged, check_unchanged, count_rows, partition_column
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.tables import (
     Intent,
@@ -31,15 +30,20 @@ from twice.targets.memory.tables import (
     Stage,
     StoredTable,
     Version,
+    carry_out,
     changed_slices,
+    check_partitions,
+    check_staged,
+    check_unchanged,
+    count_rows,
     exchanged_rows,
     files_of,
     held_token,
     inside,
+    partition_column,
     referred_files,
     widened,
 )
-from twice.targets.memory.verbs import carry_out
 from twice.targets.schema import check_fit, check_named, intended
 
 
@@ -116,14 +120,7 @@ class MemoryTarget:
         return None
 
     def stage(
-        self,
-        table: TableName,
-        frame: Rows | None,
-        plan: WritePlan,
-        attempt: str,
-        *,
-        read_at: int | None = None,
-        into: PreparedTable | None = None,
+        self, table: TableName, frame: Rows | None, plan: WritePlan, attempt: str, *, into: PreparedTable | None = None
     ) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
         intent = self._as_it_is(table) if into is None else into.handle
@@ -155,7 +152,7 @@ class MemoryTarget:
             tuple(file.name for file in files),
             len(given.rows) - len(rows.rows),
             ties,
-            Stage(files, read_at, intent),
+            Stage(files, intent),
         )
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - nothing counts here
@@ -171,7 +168,7 @@ class MemoryTarget:
             if before.generations != dict(expected):
                 return Lost(before)
             stage: Stage = staged.handle
-            if stage.read_at not in (None, before.version):
+            if plan.read_at not in (None, before.version):
                 raise StageMismatch(
                     "the table changed after this task read it, so its rows may be out of date",
                     fix="Run the task again.",

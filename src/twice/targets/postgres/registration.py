@@ -11,7 +11,7 @@ from twice.targets.registration import Location, Opening, Registration, TableSys
 
 def _open(opening: Opening) -> TableSystem:
     try:
-        from twice.targets.postgres.system import PostgresSystem
+        from twice.targets.postgres.target import PostgresSystem
     except ModuleNotFoundError as missing:
         raise DeclarationError(
             f"{opening.name}: PostgreSQL needs the package {missing.name}",

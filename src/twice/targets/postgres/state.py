@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from twice.core.owner import TAKEOVERS, TOKENS, Owner, Ownership, takeovers
 from twice.core.ports import Held
-from twice.core.token import CommitNote
+from twice.core.table.owner import TAKEOVERS, TOKENS, Owner, Ownership, takeovers
+from twice.core.table.token import CommitNote
 from twice.targets.postgres.server.names import SCHEMA, Relation, ours
 from twice.targets.postgres.server.server import Connection
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
+from twice.config import ConnectionSettings
 from twice.core.closed import assert_never
-from twice.core.failpoints import Point, hit
-from twice.core.owner import Ownership
+from twice.core.failure.failpoints import Point, hit
 from twice.core.ports import (
     Column,
     Foreign,
@@ -20,21 +21,24 @@ from twice.core.ports import (
     Published,
     Shape,
     Staged,
+    Target,
     Touched,
 )
 from twice.core.slice import Slice
+from twice.core.table.owner import Ownership
+from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.token import CommitNote
 from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
 from twice.errors import InputMissing, ResultRefused, StageMismatch, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.frames.plain import Frames
+from twice.targets.postgres.frames.spark import SparkFrames
 from twice.targets.postgres.read.query import Query
 from twice.targets.postgres.read.reading import file_of
 from twice.targets.postgres.read.snapshot import Snapshots
 from twice.targets.postgres.server.errors import explained, sqlstate_of
 from twice.targets.postgres.server.names import check_columns, relation_of
-from twice.targets.postgres.server.server import Connection, Server
+from twice.targets.postgres.server.server import Connection, Limits, Server
 from twice.targets.postgres.table import Intent, Table, find, intend
 from twice.targets.postgres.write.measure import analyse, count, deduplicate, duplicates
 from twice.targets.postgres.write.publish import publish
@@ -101,14 +105,7 @@ class PostgresTarget:
         return None
 
     def stage(
-        self,
-        table: TableName,
-        frame: Frame | None,
-        plan: WritePlan,
-        attempt: str,
-        *,
-        read_at: int | None = None,
-        into: PreparedTable | None = None,
+        self, table: TableName, frame: Frame | None, plan: WritePlan, attempt: str, *, into: PreparedTable | None = None
     ) -> Staged:
         """Dying here leaves an invisible table of the attempt's own, which `discard` finds by its name."""
         with self._server.transaction(doing=f"staging for {table}") as connection:
@@ -116,7 +113,7 @@ class PostgresTarget:
             wanted = intent.table.shape.columns
             if frame is not None:
                 check_fit(Shape(self._frames.columns(frame)), intent.table.shape)
-            stage = replace(open_stage(connection, intent, attempt, plan.token_names), read_at=read_at)
+            stage = open_stage(connection, intent, attempt, plan.token_names)
         self._copy(frame, wanted, stage, table)
         hit(Point.IN_STAGE)
         with self._server.transaction(doing=f"checking the stage of {table}") as connection:
@@ -216,3 +213,28 @@ class PostgresTarget:
 
 def missing(table: TableName) -> InputMissing:
     return InputMissing(f"there is no table {table.name}", now="", fix="Run the task that writes it.")
+
+
+class PostgresSystem:
+    def __init__(self, name: str, settings: ConnectionSettings) -> None:
+        limits = Limits(
+            settings.lock_seconds,
+            settings.statement_seconds,
+            settings.idle_seconds,
+            settings.driver_connections,
+            settings.task_connections,
+        )
+        self._server = Server(name, settings.url.reveal(), limits)
+        self._snapshots: weakref.WeakKeyDictionary[Any, Snapshots] = weakref.WeakKeyDictionary()
+
+    def target(self, session: Any) -> Target:
+        if session not in self._snapshots:
+            self._snapshots[session] = Snapshots(self._server)
+            # A session that nobody releases by name (a preview in a notebook) closes its snapshots when it is gone.
+            weakref.finalize(session, self._snapshots[session].close)
+        return PostgresTarget(self._server, SparkFrames(session, self._server.limits.tasks), self._snapshots[session])
+
+    def release(self, session: Any) -> None:
+        snapshots = self._snapshots.pop(session, None)
+        if snapshots is not None:
+            snapshots.close()

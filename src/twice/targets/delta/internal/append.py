@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import CommitNote
 from twice.core.write import WritePlan
 from twice.errors import DeclarationError, StageMismatch
 from twice.targets.delta.handle import TableHandle
@@ -17,7 +15,7 @@ from twice.targets.delta.log.table import Intent, why_untouchable
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.manifest import DataFile, file_of, in_all
-from twice.targets.delta.write.publish import Stage, Work, begun, swap
+from twice.targets.delta.write.publish import Publishing, Stage, Work, begun, swap
 
 
 def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
@@ -39,15 +37,15 @@ def stage_nothing(table_handle: TableHandle, into: Intent, plan: WritePlan, atte
     return _staged(table_handle, plan, attempt, [], replace(handle, transaction=begun(table_handle, handle)))
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
+def publish(publishing: Publishing) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
-    with table_handle.locked():
-        return swap(table_handle, staged, expected, note, lambda transaction: _work(transaction, staged))
+    with publishing.table_handle.locked():
+        return swap(publishing, lambda transaction: _work(transaction, publishing.staged))
 
 
 def _work(transaction: Transaction, staged: Staged) -> Work:
     handle: Stage = staged.handle
-    if handle.read_at is not None:
+    if staged.plan.read_at is not None:
         transaction.read_whole_table()
     files = [file_of(file.json(), None) for file in handle.files]
     if in_all(files) != staged.rows:

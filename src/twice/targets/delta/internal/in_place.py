@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from twice.core.failpoints import Point, hit
+from twice.core.failure.failpoints import Point, hit
+from twice.core.names.spark import quoted
+from twice.core.ports import Column
 from twice.core.slice import labels_of
-from twice.core.spark_names import quoted
 from twice.core.write import UpsertRows, WritePlan
 from twice.errors import RowsOutsideSlice
 from twice.targets.delta.handle import TableHandle
@@ -19,7 +22,6 @@ from twice.targets.delta.log.table import Table
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.publish import Stage, begun
 from twice.targets.keyed import null_key
-from twice.targets.shown import readable
 
 _SLICE, _KEY = "twice slice", "twice key"
 
@@ -63,3 +65,26 @@ def _checks(plan: WritePlan, table: Table) -> Mapping[str, str]:
     if isinstance(plan.write, UpsertRows) and plan.write.null_keys == "refuse":
         checks[_KEY] = " AND ".join(f"{quoted(spelled(names, key))} IS NOT NULL" for key in plan.write.key)
     return checks
+
+
+_GIVEN = re.compile(r"(?:^|(?<= ))- (\S+) : (-?\d+)(?= - |$)")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def readable(values: str, columns: Sequence[Column]) -> str:
+    """Values as Delta names them (`- order_date : 20614`), with days since 1970 as dates and microseconds as times.
+    A number that Python has no date for (Spark counts further than the year 9999) stays a number."""
+    types = {column.name.lower(): column.type for column in columns}
+
+    def shown(given: re.Match[str]) -> str:
+        type_ = types.get(given[1].strip("`").lower(), "")
+        try:
+            if type_ == "date":
+                return f"- {given[1]} : {_EPOCH.date() + timedelta(days=int(given[2]))}"
+            if type_.startswith("timestamp"):
+                return f"- {given[1]} : {_EPOCH + timedelta(microseconds=int(given[2])):%Y-%m-%d %H:%M:%S.%f} UTC"
+        except OverflowError:
+            return given[0]
+        return given[0]
+
+    return _GIVEN.sub(shown, values)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import CommitNote
 from twice.core.write import WritePlan
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
@@ -17,7 +15,7 @@ from twice.targets.delta.log.table import Intent
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.manifest import SliceType, count, file_of, verify
-from twice.targets.delta.write.publish import Stage, Work, swap
+from twice.targets.delta.write.publish import Publishing, Stage, Work, swap
 
 
 def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
@@ -33,17 +31,17 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Write
     return Staged(table_handle.name, plan, attempt, sum(counts.values()), counts, paths, handle=handle)
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
+def publish(publishing: Publishing) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
-    with table_handle.locked():
-        return swap(table_handle, staged, expected, note, lambda transaction: _work(transaction, staged))
+    with publishing.table_handle.locked():
+        return swap(publishing, lambda transaction: _work(transaction, publishing.staged))
 
 
 def _work(transaction: Transaction, staged: Staged) -> Work:
     """The files to take out, verified together with those to put in."""
     handle: Stage = staged.handle
     column, type_ = handle.table.shape.partitioned_by, handle.table.slice_type
-    if handle.read_at is not None:
+    if staged.plan.read_at is not None:
         transaction.read_whole_table()
     removed = transaction.files_in(staged.plan.slices, column, type_)
     added = [file_of(file.json(), column) for file in handle.files]

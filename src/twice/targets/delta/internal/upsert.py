@@ -8,14 +8,12 @@ no token where nothing changed (decision 0005).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import CommitNote
 from twice.core.write import UpsertRows, WritePlan
 from twice.errors import StageMismatch
 from twice.targets.delta.handle import TableHandle
@@ -27,7 +25,7 @@ from twice.targets.delta.log.table import Intent
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted, gathered
 from twice.targets.delta.write.manifest import SliceType, at_paths, count, file_of, in_all
-from twice.targets.delta.write.publish import Stage, Work, begun, check_present, swap
+from twice.targets.delta.write.publish import Publishing, Stage, Work, begun, check_present, swap
 from twice.targets.delta.write.row_diff import Before, RowDiff, compared, in_all_changes
 from twice.targets.delta.write.survivors import survivors
 
@@ -51,17 +49,11 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Write
     return Staged(table_handle.name, plan, attempt, total, counts, paths, rows_given - total, ties, handle)
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
+def publish(publishing: Publishing) -> Landed | Lost:
     """The heavy work comes before the lock: files that belong to one version are written, and committed only if
     nobody changed a row since. Dying before Delta's commit publishes nothing, after it everything."""
-    return swap(
-        table_handle,
-        staged,
-        expected,
-        note,
-        lambda transaction: _work(table_handle, transaction, staged),
-        table_handle.locked,
-    )
+    table_handle, staged = publishing.table_handle, publishing.staged
+    return swap(publishing, lambda transaction: _work(table_handle, transaction, staged), table_handle.locked)
 
 
 def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -> Work:

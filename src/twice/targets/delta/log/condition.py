@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
+from twice.core.names.spark import quoted
 from twice.core.slice import Slice, SliceValue
-from twice.core.spark_names import quoted
 from twice.targets.ranges import ranges
 
 

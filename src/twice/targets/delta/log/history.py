@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from twice.core.token import CommitNote
+from twice.core.table.token import CommitNote
 
 RECENT = 100
 """So many commits are read one by one (a millisecond each); what is older is searched by one Spark job."""

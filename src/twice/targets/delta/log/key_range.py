@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from twice.core.spark_names import quoted
+from twice.core.names.spark import quoted
 from twice.targets.delta.log.condition import literal
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")

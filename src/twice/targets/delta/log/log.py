@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twice.core.owner import OURS, Ownership, ownership
 from twice.core.ports import Published
+from twice.core.table.owner import OURS, Ownership, ownership
 from twice.targets.delta.log.history import CommitHistory
 from twice.targets.delta.log.jvm import PACKAGE, text_literal
 from twice.targets.delta.log.snapshot import recorded_in, table_at, tokens_in
@@ -20,7 +20,7 @@ class Log:
     """A table's log as the run's session sees it. A missing table has a log without versions."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
-        self._session = session
+        self.session = session
         self._jvm: Any = session._jvm
         self._history = CommitHistory(session, path)
         self._log = getattr(self._jvm, f"{PACKAGE}.DeltaLog").forTable(session._jsparkSession, path)
@@ -49,7 +49,7 @@ class Log:
         version = int(snapshot.version())
         recorded = self._history.tokens_at(version) if token_names else {}
         if recorded is None:
-            recorded = tokens_in(self._session, snapshot, token_names, *prefixes)
+            recorded = tokens_in(self.session, snapshot, token_names, *prefixes)
         return version, recorded
 
     def tokens(self, prefix: str) -> dict[str, int]:
@@ -59,7 +59,7 @@ class Log:
             return {}
         recorded = self._history.tokens_at(int(snapshot.version()))
         if recorded is None:
-            state = DataFrame(snapshot.stateDF(), self._session)
+            state = DataFrame(snapshot.stateDF(), self.session)
             recorded = recorded_in(state.where(state["txn.appId"].startswith(prefix)))
         return {app: generation for app, generation in sorted(recorded.items()) if app.startswith(prefix)}
 
@@ -70,7 +70,7 @@ class Log:
         if read_at is not None:
             at = self._jvm.scala.Option.apply(self._log.getSnapshotAt(read_at, nothing, nothing, False))
         transaction = self._log.startTransaction(nothing, at)
-        return Transaction(self._session, self._log, transaction, self._history)
+        return Transaction(self.session, self._log, transaction, self._history)
 
     @property
     def name(self) -> str:
@@ -79,13 +79,13 @@ class Log:
 
     def partition_values(self, column: str) -> list[str | None]:
         """Every distinct value of the slice column (by its name in the log), from the log alone."""
-        files = DataFrame(self._fresh().allFiles().toDF(), self._session)
+        files = DataFrame(self._fresh().allFiles().toDF(), self.session)
         rows = files.selectExpr(f"partitionValues[{text_literal(column)}] AS value").distinct().collect()
         return [row.value for row in rows]
 
     def paths(self, text: str) -> list[str]:
         """The files of the newest version with this text in their paths."""
-        files = DataFrame(self._fresh().allFiles().toDF(), self._session)
+        files = DataFrame(self._fresh().allFiles().toDF(), self.session)
         return [str(row.path) for row in files.where(files["path"].contains(text)).select("path").collect()]
 
     def _fresh(self) -> Any:

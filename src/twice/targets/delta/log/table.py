@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
+from twice.core.names.spark import type_text
 from twice.core.ports import Column, Shape
-from twice.core.spark_types import type_text
 from twice.targets.grain import MARK
 
 FEATURES = frozenset(

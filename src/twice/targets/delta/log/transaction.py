@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
+from twice.core.names.spark import quoted
 from twice.core.slice import Owners, Slice
-from twice.core.spark_names import quoted
 from twice.targets.delta.log.condition import condition
 from twice.targets.delta.log.history import CommitHistory
 from twice.targets.delta.log.jvm import PACKAGE, as_list, text_literal

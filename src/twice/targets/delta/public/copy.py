@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from twice.core.failpoints import Point, hit
+from twice.core.failure.failpoints import Point, hit
 from twice.core.write import WritePlan
 from twice.errors import DeclarationError, RowsOutsideSlice
 from twice.targets.delta.handle import TableHandle

@@ -7,7 +7,7 @@ there is no MERGE, which would rewrite files all the same: the token is committe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
 
@@ -15,9 +15,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from twice.core.names.spark import quoted
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.spark_names import quoted
-from twice.core.token import CommitNote
+from twice.core.table.token import CommitNote
 from twice.core.write import Changes, UpsertRows, WritePlan
 from twice.errors import RunError
 from twice.targets.delta.handle import TableHandle
@@ -27,7 +27,7 @@ from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.public import copy
 from twice.targets.delta.public import replace as public
 from twice.targets.delta.write.fit import fitted
-from twice.targets.delta.write.publish import Stage, Work, check_present, must_change
+from twice.targets.delta.write.publish import Publishing, Stage, Work, check_present, must_change
 from twice.targets.delta.write.row_diff import Before, compared, in_all_changes, less, newer, same
 from twice.targets.delta.write.survivors import survivors
 from twice.targets.keyed import null_key
@@ -54,11 +54,10 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Write
     )
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
+def publish(publishing: Publishing) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
-    return public.public_swap(
-        table_handle, staged, expected, note, lambda transaction: _work(table_handle, transaction, staged)
-    )
+    table_handle, staged = publishing.table_handle, publishing.staged
+    return public.public_swap(publishing, lambda transaction: _work(table_handle, transaction, staged))
 
 
 def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -> Work:

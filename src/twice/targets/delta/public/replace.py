@@ -6,7 +6,7 @@ Slower (the rows are written twice) and one slice per commit, but it works on ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,7 @@ from functools import partial
 from pyspark.sql import DataFrame, DataFrameWriter
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.token import CommitNote
+from twice.core.table.token import CommitNote
 from twice.core.write import WritePlan
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal.in_place import prefix
@@ -24,7 +24,7 @@ from twice.targets.delta.log.table import Intent
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.public import copy
 from twice.targets.delta.write.fit import fitted
-from twice.targets.delta.write.publish import Stage, Work, must_change, swap
+from twice.targets.delta.write.publish import Publishing, Stage, Work, must_change, swap
 
 
 def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
@@ -35,32 +35,27 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Write
     return Staged(table_handle.name, plan, attempt, total, counts, (str(handle.folder),), handle=handle)
 
 
-def publish(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
+def publish(publishing: Publishing) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
 
     def work(transaction: Transaction) -> Work:
         call = create if transaction.table is None else _exchange
-        return Work(public=partial(call, table_handle, staged), at=transaction.version)
+        return Work(public=partial(call, publishing.table_handle, publishing.staged), at=transaction.version)
 
-    return public_swap(table_handle, staged, expected, note, work)
+    return public_swap(publishing, work)
 
 
-def public_swap(
-    table_handle: TableHandle,
-    staged: Staged,
-    expected: Mapping[str, int],
-    note: CommitNote,
-    work: Callable[[Transaction], Work],
-) -> Landed | Lost:
+def public_swap(publishing: Publishing, work: Callable[[Transaction], Work]) -> Landed | Lost:
     """The same swap, with the lock around Delta's own call, which writes and commits together (decision 0015).
     Dying before Delta's commit publishes nothing, after it everything."""
+    table_handle, staged = publishing.table_handle, publishing.staged
     handle: Stage = staged.handle
 
     def ready(transaction: Transaction) -> Work:
         todo = work(transaction)
         return replace(todo, staged=handle.copied, public=lambda note: _called(table_handle, staged, todo, note))
 
-    end = swap(table_handle, staged, expected, note, ready, table_handle.locked)
+    end = swap(publishing, ready, table_handle.locked)
     if isinstance(end, Landed):
         with suppress(Exception):  # the next run looks for what is left of it
             copy.remove(table_handle.session, table_handle.path, staged.attempt)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
+from twice.core.names.spark import quoted, type_text
 from twice.core.ports import Column, Shape
-from twice.core.spark_names import quoted
-from twice.core.spark_types import type_text
 from twice.targets.delta.log.table import Table
 from twice.targets.schema import check_fit
 

@@ -8,13 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from twice.core.failpoints import Point, hit
-from twice.core.interruption import uninterrupted
+from twice.core.failure.failpoints import Point, hit
+from twice.core.failure.interruption import uninterrupted
+from twice.core.failure.root_cause import root_cause
 from twice.core.ports import Landed, Lost, Published, Staged
-from twice.core.root_cause import root_cause
-from twice.core.token import CommitNote
+from twice.core.table.token import CommitNote
 from twice.core.write import Changes
 from twice.errors import OutcomeUnknown, RunError, StageMismatch, TwiceError
 from twice.targets.active_session import jobs_stopped
@@ -38,20 +36,30 @@ class Raced(Exception):
 class Stage:
     """The handle of what is staged. `into`: the table as the commit will leave it. `files` are Delta's own added files
     on the internal path, else empty; `folder` is the hidden copy on the public one. `copied`: the copy's files.
-    `read_at`: the version of this very table the rows came from. `publish`: the way it is published."""
+    `publish`: the way it is published."""
 
     into: Intent
     path: str
-    publish: Callable[[TableHandle, Staged, Mapping[str, int], CommitNote], Landed | Lost]
+    publish: Callable[[Publishing], Landed | Lost]
     files: tuple[Any, ...] = ()
     transaction: Any = None
     folder: str | None = None
     copied: tuple[DataFile, ...] = ()
-    read_at: int | None = None
 
     @property
     def table(self) -> Table:
         return self.into.table
+
+
+@dataclass(frozen=True)
+class Publishing:
+    """One publish under way: what is staged for a table, the generation that each token must have, and the note that
+    its commit carries."""
+
+    table_handle: TableHandle
+    staged: Staged
+    expected: Mapping[str, int]
+    note: CommitNote
 
 
 @dataclass(frozen=True)
@@ -86,10 +94,7 @@ class Work:
 
 
 def swap(
-    table_handle: TableHandle,
-    staged: Staged,
-    expected: Mapping[str, int],
-    note: CommitNote,
+    publishing: Publishing,
     work: Callable[[Transaction], Work],
     lock: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Landed | Lost:
@@ -99,17 +104,16 @@ def swap(
     began is found by Delta's own check, and leads to another try on the version they left. Dying before Delta's commit
     publishes nothing, after it everything.
     """
-    handle: Stage = staged.handle
+    table_handle, staged = publishing.table_handle, publishing.staged
     for _ in range(TRIES):
-        transaction = begun(table_handle, handle, handle.read_at)
-        lost = moved(transaction, expected)
+        transaction = begun(table_handle, staged.handle, staged.plan.read_at)
+        lost = moved(transaction, publishing.expected)
         if lost is not None:
             return lost
         todo = work(transaction)
         with lock():
-            outcome, failure = _commit(
-                table_handle, staged, expected, replace(note, changes=todo.certain), transaction, todo
-            )
+            note = replace(publishing.note, changes=todo.certain)
+            outcome, failure = _commit(replace(publishing, note=note), transaction, todo)
         if isinstance(outcome, Landed):
             table_handle.delete(todo.spare)
             return replace(outcome, changes=todo.counted(outcome.version))
@@ -117,7 +121,7 @@ def swap(
             table_handle.delete(file.path for file in todo.made)
         if outcome is not None:
             return outcome
-        _check_again(failure, handle)
+        _check_again(failure, staged)
     raise RunError(
         f"other writers changed the same rows {TRIES} times while this run tried to publish",
         fix="Run the task again when they are done.",
@@ -150,16 +154,12 @@ def must_change(into: Intent, now: Table | None) -> bool:
 
 
 def _commit(
-    table_handle: TableHandle,
-    staged: Staged,
-    expected: Mapping[str, int],
-    note: CommitNote,
-    transaction: Transaction,
-    todo: Work,
+    publishing: Publishing, transaction: Transaction, todo: Work
 ) -> tuple[Landed | Lost | None, Exception | None]:
     """Under the lock. Dying here has published all of it or nothing."""
+    table_handle, note = publishing.table_handle, publishing.note
     check_present(table_handle, (*todo.staged, *todo.made))
-    lost = _moved_since(table_handle, staged, expected)
+    lost = _moved_since(table_handle, publishing.staged, publishing.expected)
     if lost is not None:
         return lost, None
     if todo.public is not None and transaction.version < 0 and table_handle.log.table() is not None:
@@ -178,7 +178,7 @@ def _commit(
             failure = error
         else:
             hit(Point.AFTER_COMMIT)
-        return landed_or_not(table_handle.session, staged, expected, note, failure), failure
+        return landed_or_not(publishing, failure), failure
 
 
 def moved(transaction: Transaction, expected: Mapping[str, int]) -> Lost | None:
@@ -194,11 +194,11 @@ def moved(transaction: Transaction, expected: Mapping[str, int]) -> Lost | None:
 def _moved_since(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int]) -> Lost | None:
     """Compare again, under the lock: that Delta refuses a swap whose token moved rests on calls that are not its API,
     and one that stops to count would publish a copy without a sound."""
-    handle: Stage = staged.handle
+    handle, read_at = staged.handle, staged.plan.read_at
     version, found = table_handle.log.generations(staged.plan.token_names)
     if found != dict(expected):
         return Lost(Published(version, found))
-    if handle.folder is not None and handle.read_at not in (None, version):
+    if handle.folder is not None and read_at not in (None, version):
         raise out_of_date()  # the internal path's transaction began on that version, and Delta detects it
     return None
 
@@ -210,13 +210,12 @@ def check_present(table_handle: TableHandle, staged: Sequence[DataFile]) -> None
     check_whole(staged, table_handle.sizes(file.path for file in staged))
 
 
-def landed_or_not(
-    session: SparkSession, staged: Staged, expected: Mapping[str, int], note: CommitNote, cause: Exception | None = None
-) -> Landed | Lost | None:
+def landed_or_not(publishing: Publishing, cause: Exception | None = None) -> Landed | Lost | None:
     """Read the table afresh (the caller holds its lock): ours landed, another's did, or (None) neither.
 
     A lost reply is normal, and Delta may even call its own commit a conflict; only the table knows.
     """
+    session, staged, note = publishing.table_handle.session, publishing.staged, publishing.note
     stage: Stage = staged.handle
     try:
         log, app = Log(session, stage.path), staged.plan.token_names[0]
@@ -228,7 +227,7 @@ def landed_or_not(
             if found is not None and found[1].attempt == staged.attempt:
                 return Landed(found[0])
         version, generations = log.generations(staged.plan.token_names)
-        if version is not None and generations != dict(expected):
+        if version is not None and generations != dict(publishing.expected):
             return Lost(Published(version, generations))
     except Exception as error:  # noqa: BLE001 - whatever stops us from reading, we do not know
         raise OutcomeUnknown(
@@ -239,7 +238,7 @@ def landed_or_not(
     return None
 
 
-def _check_again(failure: Exception | None, handle: Stage) -> None:
+def _check_again(failure: Exception | None, staged: Staged) -> None:
     """Nothing landed and no token moved. Only a conflict with other writers is worth another try."""
     if failure is None:
         raise StageMismatch("the commit was reported done but the table does not have it", fix="Run the task again.")
@@ -247,7 +246,7 @@ def _check_again(failure: Exception | None, handle: Stage) -> None:
         raise failure
     if not _is_conflict(failure):
         raise RunError(f"the commit failed: {root_cause(failure)}", fix="Run the task again.") from failure
-    if handle.read_at is not None:
+    if staged.plan.read_at is not None:
         raise out_of_date() from failure
 
 

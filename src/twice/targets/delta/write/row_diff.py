@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from twice.core.names.spark import quoted
 from twice.core.ports import Staged
-from twice.core.spark_names import quoted
 from twice.core.write import Changes, UpsertRows
 from twice.targets.delta.log.condition import spelled, unused
 from twice.targets.instruments import Hashes, Instruments
@@ -87,13 +87,13 @@ def compared(
     """
     with ExitStack() as kept:
         hashes = instruments.row_hashes if verb.newest_by is None else None
-        keys = _kept(kept, _joined(before.rows, staged, verb, before.inside, hashes))
+        keys = _kept(kept, _by_key(before.rows, staged, _Rule(verb, before.inside, hashes, missing=True)))
         totals = _totals(keys)
         if any(row[2] > row[1] for difference, row in totals.items() if difference != DELETED):
             raise several_of_a_key(verb)
         if _UNSURE in totals:
             content = before.content(frozenset(totals[_UNSURE][3]))
-            joined = _joined(content, staged, verb, before.inside, instruments.row_hashes, missing=False)
+            joined = _by_key(content, staged, _Rule(verb, before.inside, instruments.row_hashes, missing=False))
             keys = _kept(kept, _decided(keys, joined))
             totals = _totals(keys)
         counts = {difference: int(row[1]) for difference, row in totals.items()}
@@ -135,60 +135,113 @@ def _totals(keys: DataFrame) -> dict[str, Any]:
     return {row[0]: row for row in keys.groupBy(difference).agg(sf.count(sf.lit(1)), sf.sum(held), there).collect()}
 
 
-def _joined(
-    table: DataFrame,
-    staged: DataFrame,
-    verb: UpsertRows,
-    inside: str | None,
-    hashes: Hashes | None,
-    *,
-    missing: bool = True,
-) -> DataFrame:
-    """One row for each key of the table that the staged rows meet, or (`missing`) miss: the key, the difference, how
-    many rows of the table have it, and their files (of keys whose rows go, or must be looked into).
+@dataclass(frozen=True)
+class _Rule:
+    """How the rows of a key are compared. `inside`: the slice's own rows, None for all. Without `hashes`, rows of one
+    stamp are unsure. `missing`: keys of the table that the staged rows do not have count too."""
 
-    Without `hashes`, rows of one stamp are unsure. The staged side is narrow (key, stamp, hashes), so that it can be
-    broadcast; the table's rows are hashed behind the join, so that only joined ones are.
-    """
-    *ours, at, given, first, second, file, behind, equal, lesser, held, difference = unused(
-        table.columns, len(verb.key) + 10
+    verb: UpsertRows
+    inside: str | None
+    hashes: Hashes | None
+    missing: bool
+
+    @property
+    def ours_alone(self) -> SparkColumn:
+        """Whether a row of the table is one that this write may delete."""
+        return sf.expr(self.inside) if self.verb.delete_missing and self.inside is not None else sf.lit(True)
+
+    def keys(self, rows: DataFrame) -> list[str]:
+        return [quoted(spelled(rows.columns, key)) for key in self.verb.key]
+
+    def stamp(self, rows: DataFrame) -> SparkColumn:
+        newest_by = self.verb.newest_by
+        return sf.lit(0) if newest_by is None else sf.col(quoted(spelled(rows.columns, newest_by)))
+
+
+class _ComparedColumns(NamedTuple):
+    """Columns of the comparison, under names that the table does not have: the staged side's stamp (`at`), mark
+    (`given`) and hashes; of each key which side is newer (`behind`), whether the contents are the same, whether ours is
+    the lesser, and how many rows of the table have it."""
+
+    at: str
+    given: str
+    first: str
+    second: str
+    file: str
+    behind: str
+    equal: str
+    lesser: str
+    held: str
+    difference: str
+
+
+def _by_key(table: DataFrame, staged: DataFrame, rule: _Rule) -> DataFrame:
+    """One row for each key of the table that the staged rows meet, or (`missing`) miss: the key, the difference, how
+    many rows of the table have it, and their files (of keys whose rows go, or must be looked into)."""
+    free = unused(table.columns, len(rule.verb.key) + len(_ComparedColumns._fields))
+    ours, names = free[: len(rule.verb.key)], _ComparedColumns(*free[len(rule.verb.key) :])
+    stamp, at = rule.stamp(table), sf.col(names.at)
+    alike, below = _content(table, rule, names)
+    by_key = (
+        _joined(table, staged, rule, ours, names)
+        .groupBy(*(sf.col(key).alias(name) for key, name in zip(rule.keys(table), ours, strict=True)))
+        .agg(
+            sf.first(names.given).alias(names.given),
+            sf.max(sf.when(newer(stamp, at), 1).when(newer(at, stamp), -1).otherwise(0)).alias(names.behind),
+            sf.min(alike).alias(names.equal),
+            sf.max(below).alias(names.lesser),
+            sf.count(sf.lit(1)).alias(names.held),
+            sf.collect_set(names.file).alias(names.file),
+        )
+        .withColumn(names.difference, _difference(rule, names))
     )
-    missing = missing and verb.delete_missing
-    ours_alone = sf.expr(inside) if verb.delete_missing and inside is not None else sf.lit(True)
-    keys = [quoted(spelled(table.columns, key)) for key in verb.key]
-    stamp = sf.lit(0) if verb.newest_by is None else sf.col(quoted(spelled(table.columns, verb.newest_by)))
-    narrow = [sf.col(key).alias(name) for key, name in zip(keys, ours, strict=True)]
-    content = [] if hashes is None else [*zip(hashes(staged), hashes(table), (first, second), strict=True)]
-    alike = reduce(lambda a, b: a & b, (theirs == sf.col(name) for _, theirs, name in content), sf.lit(True))
-    below = ours_alone & less((sf.col(first), sf.col(second)), hashes(table)) if hashes is not None else sf.lit(False)
-    joined = table.withColumn(file, table.metadataColumn("_metadata").getField("file_path")).join(
-        staged.select(
-            *narrow, stamp.alias(at), sf.lit(True).alias(given), *(mine.alias(name) for mine, _, name in content)
-        ),
-        same(keys, ours, verb.null_keys == "match"),
-        "left" if missing else "inner",
+    looked_into = sf.col(names.difference).isin([*GONE, _UNSURE])
+    files = sf.when(looked_into, sf.col(names.file)).otherwise(sf.array().cast("array<string>"))
+    return by_key.select(*ours, names.difference, names.held, files.alias(names.file))
+
+
+def _joined(
+    table: DataFrame, staged: DataFrame, rule: _Rule, ours: Sequence[str], names: _ComparedColumns
+) -> DataFrame:
+    """The staged side is narrow (key, stamp, hashes), so that it can be broadcast; the table's rows are hashed behind
+    the join, so that only joined ones are."""
+    verb, keys = rule.verb, rule.keys(table)
+    missing = rule.missing and verb.delete_missing
+    hashes = [] if rule.hashes is None else [*zip(rule.hashes(staged), (names.first, names.second), strict=True)]
+    narrow = staged.select(
+        *(sf.col(key).alias(name) for key, name in zip(keys, ours, strict=True)),
+        rule.stamp(table).alias(names.at),
+        sf.lit(True).alias(names.given),
+        *(mine.alias(name) for mine, name in hashes),
     )
-    if missing:
-        joined = joined.where(sf.col(given) | ours_alone)
-    by_key = joined.groupBy(*narrow).agg(
-        sf.first(given).alias(given),
-        sf.max(sf.when(newer(stamp, sf.col(at)), 1).when(newer(sf.col(at), stamp), -1).otherwise(0)).alias(behind),
-        sf.min(alike).alias(equal),
-        sf.max(below).alias(lesser),
-        sf.count(sf.lit(1)).alias(held),
-        sf.collect_set(file).alias(file),
+    joined = table.withColumn(names.file, table.metadataColumn("_metadata").getField("file_path")).join(
+        narrow, same(keys, ours, verb.null_keys == "match"), "left" if missing else "inner"
     )
-    found = (
-        sf.when(sf.col(given).isNull(), DELETED)
-        .when((sf.col(behind) == 0) & sf.col(equal), _UNSURE if hashes is None else UNCHANGED)
+    return joined.where(sf.col(names.given) | rule.ours_alone) if missing else joined
+
+
+def _content(table: DataFrame, rule: _Rule, names: _ComparedColumns) -> tuple[SparkColumn, SparkColumn]:
+    """Whether a row of the table and the staged one hold the same, and whether ours is the lesser."""
+    if rule.hashes is None:
+        return sf.lit(True), sf.lit(False)
+    theirs, ours = rule.hashes(table), (sf.col(names.first), sf.col(names.second))
+    alike = reduce(lambda a, b: a & b, (hash_ == mine for hash_, mine in zip(theirs, ours, strict=True)), sf.lit(True))
+    below = rule.ours_alone & less(ours, theirs)
+    return alike, below
+
+
+def _difference(rule: _Rule, names: _ComparedColumns) -> SparkColumn:
+    """What becomes of a key, by its row of the comparison."""
+    verb, behind = rule.verb, sf.col(names.behind)
+    return (
+        sf.when(sf.col(names.given).isNull(), DELETED)
+        .when((behind == 0) & sf.col(names.equal), _UNSURE if rule.hashes is None else UNCHANGED)
         .when(sf.lit(verb.insert_only), DIFFERING)
-        .when(sf.col(behind) > 0, OLDER)
-        .when((sf.col(behind) < 0) | sf.lit(verb.newest_by is None), UPDATED)
-        .when(sf.lit(verb.wins_ties) | ~sf.col(lesser), WON)
+        .when(behind > 0, OLDER)
+        .when((behind < 0) | sf.lit(verb.newest_by is None), UPDATED)
+        .when(sf.lit(verb.wins_ties) | ~sf.col(names.lesser), WON)
         .otherwise(LOST)
     )
-    where = sf.when(sf.col(difference).isin([*GONE, _UNSURE]), sf.col(file)).otherwise(sf.array().cast("array<string>"))
-    return by_key.withColumn(difference, found).select(*ours, difference, held, where.alias(file))
 
 
 def _decided(keys: DataFrame, by_content: DataFrame) -> DataFrame:

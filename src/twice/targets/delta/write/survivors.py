@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from twice.core.spark_names import quoted
+from twice.core.names.spark import quoted
 from twice.core.write import UpsertRows
 from twice.targets.delta.log.condition import spelled, unused
 from twice.targets.instruments import Instruments

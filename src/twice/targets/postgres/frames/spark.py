@@ -7,36 +7,45 @@ connect travels inside the pickled code, not among Spark's options: options are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
 import adbc_driver_postgresql.dbapi as adbc
 import psycopg
 import pyarrow as pa
+from psycopg import sql
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    EqualTo,
     Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
     InputPartition,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
 )
 from pyspark.sql.functions import col
 from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
+from twice.core.names.spark import quoted
 from twice.core.ports import Column
-from twice.core.spark_names import quoted
 from twice.errors import StageMismatch
 from twice.targets.active_session import acting
 from twice.targets.postgres.frames.arrow import converted
-from twice.targets.postgres.read.pushdown import condition_of
 from twice.targets.postgres.read.query import Query
-from twice.targets.postgres.read.reading import begin_reading
-from twice.targets.postgres.read.split import split
+from twice.targets.postgres.read.reading import begin_reading, split
+from twice.targets.postgres.server.names import column
 from twice.targets.postgres.server.server import Server
+from twice.targets.postgres.server.types import TableColumn
 from twice.targets.postgres.write.stage import Loading, Taken, copy_part, seal
 
 INPUT = "twice_input"
@@ -170,3 +179,37 @@ def _fitted(frame: DataFrame, wanted: Sequence[Column]) -> DataFrame:
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if StageMismatch.__qualname__ in line]
     return lines[-1].partition(": ")[2].strip() if lines else text
+
+
+_COMPARED = {
+    EqualTo: "{} = {}",
+    GreaterThan: "{} > {}",
+    GreaterThanOrEqual: "{} >= {}",
+    LessThan: "{} < {}",
+    LessThanOrEqual: "{} <= {}",
+}
+
+
+def condition_of(filter_: Filter, held: Mapping[str, TableColumn]) -> str | None:
+    """None for a filter that Spark must apply itself: text is left to it, which PostgreSQL compares by collation."""
+    path: tuple[str, ...] = getattr(filter_, "attribute", ())
+    found = held.get(path[0].lower()) if len(path) == 1 else None
+    if found is None:
+        return None
+    if isinstance(filter_, IsNotNull):
+        return sql.SQL("{} IS NOT NULL").format(column(found.name)).as_string(None)
+    form = _COMPARED.get(type(filter_))
+    value = getattr(filter_, "value", None)
+    if form is None or not _exact(found, value):
+        return None
+    return sql.SQL(form).format(column(found.name), sql.Literal(value)).as_string(None)
+
+
+def _exact(held: TableColumn, value: object) -> bool:
+    if held.type == "date":
+        return isinstance(value, date) and not isinstance(value, datetime)
+    if held.type in ("timestamp", "timestamp_ntz"):
+        return isinstance(value, datetime) and (value.tzinfo is not None) == (held.type == "timestamp")
+    if held.type in ("smallint", "int", "bigint"):
+        return isinstance(value, int) and not isinstance(value, bool)
+    return held.type.startswith("decimal") and isinstance(value, (Decimal, int)) and not isinstance(value, bool)

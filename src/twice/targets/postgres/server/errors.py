@@ -7,15 +7,8 @@ from collections.abc import Mapping
 
 import psycopg
 
-from twice.core import sqlstate
-from twice.errors import (
-    SEE_TRACE,
-    UNCHANGED,
-    EnvironmentProblem,
-    ResultRefused,
-    RunError,
-    TwiceError,
-)
+from twice.core.failure import sqlstate
+from twice.errors import SEE_TRACE, UNCHANGED, EnvironmentProblem, ResultRefused, RunError, TwiceError
 
 _SQLSTATE = re.compile(r"\[libpq\].*?SQLSTATE: ([0-9A-Z]{5})", re.DOTALL)
 _COPY_COLUMN = re.compile(r"COPY \S+, line \d+, column ([^\s:]+)")

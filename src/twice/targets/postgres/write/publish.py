@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import psycopg
 
-from twice.core.failpoints import Point, hit
-from twice.core.interruption import uninterrupted
+from twice.core.failure.failpoints import Point, hit
+from twice.core.failure.interruption import uninterrupted
+from twice.core.failure.sqlstate import RETRY_AT_ONCE
 from twice.core.ports import Landed, Lost, Published, Staged
-from twice.core.sqlstate import RETRY_AT_ONCE
-from twice.core.token import CommitNote
+from twice.core.table.token import CommitNote
 from twice.core.write import UpsertRows
 from twice.errors import OutcomeUnknown, StageMismatch, TwiceError
 from twice.targets.postgres import state
@@ -73,11 +73,11 @@ def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note:
 def _exchange(
     connection: Connection, stage: Stage, staged: Staged, expected: Mapping[str, int], note: CommitNote
 ) -> Landed | Lost:
-    verb, into = staged.plan.write, stage.into
+    verb, read_at, into = staged.plan.write, staged.plan.read_at, stage.into
     number = into.entry.id or establish(connection, into, staged.plan.token_names)
     before = state.generations(connection, number, staged.plan.token_names, lock=True)
     # The table's own row last, and held only if somebody else's publish could change what this one counts on.
-    alone = isinstance(verb, UpsertRows) or stage.read_at is not None
+    alone = isinstance(verb, UpsertRows) or read_at is not None
     now = find(connection, stage.table.relation)
     held = state.entry(connection, now.relation, now.oid, lock=alone) if now else None
     if now is None or held is None or held.id != number:
@@ -85,7 +85,7 @@ def _exchange(
     if before != dict(expected):
         return Lost(Published(held.version, before))
     widen(connection, into, now)
-    if stage.read_at not in (None, held.version):
+    if read_at not in (None, held.version):
         raise StageMismatch(
             "the table changed after this task read it, so its rows may be out of date", fix="Run the task again."
         )

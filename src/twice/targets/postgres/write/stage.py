@@ -31,14 +31,12 @@ _FIX = "Run the task again."
 
 @dataclass(frozen=True)
 class Stage:
-    """An attempt's stage of one table. `into`: that table as the publish will leave it. `read_at`: the version of it
-    that its rows were computed from, if any."""
+    """An attempt's stage of one table. `into`: that table as the publish will leave it."""
 
     attempt: str
     relation: Relation
     take_column: str
     into: Intent
-    read_at: int | None = None
 
     @property
     def table(self) -> Table:

@@ -1,0 +1,1 @@
+"""A backfill: the frozen plan of it, and what becomes of it."""

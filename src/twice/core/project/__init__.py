@@ -1,0 +1,1 @@
+"""The tasks of a project, and which reads from which."""

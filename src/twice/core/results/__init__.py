@@ -1,0 +1,1 @@
+"""What a verb gives back, for people and for programs."""
