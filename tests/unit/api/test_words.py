@@ -24,7 +24,7 @@ from twice.wiring.open_project import open_project
 SOURCE = Path(twice.__file__).parent
 OLD: Any = ["old"]
 BERLIN = "2026-06-09T00:00:00+02:00"
-SAID: list[tuple[Any, str, list[str], str]] = [
+MESSAGES: list[tuple[Any, str, list[str], str]] = [
     (
         lambda root: twice.run("revenue", project=root),
         'Give the logical date: date="2026-06-09".',
@@ -82,7 +82,7 @@ SAID: list[tuple[Any, str, list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "python", "command", "command_line"), SAID)
+@pytest.mark.parametrize(("call", "python", "command", "command_line"), MESSAGES)
 def test_each_caller_is_told_its_own_words(
     root: Path, call: Any, python: str, command: list[str], command_line: str
 ) -> None:
@@ -156,7 +156,7 @@ def test_no_message_that_python_can_meet_is_written_with_an_option_of_the_comman
         name = path.relative_to(SOURCE).as_posix()
         if any(name == place or name.startswith(f"{place}/") for place in ELSEWHERE):
             continue
-        said = [text for text in texts(ast.parse(path.read_text())) if re.search(r"(?<![\w-])--[a-z]", text)]
-        if wrong := [text for text in said if not SHELL_ALONE.search(text)]:
+        options = [text for text in texts(ast.parse(path.read_text())) if re.search(r"(?<![\w-])--[a-z]", text)]
+        if wrong := [text for text in options if not SHELL_ALONE.search(text)]:
             found[name] = wrong
     assert found == {}

@@ -26,19 +26,19 @@ from twice.errors import Hint, UsageError, followed_by
     ],
 )
 def test_an_option_is_an_argument_in_python(named: Option, command_line: str, python: str) -> None:
-    said = hint("Give {}.", named)
-    assert (said, said.python) == (f"Give {command_line}.", f"Give {python}.")
+    message = hint("Give {}.", named)
+    assert (message, message.python) == (f"Give {command_line}.", f"Give {python}.")
 
 
 def test_a_command_is_a_call_in_python() -> None:
-    said = hint("See {}; then {}.", command("history", "revenue", date="2026-06-09"), command("retry", "revenue"))
-    assert said == "See twice history revenue --date 2026-06-09; then twice retry revenue."
-    assert said.python == 'See twice.history("revenue", date="2026-06-09"); then twice.retry("revenue").'
+    message = hint("See {}; then {}.", command("history", "revenue", date="2026-06-09"), command("retry", "revenue"))
+    assert message == "See twice history revenue --date 2026-06-09; then twice retry revenue."
+    assert message.python == 'See twice.history("revenue", date="2026-06-09"); then twice.retry("revenue").'
 
 
 def test_plain_text_in_a_hint_is_the_same_for_both_and_may_hold_braces() -> None:
-    said = hint("{} is wrong; give {}.", "'{x}'", option("date"))
-    assert (said, said.python) == ("'{x}' is wrong; give --date.", "'{x}' is wrong; give date=….")
+    message = hint("{} is wrong; give {}.", "'{x}'", option("date"))
+    assert (message, message.python) == ("'{x}' is wrong; give --date.", "'{x}' is wrong; give date=….")
 
 
 def test_a_hint_is_its_command_line_text_wherever_nobody_asks() -> None:
@@ -62,12 +62,12 @@ def test_what_follows_a_hint_is_added_for_both() -> None:
 
 def test_in_python_a_call_has_the_project_and_the_profile_that_were_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TWICE_PROFILE", raising=False)
-    said = hint("See {}, or {}: twice mark reset revenue --to ….", command("history", "revenue"), command("status"))
+    message = hint("See {}, or {}: twice mark reset revenue --to ….", command("history", "revenue"), command("status"))
     there = hints_for(Path("my shop"), "prod")
-    assert there.in_python(said) == (
+    assert there.in_python(message) == (
         'See twice.history("revenue", project="my shop", profile="prod"), '
         'or twice.status(project="my shop", profile="prod"): '
         "twice mark reset --project 'my shop' --profile prod revenue --to …."
     )
-    assert hints_for(Path(), None).in_python(said) == said.python
+    assert hints_for(Path(), None).in_python(message) == message.python
     assert there.in_python("it ran twice.") == "it ran twice."

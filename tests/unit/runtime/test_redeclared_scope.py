@@ -1,4 +1,4 @@
-"""Rows without a key are told apart by their slice alone: under a redeclared scope they are not appended again."""
+"""Rows without a key are identified by their slice alone: under a redeclared scope they are not appended again."""
 
 from __future__ import annotations
 

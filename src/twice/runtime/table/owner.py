@@ -41,7 +41,7 @@ def refusal_of(project: str, task: Task, owners: Ownership) -> TableTaken | None
 
 
 def _cut_otherwise(task: Task, labels: frozenset[str]) -> TableTaken | None:
-    """Rows without a key are told apart by their slice alone: by another scope, those that are there have other labels,
+    """Rows without a key are identified by their slice alone: by another scope, those that are there have other labels,
     and would be appended once more."""
     other = sorted(label for label in labels if form_of(label) != form_of(label_of(task.scope)))
     if task.write.kind != "append" or not other:

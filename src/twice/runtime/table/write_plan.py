@@ -21,7 +21,7 @@ def make_write_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Writ
 
 
 def layout_of(project: str, task: Task) -> Layout:
-    """What the task's writes need of its table. Rows without a key are told apart by their slice alone: how they were
+    """What the task's writes need of its table. Rows without a key are identified by their slice alone: how they were
     cut must be remembered, or a redeclared scope would append them again under other labels."""
     layout = task.write.layout(task.scope)
     if task.write.kind != "append":
