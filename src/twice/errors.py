@@ -43,8 +43,8 @@ from typing import ClassVar
 
 UNCHANGED = "The table is unchanged."
 OTHER_SCOPE = (
-    "Use the scope it was published with. If the two have no row in common, give the task another name (without "
-    'formerly=), and let that have the table: twice takeover NAME --reason "…".'
+    "Use the scope it was published with. If the old and the new slices share no row, rename the task (without "
+    'formerly=) and let the new name take the table over: twice takeover NAME --reason "…".'
 )
 HOLDS = "The table holds the new rows."
 MAY_HOLD = "The table may already hold these rows."

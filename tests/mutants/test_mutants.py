@@ -6,6 +6,7 @@ Those that need PostgreSQL or a JVM run in `make soak`.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import Any
 
@@ -40,3 +41,13 @@ def test_every_mutant_of_the_list_can_be_made() -> None:
     for mutant in mutants.all_mutants():
         for file, text in mutants.mutated(mutant).items():
             compile(text, file, "exec")
+        for test in mutant.tests:
+            assert _is_there(test), f"{mutant.name}: there is no {test}"
+
+
+def _is_there(test: str) -> bool:
+    """In its file, or in a suite of the contracts that its class passes."""
+    file, *names = test.partition("[")[0].split("::")
+    suites = (mutants.ROOT / "tests" / "contracts").glob("*_suite.py")
+    text = "\n".join(path.read_text() for path in (mutants.ROOT / file, *suites))
+    return all(re.search(rf"\b(class|def) {name}\b", text) for name in names)

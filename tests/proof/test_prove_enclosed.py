@@ -211,7 +211,7 @@ class Home:
     def bytes(self) -> dict[str, str]:
         """Every folder, and every file with its content. The ledger is the one thing that a proof writes."""
         root = self.opened.settings.root
-        found = (path for path in sorted(root.rglob("*")) if ".twice" not in path.parts and path.suffix != ".pyc")
+        found = (path for path in sorted(root.rglob("*")) if not {".twice", "__pycache__"} & set(path.parts))
         return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() if p.is_file() else "" for p in found}
 
     def prove(self, task: str, *scenarios: str) -> Proof:

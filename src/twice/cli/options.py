@@ -180,6 +180,6 @@ def _failpoint() -> Action:
 def ask(question: str, alone: str, kept: str) -> None:
     """A person must confirm. `alone` is what is not done without one, `kept` what stays true if they do not."""
     if not sys.stdin.isatty():
-        raise UsageError(f"{alone} without a person's confirmation", fix="Confirm it with --yes.")
+        raise UsageError(f"{alone} without a person's confirmation", now=kept, fix="Confirm it with --yes.")
     if not typer.confirm(question, err=True):
         raise UsageError("not confirmed", now=kept)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from twice.cli.hints import current_hints
 from twice.cli.options import SCHEMA_VERSION, plain
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
 
     from twice.runtime.backfill.worker import Event, Stop
-
-
-class Teller(Protocol):
-    """Several threads may call it at once."""
-
-    def __call__(self, event: Event) -> None: ...
 
 
 class Lines:

@@ -71,7 +71,8 @@ def check_cut(table: str, recorded: str | None, cut: Cut | None) -> None:
     owner, _, how = recorded.rpartition(" ")
     if owner == cut.owner and how != cut.how:
         raise DeclarationError(
-            f"{table} has one slice per {_unit(how)}, and this scope one per {_unit(cut.how)}: rows would come again",
+            f"{table} has one slice per {_unit(how)}, and this scope one per {_unit(cut.how)}: rows would be appended "
+            "a second time",
             now="The table is unchanged.",
             fix=OTHER_SCOPE,
         )

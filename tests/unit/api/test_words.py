@@ -83,7 +83,7 @@ MESSAGES: list[tuple[Any, str, list[str], str]] = [
 
 
 @pytest.mark.parametrize(("call", "python", "command", "command_line"), MESSAGES)
-def test_each_caller_is_told_its_own_words(
+def test_each_caller_gets_its_own_words(
     root: Path, call: Any, python: str, command: list[str], command_line: str
 ) -> None:
     with pytest.raises(UsageError) as refused:

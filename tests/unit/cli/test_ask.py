@@ -14,10 +14,10 @@ ALONE, KEPT = "a mark is not moved", "The mark is where it was."
 
 def test_without_a_terminal_it_is_refused_with_the_option_that_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    with pytest.raises(
-        UsageError, match=r"^a mark is not moved without a person's confirmation\. Confirm it with --yes\.$"
-    ):
+    with pytest.raises(UsageError) as refused:
         ask("move it?", ALONE, KEPT)
+    expected = "a mark is not moved without a person's confirmation. The mark is where it was. Confirm it with --yes."
+    assert str(refused.value) == expected
 
 
 @pytest.mark.parametrize("answer", [True, False])

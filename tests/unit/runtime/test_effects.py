@@ -332,7 +332,7 @@ def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_pub
 @pytest.mark.parametrize(
     "point", [Point.AFTER_CLAIM, Point.AFTER_LOOK, Point.IN_STAGE, Point.AFTER_STAGE, Point.AFTER_AUDIT]
 )
-def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again_what_that_attempt_said(
+def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_send_again_what_that_attempt_sent(
     bench: Bench, receiver: Receiver, point: Point, how: str
 ) -> None:
     declared, root = with_effects(bench, announce(receiver)), bench.context.root
@@ -349,7 +349,7 @@ def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_say_again
     later(bench)
     if how != "run":
         recover(bench.context, None) if how == "recover" else rebuild(bench.context, None)
-    assert bench.run(declared).outcome is Outcome.ALREADY, "of which inputs it was made is told by its commit"
+    assert bench.run(declared).outcome is Outcome.ALREADY, "its commit names the inputs it was made of"
     bench.put_orders((1, DAY, 10), (2, DAY, 6))
     assert bench.run(declared).outcome is Outcome.PUBLISHED
     assert (states(bench), len(receiver.received)) == ([S.UNKNOWN], 1)

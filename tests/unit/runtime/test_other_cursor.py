@@ -53,9 +53,9 @@ def test_rows_are_not_read_by_another_cursor_from_where_the_first_one_was(read_b
     declared = copy(bench, "seen", write)
     with pytest.raises(DeclarationError) as refused:
         run_task(bench.context, declared, (SINCE,))
-    assert "the table's mark says how far made was read, and the task now goes on by seen" in str(refused.value)
+    assert "the mark in the table was written for the column made, and the task now uses seen" in str(refused.value)
     assert "twice mark reset copy --to 10 --reason" in str(refused.value)
-    with pytest.raises(DeclarationError, match="how far made was read"):
+    with pytest.raises(DeclarationError, match="was written for the column made"):
         explain(bench.context, declared, SINCE)
     assert bench.revenue == before
     assert run_task(bench.context, copy(bench, "made", write), (SINCE,)).outcome is Outcome.PUBLISHED
@@ -69,7 +69,7 @@ def test_nor_with_a_ledger_that_was_lost(read_by_made: Bench, write: Strategy) -
     known.close()
     declared = copy(bench, "seen", write)
     rebuild(bench.context, None)
-    with pytest.raises(DeclarationError, match="how far made was read"):
+    with pytest.raises(DeclarationError, match="was written for the column made"):
         run_task(bench.context, declared, (SINCE,))
 
 

@@ -86,7 +86,7 @@ def test_nor_slices_whose_labels_look_alike(
     stocked: Bench, before: Scope, first: str, after: Scope, second: str
 ) -> None:
     run(stocked, feed(before), first)
-    with pytest.raises(DeclarationError, match="rows would come again"):
+    with pytest.raises(DeclarationError, match="rows would be appended a second time"):
         run(stocked, feed(after), second)
     assert len(stocked.revenue) == 1
 

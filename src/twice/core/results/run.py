@@ -117,7 +117,7 @@ class RetryResult(SummarizedSequence[RunResult]):
 
     def __str__(self) -> str:
         if not self.runs:
-            return "nothing had failed"
+            return "nothing has failed"
         tasks = dict.fromkeys(run.task for run in self.runs)
         where = ", ".join(run_label(task, _labels([run for run in self.runs if run.task == task])) for task in tasks)
         return f"{_outcomes(self.runs)}: {where}"

@@ -42,7 +42,6 @@ _OPERATORS: tuple[tuple[str, EffectKind], ...] = (
     ("MSTeams", "chat"), ("SendGrid", "email"),
 )  # fmt: skip
 _KEYS = re.compile(r"idempoten|dedup|messagededuplication|client_msg_id|x-request-id|unique_key", re.I)
-_FRAME_MODULES = ("dataframe", "df", "kafka_df")
 
 
 def collect_effects(context: ModuleContext) -> None:

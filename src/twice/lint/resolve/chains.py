@@ -55,8 +55,3 @@ def unroll(module: LintedModule, node: ast.expr, *, through: bool = True, depth:
             before = unroll(module, value, depth=depth + 1)
             return Chain(before.root, (*before.links, *links)[-_LONGEST:])
     return Chain(current, tuple(links))
-
-
-def is_outermost(module: LintedModule, call: ast.Call) -> bool:
-    """No further link follows the call."""
-    return not isinstance(module.parent.get(call), ast.Attribute)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from twice.lint.facts import TextSpan
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 MODULE = "<module>"
 SPARK = "pyspark.sql.functions"
 _SPARK_NAMES = {

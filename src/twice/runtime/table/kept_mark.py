@@ -71,11 +71,11 @@ def refuse_other_cursor(context: RunContext, task: Task, scope: Since, version: 
     if cursor is not None:
         at = "…" if kind_of(version) is None else mark_text(mark_of(version))
         raise DeclarationError(
-            f"the table's mark says how far {cursor} was read, and the task now goes on by {scope.cursor}",
+            f"the mark in the table was written for the column {cursor}, and the task now uses {scope.cursor}",
             where=task.name,
             now=UNCHANGED,
-            fix=f"Go on by {cursor}. If {scope.cursor} is its new name: twice mark reset {task.name} --to {at} "
-            f"--reason …. Else reset it to where {scope.cursor} was read up to.",
+            fix=f'Use Since("{cursor}") again. If {scope.cursor} is its new name: twice mark reset {task.name} '
+            f"--to {at} --reason …. If not, reset the mark to the last value of {scope.cursor} that was loaded.",
         )
 
 
