@@ -122,6 +122,9 @@ def reset_mark(
         print_json({"before": asdict(before), "after": asdict(after)})
     elif before == after:
         print(f"{task}: the mark is {after.at} already")
+    elif before.cursor != after.cursor:
+        print(f"{task}: the mark is {after.at} and counts {after.cursor} from now on, no longer {before.cursor}")
+        print(runnable(f"next: twice run {task}"))
     else:
         print(f"{task}: the mark was {before.at or 'unknown'} and is now {after.at}")
         print(runnable(f"next: twice run {task}"))

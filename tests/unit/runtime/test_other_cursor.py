@@ -15,7 +15,7 @@ from twice.errors import DeclarationError
 from twice.ledgers.ledger import Ledger
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
-from twice.runtime.upkeep.mark import Reset, reset_mark
+from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.targets.memory.rows import Rows
 
@@ -85,6 +85,18 @@ def test_a_person_says_where_the_new_cursor_is_also_at_the_same_mark(
     attempts = len(bench.ledger.attempts("copy"))
     assert run_task(bench.context, declared, (SINCE,)).outcome is Outcome.NOTHING_NEW
     assert len(bench.ledger.attempts("copy")) == attempts + 1
+
+
+@WRITES
+def test_the_mark_is_shown_with_the_column_that_it_counts(read_by_made: Bench, write: Strategy) -> None:
+    bench = read_by_made
+    declared = copy(bench, "seen", write)
+    shown = show_mark(bench.context, declared)
+    assert (shown.cursor, shown.at) == ("made", "10")
+    assert shown.unclear is not None and "twice mark reset copy --to 10" in shown.unclear
+    before, after = reset_mark(bench.context, declared, Reset("10", "ana", "made is called seen now"))
+    assert (before.cursor, after.cursor, after.unclear) == ("made", "seen", None)
+    assert show_mark(bench.context, declared) == after
 
 
 @WRITES

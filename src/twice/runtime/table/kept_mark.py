@@ -69,14 +69,19 @@ def refuse_other_cursor(context: RunContext, task: Task, scope: Since, version: 
     """How far one column was read says nothing of another: rows would come twice, or never."""
     cursor = other_cursor(context, task, scope, version, target)
     if cursor is not None:
-        at = "…" if kind_of(version) is None else mark_text(mark_of(version))
-        raise DeclarationError(
-            f"the mark in the table was written for the column {cursor}, and the task now uses {scope.cursor}",
-            where=task.name,
-            now=UNCHANGED,
-            fix=f'Use Since("{cursor}") again. If {scope.cursor} is its new name: twice mark reset {task.name} '
-            f"--to {at} --reason …. If not, reset the mark to the last value of {scope.cursor} that was loaded.",
-        )
+        raise cursor_changed(task, scope, version, cursor)
+
+
+def cursor_changed(task: Task, scope: Since, version: int, cursor: str) -> DeclarationError:
+    """`cursor`: the column that the table's mark counts."""
+    at = "…" if kind_of(version) is None else mark_text(mark_of(version))
+    return DeclarationError(
+        f"the mark in the table was written for the column {cursor}, and the task now uses {scope.cursor}",
+        where=task.name,
+        now=UNCHANGED,
+        fix=f'Use Since("{cursor}") again. If {scope.cursor} is its new name: twice mark reset {task.name} --to {at} '
+        f"--reason …. If not, reset the mark to the last value of {scope.cursor} that was loaded.",
+    )
 
 
 def frozen_bound(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from twice.core.failure.failpoints import Point, hit
 from twice.core.ledger.record import AttemptState, Facts
-from twice.core.ports import Lost
+from twice.core.ports import Lost, Target
 from twice.core.results.run import RunRequest
 from twice.core.since import Since, mark_text
 from twice.core.table.mark import mark_of, version_of
@@ -20,7 +20,7 @@ from twice.runtime.run.attempt import giving_back, reported
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Wording
 from twice.runtime.run.lease import beating, claim_slices
-from twice.runtime.table.kept_mark import kept_mark, other_cursor
+from twice.runtime.table.kept_mark import cursor_changed, kept_mark, other_cursor
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
 from twice.runtime.table.write_plan import make_write_plan
@@ -37,9 +37,9 @@ _WORDING = Wording(
 
 @dataclass(frozen=True)
 class Mark:
-    """`at` is None before the first publish, and where nobody can say what the token means (`unclear` says why);
-    `version` is the token's, `table_version` the table's. Where it is not `keyed`, rows that are read again come
-    twice."""
+    """`cursor` is the column that the mark counts, `version` the token's, `table_version` the table's. `at` is None
+    before the first publish, and where nobody can say what the token means; `unclear`: why a run would not go on from
+    here. Where it is not `keyed`, rows that are read again come twice."""
 
     task: str
     cursor: str
@@ -69,7 +69,7 @@ def show_mark(context: RunContext, task: Task) -> Mark:
     refusal = refusal_of(context.project.id, task, published.owners)
     if refusal is not None:
         raise refusal.at(task.name)
-    return _mark(context, task, scope, published.generations[name], published.version)
+    return _mark(context, task, scope, published.generations[name], published.version, target)
 
 
 def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mark]:
@@ -90,9 +90,9 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     with reported(context, claim, trace, _WORDING) as landing, beating(context, claim) as heartbeat:
         target = context.target_of(task.target, context.engine.fresh())
         found = look(context, task, plan, target, claim.attempt)
-        before = _mark(context, task, scope, found.generations[scope.only.label], found.version)
+        before = _mark(context, task, scope, found.generations[scope.only.label], found.version, target)
         _check_movable(task, before)
-        if before.version == aim and other_cursor(context, task, scope, aim, target) is None:
+        if before.version == aim and before.cursor == scope.cursor:
             context.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is already there"))
             return before, before
         heartbeat.check(f"{task.name}[{scope.only.label}]")
@@ -110,7 +110,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)
         landing.record()
-    return before, _mark(context, task, scope, aim, end.version)
+    return before, _mark(context, task, scope, aim, end.version, target)
 
 
 def incremental(task: Task) -> Since:
@@ -146,11 +146,19 @@ def _story(before: Mark, aim: int, reset: Reset) -> str:
     return f"mark reset from {at} to {mark_text(mark_of(aim))} by {reset.by}: {reset.reason}"
 
 
-def _mark(context: RunContext, task: Task, scope: Since, version: int, table_version: int | None) -> Mark:
+def _mark(
+    context: RunContext, task: Task, scope: Since, version: int, table_version: int | None, target: Target
+) -> Mark:
     keyed = task.write.kind != "append"
     found = Mark(task.name, scope.cursor, None, mark_text(scope.start), version, table_version, keyed)
     try:
         mark = kept_mark(context.ledger, task, scope, version)
     except DeclarationError as error:
         return replace(found, unclear=str(error))  # to say where it is, is the way out
-    return found if mark is None else replace(found, at=mark_text(mark))
+    if mark is None:
+        return found
+    counted = other_cursor(context, task, scope, version, target)
+    if counted is not None:
+        unclear = str(cursor_changed(task, scope, version, counted))
+        return replace(found, cursor=counted, at=mark_text(mark), unclear=unclear)
+    return replace(found, at=mark_text(mark))
