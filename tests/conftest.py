@@ -4,6 +4,7 @@ mark by itself."""
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from tests.postgres_server import PostgresServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell starts what runs in its background with Ctrl-C ignored, and so would be every process that a test starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # PySpark leaves the local socket of each collect() to the garbage collector.
     config.addinivalue_line("filterwarnings", r"ignore:unclosed <socket\.socket.*127\.0\.0\.1:ResourceWarning")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from tests.endings import signals_raise
 
 from twice.errors import DeclarationError, EnvironmentProblem, UsageError
 from twice.wiring.prover import Prover, ProveTask, RemoteError, pickled_job
@@ -74,7 +75,7 @@ def test_ctrl_c_ends_the_process_and_removes_its_scratch_folder(tmp_path: Path) 
     with closing(Prover(tmp_path)) as prover:
         begun = prover.scratch / "tmp" / "begun"
         when(lambda: begun.exists() and begun.read_text() != "", lambda: os.kill(os.getpid(), signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
+        with signals_raise(), pytest.raises(KeyboardInterrupt):
             prover.ask(asked)
         assert not begun.exists()
 
