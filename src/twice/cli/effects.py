@@ -13,8 +13,10 @@ import typer
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
 from twice.cli.records import Limit, moment, print_table
+from twice.core.closed import assert_never
 from twice.core.ledger.outbox import EffectState
 from twice.core.names.reference import hide_passwords
+from twice.core.results.run import EffectEnd
 from twice.core.results.summary import counted
 from twice.core.table.mark import version_text
 from twice.errors import UsageError
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
     from twice.core.ledger.outbox import EffectEvent, EffectRecord
     from twice.runtime.effects.send import Resolution
 
-
-from twice.core.closed import assert_never
-from twice.core.results.run import EffectEnd
 
 S = EffectState
 OfTask = Annotated[str | None, typer.Option("--task", help="Only this task's.")]

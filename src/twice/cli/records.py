@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ import typer
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
 from twice.core.ledger.record import TABLE
+from twice.core.results.calendar import Cell, Page
 from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
 from twice.core.table.mark import version_text
@@ -21,10 +23,6 @@ if TYPE_CHECKING:
     from twice.core.results.proof import ProofRecord
     from twice.core.results.status import Status
 
-
-import sys
-
-from twice.core.results.calendar import Cell, Page
 
 SomeLimit = Annotated[int | None, typer.Option("--limit", help="How many at most: 50, or all as JSON.", min=1)]
 Limit = Annotated[int, typer.Option("--limit", help="How many at most.", min=1)]

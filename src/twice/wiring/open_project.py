@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twice.config import Settings, load
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.ports.clock import SYSTEM_CLOCK
 from twice.core.project.project import Project
 from twice.core.task import Task
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from twice.core.ports import Sender
     from twice.engine.session.session import SessionSettings
 
-
-from twice.core.ledger.record_owner import RecordOwner, TaskTable
 
 NEEDS_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
 """PySpark's own word for an error that a running session cures."""
