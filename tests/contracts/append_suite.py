@@ -13,7 +13,7 @@ from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
 from twice.core.since import SINCE
 from twice.core.table.mark import mark_of, version_of
-from twice.core.table.token import CommitNote, token_name
+from twice.core.table.token import CommitNote, Cursor, token_name
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Cut, Layout, WritePlan
 from twice.errors import DeclarationError, SchemaDrift, StageMismatch
@@ -23,6 +23,7 @@ COLUMNS = (Column("name", "string"), Column("day", "date"))
 ANYWHERE = Layout(any_partitions=True)
 PLAN = WritePlan(AppendRows((SINCE,)), (SINCE,), (token_name("p", "events", SINCE.label),))
 APP = PLAN.token_names[0]
+MADE, SEEN = Cursor("made", "shop.changes"), Cursor("seen", "shop.changes")
 ONE, TWO = ("click", date(2026, 6, 9)), ("view", date(2026, 6, 10))
 
 
@@ -82,18 +83,18 @@ class AppendSuite:
         assert mark_of(mark(log.target())) == datetime(2026, 6, 9, tzinfo=timezone.utc)
         assert table(log, target) == [ONE, TWO]
 
-    def test_a_mark_says_which_column_it_counts_also_where_it_does_not_move(self, log: Harness) -> None:
+    def test_a_mark_says_what_it_counts_also_where_it_does_not_move(self, log: Harness) -> None:
         target = log.target()
         prepare(target)
         staged = target.stage(EVENTS, log.frame(target, COLUMNS, [ONE]), PLAN, "a")
-        target.commit(staged, {APP: 0}, CommitNote("a", "run", {APP: 5}, cursor="made"))
+        target.commit(staged, {APP: 0}, CommitNote("a", "run", {APP: 5}, cursor=MADE))
         reset = target.stage(EVENTS, None, PLAN, "b")
-        for attempt, cursor in (("a", "made"), ("b", "seen")):
+        for attempt, cursor in (("a", MADE), ("b", SEEN)):
             note = log.target().provenance(EVENTS, APP, 5)
             assert note is not None and (note.attempt, note.cursor) == (attempt, cursor)
             if attempt == "a":
                 assert isinstance(
-                    target.commit(reset, {APP: 5}, CommitNote("b", "reset", {APP: 5}, cursor="seen")), Landed
+                    target.commit(reset, {APP: 5}, CommitNote("b", "reset", {APP: 5}, cursor=SEEN)), Landed
                 )
         assert (mark(log.target()), table(log, target)) == (5, [ONE])
 

@@ -122,8 +122,8 @@ def reset_mark(
         print_json({"before": asdict(before), "after": asdict(after)})
     elif before == after:
         print(f"{task}: the mark is {after.at} already")
-    elif before.cursor != after.cursor:
-        print(f"{task}: the mark is {after.at} and counts {after.cursor} from now on, no longer {before.cursor}")
+    elif before.counts != after.counts:
+        print(f"{task}: the mark is {after.at} and counts {after.counts} from now on, no longer {before.counts}")
         print(runnable(f"next: twice run {task}"))
     else:
         print(f"{task}: the mark was {before.at or 'unknown'} and is now {after.at}")

@@ -47,11 +47,27 @@ class Intention:
 
 
 @dataclass(frozen=True)
+class Cursor:
+    """What a mark counts: a column of a table. `table` is None in a commit of a twice that did not write it."""
+
+    column: str
+    table: str | None
+
+    def __str__(self) -> str:
+        return self.column if self.table is None else f"{self.column} of {self.table}"
+
+    def same_as(self, other: Cursor) -> bool:
+        """What nobody wrote down counts as the same."""
+        if self.column.lower() != other.column.lower():
+            return False
+        return self.table is None or other.table is None or self.table.lower() == other.table.lower()
+
+
+@dataclass(frozen=True)
 class CommitNote:
     """Written into the commit beside the tokens, for people and for settling: it dies with the log.
     `changes` is what a keyed write did, `changed` which slices a restatement replaced with other rows, where that was
-    compared; the target that carries it out fills them in. `why`: a person's word. `cursor`: the column that a mark
-    counts.
+    compared; the target that carries it out fills them in. `why`: a person's word. `cursor`: what a mark counts.
     `version` is the table's that the commit made: nobody writes it, the target that reads the note fills it in."""
 
     attempt: str
@@ -62,7 +78,7 @@ class CommitNote:
     why: str | None = None
     version: int | None = field(default=None, compare=False)
     changed: frozenset[str] | None = None
-    cursor: str | None = None
+    cursor: Cursor | None = None
 
     def to_json(self) -> str:
         slices = {
@@ -79,7 +95,8 @@ class CommitNote:
         if self.why is not None:
             body["why"] = self.why
         if self.cursor is not None:
-            body["cursor"] = self.cursor
+            body["cursor"] = self.cursor.column
+            body["source"] = self.cursor.table
         return json.dumps({"twice": body}, sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -97,6 +114,7 @@ class CommitNote:
             changes = Changes(**body["changes"]) if "changes" in body else None
             changed = frozenset(map(str, body["changed"])) if "changed" in body else None
             note = cls(str(body["attempt"]), body["kind"], generations, intentions, changes, body.get("why"))
-            return replace(note, changed=changed, cursor=body.get("cursor"))
+            cursor = Cursor(str(body["cursor"]), body.get("source")) if "cursor" in body else None
+            return replace(note, changed=changed, cursor=cursor)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             return None

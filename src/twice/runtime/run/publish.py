@@ -20,6 +20,7 @@ from twice.runtime.run.commit import commit
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.send_effects import effects_to_prepare
 from twice.runtime.table.garbage import remove_passed
+from twice.runtime.table.kept_mark import task_cursor
 from twice.runtime.table.settle import look
 
 _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
@@ -45,7 +46,7 @@ def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed 
         attempt.kind,
         {attempt.token_names[label]: aim for label, aim in ready.found.aims.items()},
         {attempt.token_names[label]: intention for label, intention in ready.computed.intentions.items()},
-        cursor=attempt.task.scope.cursor if isinstance(attempt.task.scope, Since) else None,
+        cursor=task_cursor(attempt.task, attempt.task.scope) if isinstance(attempt.task.scope, Since) else None,
     )
     end = commit(attempt.landing, attempt.target, ready.staged, expected, note)
     attempt.notes.extend(attempt.landing.facts.notes)

@@ -6,7 +6,7 @@ from twice.core.failure.interruption import behind
 from twice.core.ports import GenerationHistory, Target
 from twice.core.since import CursorValue, Since, mark_text, type_of
 from twice.core.table.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
-from twice.core.table.token import token_name
+from twice.core.table.token import Cursor, token_name
 from twice.core.task import Task
 from twice.core.write import WritePlan
 from twice.errors import UNCHANGED, DeclarationError
@@ -51,8 +51,14 @@ def refuse_other_kind(context: RunContext, task: Task, plan: WritePlan) -> None:
             raise _other_kind(task, scope, str(kind))
 
 
-def other_cursor(context: RunContext, task: Task, scope: Since, version: int, target: Target) -> str | None:
-    """The column that the table's mark counts, if it is another than the task's; None also where nobody remembers.
+def task_cursor(task: Task, scope: Since) -> Cursor:
+    """What the task's own mark counts."""
+    (table,) = (source.table for source in task.inputs.values() if source.by == scope.cursor)
+    return Cursor(scope.cursor, str(table))
+
+
+def other_cursor(context: RunContext, task: Task, scope: Since, version: int, target: Target) -> Cursor | None:
+    """What the table's mark counts, if it is something else than the task reads; None also where nobody remembers.
     The commit is asked only where the ledger does not know that the same code made the mark."""
     run = context.ledger.run(task.name, scope.only.label)
     known = run.intention if run is not None and run.generation == version else None
@@ -60,27 +66,29 @@ def other_cursor(context: RunContext, task: Task, scope: Since, version: int, ta
         return None
     name = token_name(context.project.id, task.first_name, scope.only.label)
     note = target.provenance(task.target, name, version)
-    if note is None or note.cursor is None or note.cursor.lower() == scope.cursor.lower():
+    if note is None or note.cursor is None or note.cursor.same_as(task_cursor(task, scope)):
         return None
     return note.cursor
 
 
 def refuse_other_cursor(context: RunContext, task: Task, scope: Since, version: int, target: Target) -> None:
-    """How far one column was read says nothing of another: rows would come twice, or never."""
-    cursor = other_cursor(context, task, scope, version, target)
-    if cursor is not None:
-        raise cursor_changed(task, scope, version, cursor)
+    """How far one column was read says nothing of another, nor of another table's: rows would come twice, or never."""
+    held = other_cursor(context, task, scope, version, target)
+    if held is not None:
+        raise cursor_changed(task, scope, version, held)
 
 
-def cursor_changed(task: Task, scope: Since, version: int, cursor: str) -> DeclarationError:
-    """`cursor`: the column that the table's mark counts."""
+def cursor_changed(task: Task, scope: Since, version: int, held: Cursor) -> DeclarationError:
+    """`held`: what the table's mark counts."""
     at = "…" if kind_of(version) is None else mark_text(mark_of(version))
+    now = task_cursor(task, scope)
     return DeclarationError(
-        f"the mark in the table was written for the column {cursor}, and the task now uses {scope.cursor}",
+        f"the mark in the table was written for {held}, and the task now reads {now}",
         where=task.name,
         now=UNCHANGED,
-        fix=f'Use Since("{cursor}") again. If {scope.cursor} is its new name: twice mark reset {task.name} --to {at} '
-        f"--reason …. If not, reset the mark to the last value of {scope.cursor} that was loaded.",
+        fix=f"Declare {held} again. If {now} holds the same values under a new name: twice mark reset {task.name} "
+        f"--to {at} --reason …. If not, reset the mark to the last value of {now} that was loaded, or to "
+        f"initial={scope.initial} if none was.",
     )
 
 

@@ -11,7 +11,7 @@ from twice.core.ports import Lost, Target
 from twice.core.results.run import RunRequest
 from twice.core.since import Since, mark_text
 from twice.core.table.mark import mark_of, version_of
-from twice.core.table.token import CommitNote
+from twice.core.table.token import CommitNote, Cursor
 from twice.core.task import Task
 from twice.core.write import AppendRows
 from twice.errors import MAY_BE_MOVED, MOVED, DeclarationError, Superseded, UsageError
@@ -20,7 +20,7 @@ from twice.runtime.run.attempt import giving_back, reported
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Wording
 from twice.runtime.run.lease import beating, claim_slices
-from twice.runtime.table.kept_mark import cursor_changed, kept_mark, other_cursor
+from twice.runtime.table.kept_mark import cursor_changed, kept_mark, other_cursor, task_cursor
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
 from twice.runtime.table.write_plan import make_write_plan
@@ -37,18 +37,24 @@ _WORDING = Wording(
 
 @dataclass(frozen=True)
 class Mark:
-    """`cursor` is the column that the mark counts, `version` the token's, `table_version` the table's. `at` is None
-    before the first publish, and where nobody can say what the token means; `unclear`: why a run would not go on from
-    here. Where it is not `keyed`, rows that are read again come twice."""
+    """`cursor` is the column that the mark counts, `source` its table (None where nobody wrote it down), `version` is
+    the token's, `table_version` the table's. `at` is None before the first publish, and where nobody can say what the
+    token means; `unclear`: why a run would not go on from here. Where it is not `keyed`, rows that are read again come
+    twice."""
 
     task: str
     cursor: str
+    source: str | None
     at: str | None
     initial: str
     version: int
     table_version: int | None
     keyed: bool
     unclear: str | None = None
+
+    @property
+    def counts(self) -> Cursor:
+        return Cursor(self.cursor, self.source)
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     records which.
     """
     scope = incremental(task)
+    cursor = task_cursor(task, scope)
     aim = version_of(scope.start if reset.to is None else scope.parse(reset.to))
     plan = make_write_plan(context.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
@@ -92,7 +99,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         found = look(context, task, plan, target, claim.attempt)
         before = _mark(context, task, scope, found.generations[scope.only.label], found.version, target)
         _check_movable(task, before)
-        if before.version == aim and before.cursor == scope.cursor:
+        if before.version == aim and before.counts.same_as(cursor):
             context.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is already there"))
             return before, before
         heartbeat.check(f"{task.name}[{scope.only.label}]")
@@ -104,7 +111,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
         hit(Point.PUBLISHING)
         (name,) = plan.token_names
-        note = CommitNote(claim.attempt, "reset", {name: aim}, cursor=scope.cursor)
+        note = CommitNote(claim.attempt, "reset", {name: aim}, cursor=cursor)
         end = commit(landing, target, staged, {name: before.version}, note)
         if isinstance(end, Lost):
             raise _overtaken(task)
@@ -150,15 +157,16 @@ def _mark(
     context: RunContext, task: Task, scope: Since, version: int, table_version: int | None, target: Target
 ) -> Mark:
     keyed = task.write.kind != "append"
-    found = Mark(task.name, scope.cursor, None, mark_text(scope.start), version, table_version, keyed)
+    own = task_cursor(task, scope)
+    found = Mark(task.name, own.column, own.table, None, mark_text(scope.start), version, table_version, keyed)
     try:
         mark = kept_mark(context.ledger, task, scope, version)
     except DeclarationError as error:
         return replace(found, unclear=str(error))  # to say where it is, is the way out
     if mark is None:
         return found
-    counted = other_cursor(context, task, scope, version, target)
-    if counted is not None:
-        unclear = str(cursor_changed(task, scope, version, counted))
-        return replace(found, cursor=counted, at=mark_text(mark), unclear=unclear)
+    held = other_cursor(context, task, scope, version, target)
+    if held is not None:
+        unclear = str(cursor_changed(task, scope, version, held))
+        return replace(found, cursor=held.column, source=held.table, at=mark_text(mark), unclear=unclear)
     return replace(found, at=mark_text(mark))
