@@ -1,5 +1,6 @@
-"""Every strategy but replace (test_crash_on_delta.py) dies at every failpoint on real Delta and is run again: the same
-table, the same tokens, the same mark as if nothing had happened."""
+"""Every strategy is ended at every failpoint on real Delta, in every way, and is run again: the same table, the same
+tokens, the same mark as if nothing had happened, and a message that is true of the table. Real kills:
+test_crash_on_delta.py."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from tests.endings import Ending, check_message, end_at
 from tests.sample import sample
 
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
@@ -27,9 +29,24 @@ from .histories.project import project
 from .histories.steps import INCREMENTAL, START, Row
 from .tables import loose_files, tokens
 
-AROUND_THE_COMMIT = (Point.IN_STAGE, Point.BEFORE_COMMIT, Point.AFTER_COMMIT)
-EVERYWHERE = tuple(Point)
-POINTS = pytest.mark.parametrize("points", sample([AROUND_THE_COMMIT, EVERYWHERE], of=[AROUND_THE_COMMIT]), ids=len)
+End = tuple[Ending | None, Point]
+"""None: it dies without a handler being called."""
+
+AROUND_THE_COMMIT: dict[str, tuple[End, ...]] = {
+    "around the commit": (
+        (None, Point.IN_STAGE),
+        (Ending.ERROR, Point.BEFORE_COMMIT),
+        (Ending.CTRL_C, Point.AFTER_COMMIT),
+        (Ending.SIGTERM, Point.AFTER_PUBLISH),
+    )
+}
+EVERYWHERE = {
+    f"{ending.value if ending else 'a crash'}, everywhere": tuple((ending, point) for point in Point)
+    for ending in (None, *Ending)
+}
+ENDS = AROUND_THE_COMMIT | EVERYWHERE
+WALKS = pytest.mark.parametrize("walk", sample(ENDS, of=AROUND_THE_COMMIT))
+LANDED = (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
 
 
 def rows_of(at: int) -> list[Row]:
@@ -43,10 +60,23 @@ def run(warehouses: DeltaWarehouses, task: str, label: str | None) -> None:
     run_slices(warehouses.context(0), declared, (slice_named(declared.scope, label),))
 
 
-def crash(warehouses: DeltaWarehouses, task: str, label: str | None, point: Point) -> None:
-    with pytest.raises(Crash), armed(crash_at(point)):
-        run(warehouses, task, label)
-    warehouses.pass_time()
+def end(warehouses: DeltaWarehouses, task: str, label: str | None, how: End) -> None:
+    """End a run in this way at this point. Nobody waits for a lease but after a crash."""
+    ending, point = how
+    if ending is None:
+        with pytest.raises(Crash), armed(crash_at(point)):
+            run(warehouses, task, label)
+        return warehouses.pass_time()
+    before = versions(warehouses, task)
+    ended = end_at(point, ending, lambda: run(warehouses, task, label))
+    landed = versions(warehouses, task) > before
+    assert landed or point not in LANDED, how
+    if point is not Point.AFTER_PLAN:  # nothing is claimed yet, and nothing is said of the table
+        check_message(ended, ending, landed)
+
+
+def versions(warehouses: DeltaWarehouses, task: str) -> int:
+    return len(list((warehouses.folder / "dev/shop" / task / "_delta_log").glob("*.json")))
 
 
 def newest(source: list[Row]) -> Counter[Row]:
@@ -57,18 +87,16 @@ def newest(source: list[Row]) -> Counter[Row]:
 
 
 @pytest.mark.timeout(600)
-@POINTS
-@pytest.mark.parametrize("task", ["merged", "inserted", "raw"])
-def test_a_slice_that_dies_anywhere_and_is_run_again_is_written_once(
-    spark: Any, task: str, points: tuple[Point, ...]
-) -> None:
+@WALKS
+@pytest.mark.parametrize("task", ["daily", "merged", "inserted", "raw"])
+def test_a_slice_that_ends_anywhere_and_is_run_again_is_written_once(spark: Any, task: str, walk: str) -> None:
     """One day for each failpoint, the newest first, so that the slices come out of order as well."""
     with delta_warehouses(spark) as warehouses:
-        days = [rows_of(at) for at in reversed(range(len(points)))]
+        days = [rows_of(at) for at in reversed(range(len(ENDS[walk])))]
         warehouses.arrive(0, [row for rows in days for row in rows])
-        for point, rows in zip(points, days, strict=True):
+        for how, rows in zip(ENDS[walk], days, strict=True):
             label = rows[0][1].isoformat()
-            crash(warehouses, task, label, point)
+            end(warehouses, task, label, how)
             run(warehouses, task, label)
             run(warehouses, task, label)
         source = [row for rows in days for row in rows]
@@ -115,20 +143,18 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(s
 
 
 @pytest.mark.timeout(600)
-@POINTS
+@WALKS
 @pytest.mark.parametrize("task", ["feed", "log"])
-def test_an_incremental_load_that_dies_anywhere_loses_no_row_and_doubles_none(
-    spark: Any, task: str, points: tuple[Point, ...]
-) -> None:
+def test_an_incremental_load_that_ends_anywhere_loses_no_row_and_doubles_none(spark: Any, task: str, walk: str) -> None:
     """New rows arrive before each failpoint; what came with the mark's own stamp, later, is there too."""
     with delta_warehouses(spark) as warehouses:
         source = rows_of(0)
         warehouses.arrive(0, source)
-        for at, point in enumerate(points, start=1):
+        for at, how in enumerate(ENDS[walk], start=1):
             new = [*rows_of(at), (200 + at, *rows_of(at - 1)[0][1:])]
             warehouses.arrive(0, new)
             source += new
-            crash(warehouses, task, None, point)
+            end(warehouses, task, None, how)
             run(warehouses, task, None)
         mark = max(row[2] for row in source)
         kept = newest(source) if task == "feed" else Counter(row for row in source if row[2] < mark)

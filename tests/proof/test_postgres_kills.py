@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.endings import Ending, check_message, end_at
 from tests.processes.postgres_forks_process import Forks
+from tests.sample import sample
 
 from twice import PublishedSlice, call
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
@@ -82,11 +83,16 @@ def test_of_several_processes_that_publish_one_slice_at_once_one_wins(forks: For
     assert ask(forks.url, "SELECT count(*) FROM pg_class WHERE relname LIKE 'stage\\_%'") == [(0,)]
 
 
-@pytest.mark.parametrize("name", TASKS)
+AROUND = (Point.IN_STAGE, Point.BEFORE_COMMIT, *LANDED)
+WALKS = {**{name: (name, AROUND) for name in TASKS}, **{f"{name} everywhere": (name, tuple(Point)) for name in TASKS}}
+
+
+@pytest.mark.parametrize("walk", sample(WALKS, of=TASKS))
 @pytest.mark.timeout(300)
 def test_whatever_ends_a_run_at_any_failpoint_a_rerun_gives_the_clean_table_and_sends_it_once(
-    database: str, tmp_path: Path, name: str
+    database: str, tmp_path: Path, walk: str
 ) -> None:
+    name, points = WALKS[walk]
     received: list[tuple[str, int]] = []
 
     def announce(result: PublishedSlice, key: str) -> str:
@@ -94,7 +100,6 @@ def test_whatever_ends_a_run_at_any_failpoint_a_rerun_gives_the_clean_table_and_
         return key
 
     declared = replace(TASKS[name], effects=(call(announce, keyed=False, name="tell", again="on_restate"),))
-    points = list(Point) if name == "replaced" else [Point.IN_STAGE, Point.BEFORE_COMMIT, *LANDED]
     ways = [(ending, point) for ending in (Ending.ERROR, Ending.CTRL_C, Ending.SIGTERM) for point in points]
     for index, (ending, point) in enumerate(ways):
         context = open_context(database, tmp_path / "ledger.db", index + 1)

@@ -47,19 +47,15 @@ class EnclosedProject(OpenProject):
         ledger = Secret(f"sqlite:///{_scratch(enclosure) / 'ledger.db'}", "the proof's own ledger")
         return cls(replace(settings, ledger=ledger), enclosure)
 
-    @cached_property
-    def spark(self) -> Any:
-        from twice.engine.session.session import base, check_tested
+    def _start(self) -> Any:
+        from twice.engine.session.session import base
         from twice.proof.enclosure.spark_writes import guard_writes
 
         assert self.enclosure.guard is not None
         guard_writes(self.enclosure.guard, catalog=False)
         spark = self.settings.spark
         wanted = session_settings(self.enclosure, spark.revealed(), short_jobs=spark.short_jobs, memory=spark.memory)
-        session = base(wanted)
-        if self.settings.internal:
-            check_tested(session)
-        return session
+        return base(wanted)
 
     @cached_property
     def proof_setup(self) -> ProofSetup:

@@ -64,12 +64,17 @@ class OpenProject:
     @cached_property
     def spark(self) -> Any:
         """The session that is running in this process, or one that is started with the project's settings."""
-        from twice.engine.session.session import base, check_tested
+        from twice.engine.session.session import check_tested
 
-        session = base(_session_settings(self.settings))
+        session = self._start()
         if self.settings.internal:
             check_tested(session)
         return session
+
+    def _start(self) -> Any:
+        from twice.engine.session.session import base
+
+        return base(_session_settings(self.settings))
 
     @cached_property
     def targets(self) -> Targets:
