@@ -39,14 +39,25 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("warehouse")
 
 
+# Thousands of tiny queries, each other than the last: what is compiled for one is never used again. It makes the JVM a
+# third slower. Whatever a test starts as a process of its own, and `make test-long`, has Spark as users have it.
+_TINY_QUERIES = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Iterator[Any]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Iterator[Any]:
     """The embedded session, started once. Use `session` unless the test is about the base session itself."""
     # Imported here: unit tests must not load pyspark.
     from twice.engine.session.session import SessionSettings, close, embedded
 
     folder = tmp_path_factory.mktemp("spark")
-    base = embedded(SessionSettings(folder, warehouse, short_jobs=True, archive="use"))
+    conf = {} if request.config.getoption("-m") == "long" else _TINY_QUERIES
+    base = embedded(SessionSettings(folder, warehouse, conf=conf, short_jobs=True, archive="use"))
     yield base
     close(base)
 
