@@ -51,7 +51,8 @@ SECTIONS = {
     "Results": "RunResult Outcome RetryResult Explanation Status History BackfillResult RecoverResult Proof TwiceError",
     "In results": "SliceResult AuditResult Changes EffectEnd EffectState Recovered Leaf Suspicion RunRecord "
     "AttemptRecord AttemptState Kind SliceRecord InputRecord Intention ProofRecord BackfillRequest BackfillState "
-    "SliceReport BatchState SliceStatus BatchSize Comparison Trial TrialResult Difference RowPair Cause SideEffect",
+    "SliceReport BatchState SliceStatus StatusChoice BatchSize Comparison Trial TrialResult Difference RowPair Cause "
+    "SideEffect",
     "Declaring tasks": "task sql_task DeclaredTask Task read Read TableName Policy Rerun Empty Retry ErrorMatch",
     "Scopes": "Daily Monthly Hourly Every Whole Since Scope days hours",
     "Strategies": "replace merge insert_new append_once Strategy MergeOrder NullKeys",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from twice.api import arguments
 from twice.api.boundary import keyword_only, renamed, verb
-from twice.core.backfill.plan import BackfillRequest, BatchSize, SliceStatus
+from twice.core.backfill.plan import BackfillRequest, BatchSize, StatusChoice
 from twice.core.backfill.result import BackfillResult, as_result
 from twice.core.hints import Hints, hints_for
 from twice.core.results.proof import Proof
@@ -154,7 +154,7 @@ def backfill(
     first: str | datetime.date,
     last: str | datetime.date,
     *,
-    only: Sequence[SliceStatus] | None = None,
+    only: Sequence[StatusChoice] | None = None,
     parallel: int = 1,
     reverse: bool = False,
     batch: BatchSize = "auto",

@@ -57,9 +57,9 @@ MESSAGES: list[tuple[Any, str, list[str], str]] = [
     ),
     (
         lambda root: twice.backfill("revenue", "2026-06-01", "2026-06-02", only=OLD, project=root),
-        "only=[\"old\"]: 'old' is not a slice status.",
+        "only=[\"old\"]: 'old' cannot be chosen.",
         ["backfill", "revenue", "--from", "2026-06-01", "--to", "2026-06-02", "--only", "old"],
-        "--only old: 'old' is not a slice status.",
+        "--only old: 'old' cannot be chosen.",
     ),
     (
         lambda root: twice.backfill("revenue", "2026-06-01", "2026-06-02", only=["published"], project=root),
