@@ -57,7 +57,8 @@ class BatchState(str, Enum):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a restated slice holds now, beside what it held. `sums` are those of the numeric columns that differ."""
+    """What a restated slice holds now, compared with what it held. `sums` are those of the numeric columns that
+    differ."""
 
     identical: bool
     rows_before: int | None
