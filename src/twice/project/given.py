@@ -40,8 +40,8 @@ def declared_as(opened: OpenProject, given: Task | str) -> str:
     differing = [] if declared is given else _differing(opened, declared, given)
     if differing:
         raise UsageError(
-            f"the task that was given is declared in {_home(opened, given)}, and differs from the one of this name in "
-            f"{_home(opened, declared)} (other: {', '.join(differing)})",
+            f"the task that was given is declared in {_home(opened, given)}, and is not the same as the one in "
+            f"{_home(opened, declared)} (what differs: {', '.join(differing)})",
             where=name,
             now="Nothing was run.",
             fix="A task is always run as its file declares it. To run your change, write it into that file (in a "
