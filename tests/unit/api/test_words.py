@@ -129,7 +129,6 @@ ELSEWHERE = {
     "pytest_plugin.py": "options of pytest",
     "runtime/effects": "of `twice effects`, which has no verb in Python",
     "runtime/upkeep": "of `twice ledger`, `mark` and `takeover`, which have no verb in Python",
-    "runtime/table/garbage.py": "of `twice ledger prune`, which has no verb in Python",
     "proof/jobs/script.py": "of `twice prove --script`, which has no verb in Python",
     "core/hints.py": "where both wordings are made",
     "errors.py": "where both wordings stand side by side",
