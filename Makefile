@@ -80,3 +80,4 @@ docs: $(READY) ## check the documentation: links resolve, examples run
 
 clean: ## remove what make made (not your tables)
 	@rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,29 +6,27 @@ is a first one: planned, stored and carried out into a table of its own, which h
 
 from __future__ import annotations
 
-import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import date, timedelta
-from pathlib import Path
+from itertools import count
 from statistics import median
 from typing import Any
 
 from bench.measuring import Row, arguments, report
+from bench.measuring.project import MeasuredProject, measured_project
 
-from twice.config import load
 from twice.core.backfill.plan import BackfillRequest
 from twice.core.scope import Hourly
 from twice.project import backfill as backfills
 from twice.project import run as runs
 from twice.runtime.backfill.worker import Stop
-from twice.wiring.open_project import OpenProject
 
 FIRST, DAYS, ORDERS, LOOP = date(2026, 1, 1), 365, 2000, 60
 BEFORE = date(2025, 12, 31)
 LAST = FIRST + timedelta(days=DAYS - 1)
 HOURS = 10_000
-TOML = 'project = "bench"\n'
 PIPELINE = """
 from pyspark.sql import functions as F
 from twice import Daily, Hourly, audit, read, replace, task
@@ -51,22 +49,13 @@ def hours(events):
 """
 
 
-@dataclass
-class Bench:
-    root: Path
-    opened: OpenProject
-    made: int = 0
-
-    @property
-    def spark(self) -> Any:
-        return self.opened.spark
-
-    def table(self, name: str) -> str:
-        return str(self.root / "warehouse" / "shop" / name)
+@dataclass(frozen=True)
+class Bench(MeasuredProject):
+    numbers: Iterator[int] = field(default_factory=count)
 
     def backfill(self, last: date, batch: Any, parallel: int = 1) -> float:
         """The first backfill of a table that has one other day: plan, store, carry out."""
-        task, self.made = f"year_{self.made}", self.made + 1
+        task = f"year_{next(self.numbers)}"
         runs.run(self.opened, task, runs.slices(self.opened, task, BEFORE.isoformat()), "run", None)
         began = time.perf_counter()
         self.carry_out(BackfillRequest(task, FIRST.isoformat(), last.isoformat(), batch=batch), parallel)
@@ -79,20 +68,20 @@ class Bench:
 
     def loop(self, days: int) -> float:
         """One replaceWhere per day, as a careful script does it."""
-        self.made += 1
-        self._replace(f"order_date = DATE'{BEFORE}'", f"hand_{self.made}")
+        table = f"hand_{next(self.numbers)}"
+        self._replace(f"order_date = DATE'{BEFORE}'", table)
         began = time.perf_counter()
         for at in range(days):
-            self._replace(f"order_date = DATE'{FIRST + timedelta(days=at)}'", f"hand_{self.made}")
+            self._replace(f"order_date = DATE'{FIRST + timedelta(days=at)}'", table)
         return time.perf_counter() - began
 
     def whole(self) -> float:
         """One replaceWhere over the whole range: nothing is quicker, and nothing of it can be resumed."""
-        self.made += 1
-        self._replace(f"order_date = DATE'{BEFORE}'", f"hand_{self.made}")
+        table = f"hand_{next(self.numbers)}"
+        self._replace(f"order_date = DATE'{BEFORE}'", table)
         began = time.perf_counter()
         # Not BETWEEN, which Delta 4.4 on Spark 4.1 cannot resolve in a replaceWhere.
-        self._replace(f"order_date >= DATE'{FIRST}' AND order_date <= DATE'{LAST}'", f"hand_{self.made}")
+        self._replace(f"order_date >= DATE'{FIRST}' AND order_date <= DATE'{LAST}'", table)
         return time.perf_counter() - began
 
     def _replace(self, where: str, table: str) -> None:
@@ -161,16 +150,11 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--commits", type=int, default=100, help="commits of the input before planning")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="twice-bench-") as folder:
-        root = Path(folder)
-        (root / "pipelines").mkdir()
-        (root / "twice.toml").write_text(TOML)
-        (root / "pipelines" / "jobs.py").write_text(PIPELINE)
-        bench = Bench(root, OpenProject(load(root, None)))
+    with measured_project(PIPELINE) as project:
+        bench = Bench(project.root, project.opened)
         bench.make_orders()
         rows = year(bench, options.rounds)
         rows.append(planning(bench, options.commits))
-        bench.opened.close()
     report(rows, options.json)
 
 

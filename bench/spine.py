@@ -8,19 +8,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bench.measuring import Row, arguments, interleaved, report
+from bench.measuring.project import MeasuredProject, measured_project
 
-from twice.config import load
 from twice.project import run as runs
-from twice.wiring.open_project import OpenProject
 
 DAY = "2026-06-09"
-TOML = 'project = "bench"\n'
 PIPELINE = """
 from twice import Daily, audit, read, replace, task
 
@@ -73,17 +69,8 @@ frame.write.format("delta").mode("overwrite").partitionBy("order_date").option(
 
 
 @dataclass(frozen=True)
-class Bench:
-    root: Path
-    opened: OpenProject
+class Bench(MeasuredProject):
     rows: int
-
-    @property
-    def spark(self) -> Any:
-        return self.opened.spark
-
-    def table(self, name: str) -> str:
-        return str(self.root / "warehouse" / "shop" / name)
 
     def ours(self, task: str, day: str = DAY) -> None:
         runs.run(self.opened, task, runs.slices(self.opened, task, day), "restate", None)
@@ -174,17 +161,12 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--rows", type=int, default=5_000_000, help="rows of the large slice")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="twice-bench-") as folder:
-        root = Path(folder)
-        (root / "pipelines").mkdir()
-        (root / "twice.toml").write_text(TOML)
-        (root / "pipelines" / "jobs.py").write_text(PIPELINE)
-        bench = Bench(root, OpenProject(load(root, None)), options.rows)
+    with measured_project(PIPELINE) as project:
+        bench = Bench(project.root, project.opened, options.rows)
         bench.make_orders()
         rows = large_slice(bench, options.rounds)
         rows.append(small_slices(bench, max(2, options.rounds // 2)))
         rows.append(cold(bench, max(2, options.rounds // 2)))
-        bench.opened.close()
     report(rows, options.json)
 
 

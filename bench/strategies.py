@@ -7,18 +7,14 @@ a whole run: fingerprint, ledger, tokens and read back included.
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bench.measuring import Row, arguments, interleaved, report
+from bench.measuring.project import MeasuredProject, measured_project
 
-from twice.config import load
 from twice.project import run as runs
-from twice.wiring.open_project import OpenProject
 
-TOML = 'project = "bench"\n'
 PIPELINE = """
 from twice import Daily, Whole, append_once, insert_new, merge, read, task
 
@@ -50,18 +46,9 @@ INSERT = "WHEN NOT MATCHED THEN INSERT *\n"
 
 
 @dataclass(frozen=True)
-class Bench:
-    root: Path
-    opened: OpenProject
+class Bench(MeasuredProject):
     rows: int
     batch: int
-
-    @property
-    def spark(self) -> Any:
-        return self.opened.spark
-
-    def table(self, name: str) -> str:
-        return str(self.root / "warehouse" / "shop" / name)
 
     def ours(self, task: str) -> None:
         runs.run(self.opened, task, runs.slices(self.opened, task, None), "restate", None)
@@ -152,12 +139,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000, help="rows of the tables that are merged into")
     parser.add_argument("--batch", type=int, default=100_000, help="keys of the batch")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="twice-bench-") as folder:
-        root = Path(folder)
-        (root / "pipelines").mkdir()
-        (root / "twice.toml").write_text(TOML)
-        (root / "pipelines" / "jobs.py").write_text(PIPELINE)
-        bench = Bench(root, OpenProject(load(root, None)), options.rows, options.batch)
+    with measured_project(PIPELINE) as project:
+        bench = Bench(project.root, project.opened, options.rows, options.batch)
         rows = [
             *merges(bench, options.rounds),
             insertions(bench, options.rounds),
@@ -165,7 +148,6 @@ def main() -> None:
             appends(bench, options.rounds, 1, options.rows // 10),
             appends(bench, options.rounds, 2, options.rows // 2),
         ]
-        bench.opened.close()
     report(rows, options.json)
 
 

@@ -51,7 +51,8 @@ SECTIONS = {
     "Results": "RunResult Outcome RetryResult Explanation Status History BackfillResult RecoverResult Proof TwiceError",
     "In results": "SliceResult AuditResult Changes EffectEnd EffectState Recovered Leaf Suspicion RunRecord "
     "AttemptRecord AttemptState Kind SliceRecord InputRecord Intention ProofRecord BackfillRequest BackfillState "
-    "SliceReport BatchState SliceStatus BatchSize Comparison Trial TrialResult Difference RowPair Cause SideEffect",
+    "SliceReport BatchState SliceStatus StatusChoice BatchSize Comparison Trial TrialResult Difference RowPair Cause "
+    "SideEffect",
     "Declaring tasks": "task sql_task DeclaredTask Task read Read TableName Policy Rerun Empty Retry ErrorMatch",
     "Scopes": "Daily Monthly Hourly Every Whole Since Scope days hours",
     "Strategies": "replace merge insert_new append_once Strategy MergeOrder NullKeys",
@@ -137,16 +138,23 @@ def _returns_audit(function: Any) -> bool:
 
 
 def _methods(public: type) -> list[tuple[str, Any]]:
-    """Its own public methods and properties, without those of its own machinery."""
+    """Its own public methods and properties, without those of its own machinery; before them those of a base that has
+    no entry here."""
     if _is_called(public) or issubclass(public, Enum | Exception) or public is twice.Strategy:
         return []
     return [
         (name, each)
-        for name, each in vars(public).items()
+        for owner in [*reversed(_bases(public)), public]
+        for name, each in vars(owner).items()
         if not name.startswith("_")
         and name not in ("as_table", "to_json")
         and (inspect.isfunction(each) or isinstance(each, property))
     ]
+
+
+def _bases(public: type) -> list[type]:
+    entries = [getattr(twice, name) for name in twice.__all__]
+    return [base for base in public.__mro__[1:] if base.__module__.startswith("twice.") and base not in entries]
 
 
 def _method(name: str, each: Any) -> str:

@@ -11,16 +11,17 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from tests.free_port import free_port
 
 # With a percent sign and an at: a URL must quote them.
 PASSWORD = "p@ss%word-of-the-tests"
@@ -50,7 +51,7 @@ class PostgresServer:
         self.folder = Path(tempfile.mkdtemp(prefix="twice-pg-"))
         self.data = self.folder / "data"
         self.log = self.folder / "log"
-        self.port = _free_port()
+        self.port = free_port()
         self._numbers = count(1)
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
@@ -79,6 +80,15 @@ class PostgresServer:
         copied = f' TEMPLATE "{_database(template)}"' if template else ""
         self.execute(f'CREATE DATABASE "{name}"{copied}')
         return self.url(name)
+
+    @contextlib.contextmanager
+    def lent_database(self, template: str | None = None) -> Iterator[str]:
+        """The same, dropped afterwards."""
+        url = self.fresh_database(template)
+        try:
+            yield url
+        finally:
+            self.drop(url)
 
     def drop(self, url: str) -> None:
         self.execute(f'DROP DATABASE IF EXISTS "{_database(url)}" WITH (FORCE)')
@@ -189,9 +199,3 @@ class PostgresServer:
 
 def _database(url: str) -> str:
     return url.partition("?")[0].rpartition("/")[2]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

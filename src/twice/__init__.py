@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from twice.api.declare import DeclaredTask, sql_task, task
 from twice.core import audit
 from twice.core.audit import Audit, AuditKind, AuditResult, Severity
-from twice.core.backfill.plan import BackfillRequest, BatchSize, SliceStatus
+from twice.core.backfill.plan import BackfillRequest, BatchSize, SliceStatus, StatusChoice
 from twice.core.backfill.result import BackfillResult, BackfillState, BatchState, Comparison, SliceReport
 from twice.core.effect import (
     Again,
@@ -123,6 +123,7 @@ __all__ = [
     "SliceResult",
     "SliceStatus",
     "Status",
+    "StatusChoice",
     "Strategy",
     "Suspicion",
     "TableName",

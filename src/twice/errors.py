@@ -4,7 +4,7 @@
     ├── UsageError                  the command or call is wrong                             exit 2
     │   └── BeforeStart             the slice is before the first one that the task has
     ├── DeclarationError            a task, a project or its configuration is wrong          exit 2
-    │   └── TableTaken              the table is another task's: formerly=, or twice takeover
+    │   └── TableTaken              the table is another task's, or appended to under another scope
     ├── SliceBusy                   another attempt holds the lease of this slice            exit 3
     ├── EnvironmentProblem          Java, jars, Spark or the ledger cannot be used here      exit 4
     │   └── LedgerOutOfReach        the ledger's server went away, or never answered

@@ -52,7 +52,7 @@ def test_a_cell_of_a_notebook_is_never_run_as_the_file_says(
     cell: dict[str, Any] = {}
     exec(compile(REVENUE.replace('F.sum("amount")', 'F.max("amount")'), "<cell>", "exec"), cell)
     changed = cell["revenue_daily"]
-    with pytest.raises(UsageError, match=r"not the one of pipelines/revenue.py \(not the same: code\)"):
+    with pytest.raises(UsageError, match=r"not the same as the one in pipelines/revenue.py \(what differs: code\)"):
         twice.run(changed, date=DAY)
     rows = changed.preview(DAY).orderBy("region").collect()
     assert [str(row.revenue) for row in rows] == ["10.00", "1.00"]

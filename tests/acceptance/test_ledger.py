@@ -144,11 +144,11 @@ def test_the_records_of_an_older_ledger_are_given_to_the_warehouses_whose_commit
     stocked.call("restate", *RUN[1:])
     make_old(stocked.root / ".twice" / "ledger.db")
     status = stocked.call("status")
-    assert "not shown: records from before this ledger knew environments, of revenue_daily" in status.out
+    assert "not shown: old records of revenue_daily, from before the ledger kept environments apart" in status.out
     listed = stocked.call("ledger", "unassigned")
     assert "revenue_daily: 2 attempts, 1 slice, 1 effect" in listed.out and "next: twice ledger check" in listed.out
     assert stocked.call("ledger", "check").out == "the ledger agrees with the tables\n"
-    assert stocked.call("ledger", "unassigned").out == "every record has an owner\n"
+    assert stocked.call("ledger", "unassigned").out == "no record is unassigned: each belongs to an environment\n"
     assert "already published (generation 2" in stocked.call(*RUN).out
     stocked.call("restate", *RUN[1:])
     assert len(received.read_text().splitlines()) == 1

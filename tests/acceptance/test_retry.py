@@ -51,7 +51,7 @@ def test_a_transient_error_is_tried_again_shown_and_at_last_left_to_a_person(sto
     assert stays.err.strip().endswith(f"when the cause is gone: twice retry {stocked.named} prices --date 2026-06-10.")
     refused = stocked.call("run", "prices", *day)
     assert refused.code == 5
-    assert "it has been quarantined since" in refused.err
+    assert "the slice has been quarantined since" in refused.err
     assert away.read_text() == "7"  # nothing was tried
 
     status = stocked.call("status", "prices")

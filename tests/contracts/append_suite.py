@@ -16,7 +16,7 @@ from twice.core.table.mark import mark_of, version_of
 from twice.core.table.token import CommitNote, Cursor, token_name
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Cut, Layout, WritePlan
-from twice.errors import DeclarationError, SchemaDrift, StageMismatch
+from twice.errors import DeclarationError, SchemaDrift, StageMismatch, TableTaken
 
 EVENTS = TableName("shop.events")
 COLUMNS = (Column("name", "string"), Column("day", "date"))
@@ -113,9 +113,7 @@ class AppendSuite:
         by_halves = replace(ANYWHERE, cut=Cut("p/events", "window/30"))
         prepare(target, by_halves)
         prepare(log.target(), by_halves)
-        with pytest.raises(
-            DeclarationError, match="has one slice per window of 30 minutes, and this scope one per day in"
-        ):
+        with pytest.raises(TableTaken, match="has one slice per window of 30 minutes, and this scope one per day in"):
             prepare(log.target(), replace(ANYWHERE, cut=Cut("p/events", "day@Europe/Berlin")))
         prepare(log.target(), replace(ANYWHERE, cut=Cut("p/taker", "day@Europe/Berlin")))  # which took it over
         assert mark(target) == 0

@@ -26,17 +26,15 @@ from twice.ledgers.ledger import Ledger
 @pytest.fixture(scope="module")
 def migrated(postgres: PostgresServer) -> Iterator[str]:
     """A ledger without entries, to be copied: cheaper than migrating for each test."""
-    url = postgres.fresh_database()
-    Ledger.open(url).close()
-    yield url
-    postgres.drop(url)
+    with postgres.lent_database() as url:
+        Ledger.open(url).close()
+        yield url
 
 
 @pytest.fixture
 def url(postgres: PostgresServer, migrated: str) -> Iterator[str]:
-    copy = postgres.fresh_database(template=migrated)
-    yield copy
-    postgres.drop(copy)
+    with postgres.lent_database(template=migrated) as copy:
+        yield copy
 
 
 class TestClaims(suite.ClaimSuite):

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from tests.processes.worker_process import PATIENCE, Worker
 
+from twice.config import load
+from twice.wiring.open_project import OpenProject
+
 from .project_files import put_orders, write_project
 
 
@@ -28,6 +31,13 @@ def project(tmp_path: Path, spark: Any) -> Path:
     write_project(root)
     put_orders(spark, root, 40)
     return root
+
+
+@pytest.fixture
+def opened(project: Path) -> Iterator[OpenProject]:
+    opened = OpenProject(load(project, None))
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

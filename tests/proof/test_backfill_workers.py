@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.processes.twice_worker import TwiceWorker
 
-from twice.config import load
 from twice.core.backfill.plan import BackfillRequest
 from twice.core.backfill.result import BackfillState
 from twice.project import backfill as backfills
@@ -20,13 +18,6 @@ from .conftest import until
 from .tables import commits, loose_files, rows, tokens
 
 FORTY = BackfillRequest("revenue", "2026-06-01", "2026-07-10", batch=2)
-
-
-@pytest.fixture
-def opened(project: Path) -> Iterator[OpenProject]:
-    opened = OpenProject(load(project, None))
-    yield opened
-    opened.close()
 
 
 def clean(spark: Any, project: Path) -> list[tuple[Any, ...]]:

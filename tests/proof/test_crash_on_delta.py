@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -33,13 +32,6 @@ from .tables import loose_files, rows, tokens
 DAY = "2026-06-09"
 KILLED_AT = (Point.AFTER_CLAIM, Point.AFTER_AUDIT, Point.BEFORE_COMMIT, Point.AFTER_COMMIT, Point.AFTER_PUBLISH)
 LANDED = (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
-
-
-@pytest.fixture
-def opened(project: Path) -> Iterator[OpenProject]:
-    opened = OpenProject(load(project, None))
-    yield opened
-    opened.close()
 
 
 def clean(spark: Any, project: Path) -> list[tuple[Any, ...]]:

@@ -18,6 +18,8 @@ from tests.proof.histories.play import play
 from tests.proof.histories.postgres_warehouses import PostgresWarehouses
 from tests.proof.histories.steps import Step, steps
 from tests.sample import sample
+from tests.soak.histories import Place, soak
+from tests.soak.long_run import LongRun
 
 from twice.ledgers.ledger import Ledger
 
@@ -66,3 +68,31 @@ def test_ten_histories_on_postgres(postgres: PostgresServer, tmp_path_factory: A
     warehouses = PostgresWarehouses(urls[0], urls[1:], tmp_path_factory.mktemp("histories"))
     play(warehouses, history)
     warehouses.close()
+
+
+def test_a_soak_whose_jvm_died_stops_and_the_next_one_goes_on_from_what_was_played(
+    empty_ledger: Path, tmp_path: Path
+) -> None:
+    opened = 0
+
+    @contextmanager
+    def warehouses() -> Iterator[MemoryWarehouses]:
+        nonlocal opened
+        opened += 1
+        check()
+        with memory_warehouses(empty_ledger) as each:
+            yield each
+
+    def check() -> None:
+        if opened == 4:
+            raise ConnectionRefusedError("nobody listens")
+
+    place = Place("the JVM", warehouses, check)
+    stopped = soak(LongRun(tmp_path, "none.json", 1, 10, False), 8, place)
+    assert stopped is not None
+    assert stopped.startswith("stopped after 3 of 8 histories: the JVM died, in a history that is not counted.\n")
+    opened = 10
+    again = LongRun(tmp_path, "none.json", 1, 10, False)
+    assert (again.counts["histories"], again.violations) == (3, [])
+    assert soak(again, 8, place) is None
+    assert (again.counts["histories"], again.violations) == (8, [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
-from twice.core.backfill.plan import CHOICES, DEFAULT, BatchSize, SliceStatus, parse_batch, parse_only
+from twice.core.backfill.plan import CHOICES, DEFAULT, BatchSize, StatusChoice, parse_batch, parse_only
 from twice.errors import UsageError
 
 MOST_PARALLEL = 64
@@ -22,7 +22,7 @@ def seconds(wait: float | datetime.timedelta | None) -> datetime.timedelta | Non
     return found
 
 
-def statuses(only: Sequence[SliceStatus] | None, restate: bool) -> tuple[SliceStatus, ...]:
+def statuses(only: Sequence[StatusChoice] | None, restate: bool) -> tuple[StatusChoice, ...]:
     return parse_only(",".join(several("only", only) or (CHOICES if restate else DEFAULT)))
 
 

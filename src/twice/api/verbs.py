@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from twice.api import arguments
 from twice.api.boundary import keyword_only, renamed, verb
-from twice.core.backfill.plan import BackfillRequest, BatchSize, SliceStatus
+from twice.core.backfill.plan import BackfillRequest, BatchSize, StatusChoice
 from twice.core.backfill.result import BackfillResult, as_result
 from twice.core.hints import Hints, hints_for
 from twice.core.results.proof import Proof
@@ -154,7 +154,7 @@ def backfill(
     first: str | datetime.date,
     last: str | datetime.date,
     *,
-    only: Sequence[SliceStatus] | None = None,
+    only: Sequence[StatusChoice] | None = None,
     parallel: int = 1,
     reverse: bool = False,
     batch: BatchSize = "auto",
@@ -184,13 +184,10 @@ def backfill(
         known = declared_as(opened, task)
         request = BackfillRequest(known, *ends, chosen, reverse, size, restate, silent, with_downstream)
         if dry_run:
-            planned = backfills.plan(opened, request, name)
-            return replace(as_result(planned), notes=_in_python(planned.notes, _hints(project, profile)))
-        record, plan = backfills.start(opened, request, name)
-        backfills.work(opened, record.name, lambda _: None, Stop.never(), parallel)
-        result = backfills.show(opened, record.name)
-    notes = result.notes if plan is None else plan.notes  # what is stored has the words of the command line
-    return replace(result, notes=_in_python(notes, _hints(project, profile)))
+            result = as_result(backfills.plan(opened, request, name))
+        else:
+            result = _carried_out(opened, request, name, parallel)
+    return replace(result, notes=_in_python(result.notes, _hints(project, profile)))
 
 
 @verb
@@ -267,6 +264,16 @@ def _run(
         name = declared_as(opened, task)
         slices = runs.slices(opened, name, arguments.label(date), between)
         return _reworded(last_of(runs.run(opened, name, slices, kind, patience, silent)), _hints(project, profile))
+
+
+def _carried_out(
+    opened: opening.OpenProject, request: BackfillRequest, name: str | None, parallel: int
+) -> BackfillResult:
+    """With the notes of a new plan as they were made: those that are stored have the words of the command line."""
+    record, plan = backfills.start(opened, request, name)
+    backfills.work(opened, record.name, lambda _: None, Stop.never(), parallel)
+    result = backfills.show(opened, record.name)
+    return result if plan is None else replace(result, notes=plan.notes)
 
 
 def _open(project: str | Path, profile: str | None) -> AbstractContextManager[opening.OpenProject]:

@@ -14,9 +14,9 @@ from twice.core.results.summary import counted, counted_of
 
 def print_plan(plan: BackfillResult, *, stored: bool) -> None:
     print(f"backfill {plan.name}: {counted(len(plan.slices), 'slice')}" + ("" if stored else " (nothing is stored)"))
-    for key, group in groupby(plan.slices, lambda slice_: (slice_.task, slice_.standing, slice_.why)):
+    for key, group in groupby(plan.slices, lambda slice_: (slice_.task, slice_.status, slice_.why)):
         print(f"  {_range(list(group))}  {key[1]}: {key[2]}")
-    left = ", ".join(f"{count} {standing}" for standing, count in plan.left_out.items())
+    left = ", ".join(f"{count} {status}" for status, count in plan.left_out.items())
     if left:
         print(f"  left out: {left}")
     if plan.request.restate:
@@ -76,8 +76,14 @@ def result_data(result: BackfillResult) -> dict[str, Any]:
         "done": len(result.done),
         "failed": len(result.failed),
         "notes": list(result.notes),
-        "slices": [{**asdict(slice_), "state": slice_.state.value} for slice_ in result.slices],
+        "slices": [_slice_data(slice_) for slice_ in result.slices],
     }
+
+
+def _slice_data(slice_: SliceReport) -> dict[str, Any]:
+    """The status has the key `standing`: the programs that read the JSON know it by that."""
+    data = {("standing" if name == "status" else name): value for name, value in asdict(slice_).items()}
+    return {**data, "state": slice_.state.value}
 
 
 def record_data(record: BackfillRecord, holders: int) -> dict[str, Any]:
@@ -120,7 +126,7 @@ def _only_failures(result: BackfillResult) -> bool:
 
 
 def _line(slice_: SliceReport) -> str:
-    parts = [f"{slice_.task}[{slice_.label}]", f"{slice_.standing}: {slice_.why}", f"-> {slice_.state.value}"]
+    parts = [f"{slice_.task}[{slice_.label}]", f"{slice_.status}: {slice_.why}", f"-> {slice_.state.value}"]
     if slice_.state is BatchState.DONE:
         rows = f", {counted(slice_.rows, 'row')}" if slice_.rows is not None else ""
         parts.append(f"({slice_.outcome}{rows})")

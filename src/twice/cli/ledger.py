@@ -136,10 +136,13 @@ def unassigned(
         parts += [counted(each.batches, "batch", "batches")] if each.batches else []
         print(f"{each.task}: {', '.join(parts)}")
     if not found:
-        print("every record has an owner")
+        print("no record is unassigned: each belongs to an environment")
     elif unasked:
-        print(f"the tables of {', '.join(unasked)} were not asked yet which records are theirs")
-        print(runnable("next: twice ledger check"))
+        print(f"the tables of {', '.join(unasked)} were not asked yet which of these records are theirs")
+        print(runnable("next: twice ledger check (it asks them; no effect is sent)"))
+    else:
+        print("the tables were asked, and none shows that these records are its own; none of their effects is sent")
+        print(runnable("next: twice ledger unassigned --take TASK, if this environment wrote all records of the task"))
     return 0
 
 

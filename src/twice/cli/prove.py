@@ -50,8 +50,8 @@ def prove(
 ) -> int:
     """Run a task twice, crash it, shuffle it: is its table the same?
 
-    In a scratch copy and a process that is closed in: no table, file or service of yours is touched, and what the
-    code tries beside its result is named. Exit 1 if anything differs.
+    In a scratch copy and a process that is closed in: no table, file or service of yours is touched, and what else
+    the code tries than to make its result is named. Exit 1 if anything differs.
     """
     if script is not None:
         from twice.project.prove import prove_script

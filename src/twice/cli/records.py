@@ -127,7 +127,10 @@ def _print_status(found: Status) -> None:
     for proof, current in found.proofs:
         print(_proved(proof, current))
     if found.tables_to_ask:
-        print(f"not shown: records from before this ledger knew environments, of {', '.join(found.tables_to_ask)}")
+        print(
+            f"not shown: old records of {', '.join(found.tables_to_ask)}, from before the ledger kept environments "
+            "apart; it is not known yet which environment they belong to"
+        )
         print(runnable("next: twice ledger check (it asks the tables which records are theirs)"))
     if found.waiting:
         waiting = ", ".join(f"{count} {state.value}" for state, count in found.waiting.items())

@@ -35,17 +35,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, unquote
 
 from pydantic import ValidationError
 
 from twice.config.secret import Secret
-from twice.config.sources import Origins, find, layers
-from twice.config.written import PREFIX, Written, WrittenEffects, WrittenSpark, check_names, invalid, origin_of
+from twice.config.sources import Origins, find, merged
+from twice.config.written import PREFIX, Written, WrittenEffects, WrittenSpark, invalid
 from twice.core.names.local_path import local_path
 from twice.core.names.reference import REFERENCE, hide_passwords
 from twice.errors import DeclarationError
@@ -145,16 +144,11 @@ def load(start: Path, profile: str | None = None) -> Settings:
     file, table = find(start)
     from_environment = os.environ.get(f"{PREFIX}PROFILE") or None
     profile = profile or from_environment
-    merged: dict[str, Any] = {}
-    origins: dict[str, str] = {}
+    values, origins = merged(file, table, profile)
     if profile is not None:
         origins["profile"] = f"environment {PREFIX}PROFILE" if profile == from_environment else "asked for"
-    for values, origin in layers(file, table, profile):
-        check_names(values, origin)
-        _merge(merged, values)
-        origins |= {name: origin_of(name, origin) for name in _flat(values)}
     try:
-        written = Written(**merged)
+        written = Written(**values)
     except ValidationError as error:
         raise invalid(error, origins, file) from error
     return _settings(written, file, profile, origins)
@@ -200,22 +194,6 @@ def _warehouse_name(settings: Settings) -> str:
         return settings.warehouse_name
     except DeclarationError:
         return os.path.realpath(settings.warehouse)
-
-
-def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        if isinstance(value, dict) and isinstance(into.get(name), dict):
-            into[name] = dict(into[name])
-            _merge(into[name], value)
-        else:
-            into[name] = value
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for name, value in values.items():
-        yield prefix + name
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
 
 
 def _settings(written: Written, file: Path, profile: str | None, origins: Mapping[str, str]) -> Settings:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from twice.config.secret import Secret
-from twice.config.written import PREFIX, Written
+from twice.config.written import PREFIX, Written, check_names, origin_of
 from twice.core.names.local_path import local_path
 from twice.errors import DeclarationError
 
@@ -86,7 +86,18 @@ def _table(table: Mapping[str, Any], name: str, folder: Path) -> dict[str, Any]:
     return found
 
 
-def layers(file: Path, table: dict[str, Any], profile: str | None) -> Iterator[tuple[dict[str, Any], str]]:
+def merged(file: Path, table: dict[str, Any], profile: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values of all layers, and where each setting was written."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for layer, origin in _layers(file, table, profile):
+        check_names(layer, origin)
+        _merge(values, layer)
+        origins |= {name: origin_of(name, origin) for name in _flat(layer)}
+    return values, origins
+
+
+def _layers(file: Path, table: dict[str, Any], profile: str | None) -> Iterator[tuple[dict[str, Any], str]]:
     """Each layer's values and its name; a later layer overrides an earlier one, key by key."""
     yield {name: value for name, value in table.items() if name not in _ELSEWHERE}, str(file)
     if profile is not None:
@@ -125,3 +136,19 @@ def _refuse_other_project(values: Mapping[str, Any], where: str) -> None:
             where=where,
             fix=f"Take it out; the name stands at the top of {FILE}.",
         )
+
+
+def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if isinstance(value, dict) and isinstance(into.get(name), dict):
+            into[name] = dict(into[name])
+            _merge(into[name], value)
+        else:
+            into[name] = value
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        yield prefix + name
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")

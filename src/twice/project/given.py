@@ -31,22 +31,22 @@ def declared_as(opened: OpenProject, given: Task | str) -> str:
         return opened.project.task(name).name
     if name not in opened.project.tasks:
         raise UsageError(
-            f"it is declared in {_home(opened, given)}, and no file of the project declares it",
+            f"the task that was given is declared in {_home(opened, given)}, and in no file of the project",
             where=name,
             now="Nothing was run.",
-            fix=f"Put it into a file of {_folders(opened)} (in a notebook: %%writefile). {_preview(name)}",
+            fix=f"Write it into a file of {_folders(opened)} (in a notebook: %%writefile). {_preview(name)}",
         )
     declared = opened.project.tasks[name]
     differing = [] if declared is given else _differing(opened, declared, given)
     if differing:
         raise UsageError(
-            f"the task given, declared in {_home(opened, given)}, is not the one of {_home(opened, declared)} "
-            f"(not the same: {', '.join(differing)})",
+            f"the task that was given is declared in {_home(opened, given)}, and is not the same as the one in "
+            f"{_home(opened, declared)} (what differs: {', '.join(differing)})",
             where=name,
             now="Nothing was run.",
-            fix=f"A run takes a task as its file says, like the next run and every worker. Put the change into that "
-            f'file (in a notebook: %%writefile) and import it again; or give the name, "{name}", to run what the '
-            f"file says. {_preview(name)}",
+            fix="A task is always run as its file declares it. To run your change, write it into that file (in a "
+            "notebook: %%writefile) and import it again. To run what the file declares, give the name: "
+            f'"{name}". {_preview(name)}',
         )
     return name
 
@@ -72,4 +72,4 @@ def _shown(opened: OpenProject, path: Path) -> str:
 
 
 def _preview(name: str) -> str:
-    return f"{name}.preview(date) shows the rows of the task given, and publishes nothing."
+    return f"{name}.preview(date) shows the rows of the task that was given, and publishes nothing."

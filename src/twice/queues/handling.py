@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from types import TracebackType
 from typing import TypeVar
 
 from sqlalchemy import Connection, MetaData, inspect, text
@@ -16,6 +17,7 @@ from twice.ledgers.database.migrate import lock_schema
 from twice.ledgers.database.outage import Outage
 
 T = TypeVar("T")
+S = TypeVar("S", bound="OnDatabase")
 Handler = Callable[[Connection], object]
 """The user's work, on the transaction's own connection. It must not commit, nor roll back: who handed it out does."""
 
@@ -87,6 +89,27 @@ class Handling:
         if failed is not None:
             raise failed
         return True
+
+
+class OnDatabase:
+    """A queue or an inbox: opened on its database, closed at the end of the `with` or by `close`."""
+
+    _database: Handling
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def connect(self) -> AbstractContextManager[Connection]:
+        """A transaction on the same database: committed at the end of the `with`, undone by an error."""
+        return self._database.writing()
 
 
 def _be_patient(connection: Connection, silence: timedelta) -> None:

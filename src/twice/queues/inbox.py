@@ -4,16 +4,14 @@ behind it holds which messages were handled, and a hash of their bodies.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from types import TracebackType
 
 from sqlalchemy import CheckConstraint, Column, Connection, MetaData, PrimaryKeyConstraint, Table, Text, delete, select
 
 from twice.errors import BodyDiffers
 from twice.ledgers.database.clock import database_time
 from twice.ledgers.database.schema import NAME, UtcTime, insert_or
-from twice.queues.handling import Handler, Handling
+from twice.queues.handling import Handler, Handling, OnDatabase
 from twice.queues.item import body_hash, checked_id
 
 metadata = MetaData()
@@ -35,7 +33,7 @@ SILENCE = timedelta(minutes=5)
 """How long a handler may leave the database idle before it counts as dead (PostgreSQL)."""
 
 
-class Inbox:
+class Inbox(OnDatabase):
     """Remembers which messages were handled, in the database that the handler writes to (`sqlite:///…` or
     `postgresql://…`): its work and the memory of it commit together. Acknowledge to the broker after `once` returned.
     """
@@ -43,21 +41,6 @@ class Inbox:
     def __init__(self, url: str, name: str) -> None:
         self.name = checked_id(name, "the inbox's name")
         self._database = Handling(url, "inbox", metadata)
-
-    def __enter__(self) -> Inbox:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._database.close()
-
-    def connect(self) -> AbstractContextManager[Connection]:
-        """A transaction on the same database: committed at the end of the `with`, undone by an error."""
-        return self._database.writing()
 
     def once(self, message_id: str, body: bytes | str, handle: Handler) -> bool:
         """Call `handle` with the transaction's connection, unless this message was handled before: then False.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -17,7 +16,7 @@ from twice.engine.causes import signs
 from twice.errors import BodyDiffers, LeaseLost, TwiceError
 from twice.ledgers.database.clock import database_time
 from twice.queues import items
-from twice.queues.handling import Handler, Handling
+from twice.queues.handling import Handler, Handling, OnDatabase
 from twice.queues.item import Item, ItemStatus, body_text, checked_id
 from twice.runtime.holder import this_process
 
@@ -32,7 +31,7 @@ class Worked:
     failed: int
 
 
-class WorkQueue:
+class WorkQueue(OnDatabase):
     """Items of one queue in a database (`sqlite:///…` or `postgresql://…`), with leases, fences, retries and dead
     letters. What a handler writes to this database commits together with the item's completion, so it happens once.
 
@@ -53,21 +52,6 @@ class WorkQueue:
         self._policy = retry
         self._holder = this_process()
         self._database = Handling(url, "queue", items.metadata)
-
-    def __enter__(self) -> WorkQueue:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._database.close()
-
-    def connect(self) -> AbstractContextManager[Connection]:
-        """A transaction on the same database: committed at the end of the `with`, undone by an error."""
-        return self._database.writing()
 
     def put(self, id: str, body: Any = None) -> bool:
         """Add an item; `body` is anything JSON. False if the queue knows it, done or not: nothing changes. The same id

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta, timezone
 from twice.core.slice import SliceValue
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Cut
-from twice.errors import OTHER_SCOPE, DeclarationError
+from twice.errors import OTHER_SCOPE, DeclarationError, TableTaken
 
 CUT = "twice.slices"
 """Under this name a table remembers how its slices are cut, where none of its columns tells them apart."""
@@ -70,7 +70,7 @@ def check_cut(table: str, recorded: str | None, cut: Cut | None) -> None:
         return
     owner, _, how = recorded.rpartition(" ")
     if owner == cut.owner and how != cut.how:
-        raise DeclarationError(
+        raise TableTaken(
             f"{table} has one slice per {_unit(how)}, and this scope one per {_unit(cut.how)}: rows would be appended "
             "a second time",
             now="The table is unchanged.",

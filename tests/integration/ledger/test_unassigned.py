@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import MetaData, text
-from tests.postgres_server import PostgresServer
 from tests.unit.runtime.conftest import COLUMNS, REVENUE, Bench, ShiftedClock, make_bench, revenue_task
 from tests.unit.runtime.test_since import Source, at, copy_task
 
@@ -50,15 +49,12 @@ FIRST, SECOND, THIRD, FAILED, STAGED = (f"2026-06-{day:02d}" for day in range(9,
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database without a ledger."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/ledger.db"
-        return
-    server: PostgresServer = request.getfixturevalue("postgres")
-    url = server.fresh_database()
-    yield url
-    server.drop(url)
+        return f"sqlite:///{tmp_path}/ledger.db"
+    url: str = request.getfixturevalue("database")
+    return url
 
 
 Row = dict[str, Any]
@@ -142,7 +138,7 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
 
         def announce(result: PublishedSlice, key: str) -> str:
             received.append(result)
-            return "told"
+            return "receipt"
 
         task = replace(revenue_task(), effects=(call(announce, keyed=False, name="tell", again=again),))
         bench.declare(task)

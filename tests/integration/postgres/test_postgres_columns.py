@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 from tests.contracts.postgres_harness import PostgresHarness, table
 from tests.contracts.target_suite import DAILY, DAY, REVENUE, commit, generations, plan_of
-from tests.postgres_server import PostgresServer
 
 from twice.core.ports import Column, Landed, Lost, Shape, Staged
 from twice.core.task import TableName
@@ -86,16 +84,8 @@ def test_a_name_that_sql_would_take_apart_stays_one_name_and_a_struct_is_refused
 # characters of a fixed number
 
 
-@pytest.fixture(scope="module")
-def one_database(postgres: PostgresServer) -> Iterator[str]:
-    url = postgres.fresh_database()
-    yield url
-    postgres.drop(url)
-
-
 @pytest.fixture
 def emptied(one_database: str) -> PostgresHarness:
-    """To drop two schemas takes less than to make a database."""
     harness = PostgresHarness(one_database)
     harness.ask("DROP SCHEMA IF EXISTS shop, twice CASCADE")
     return harness

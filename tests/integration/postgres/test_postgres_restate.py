@@ -14,7 +14,7 @@ from tests.contracts.target_suite import DAILY, DAY, NEXT, REVENUE, generations,
 from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
 
 from twice import Outcome
-from twice.core.backfill.plan import BackfillRequest, SliceStatus
+from twice.core.backfill.plan import BackfillRequest, StatusChoice
 from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Column, Landed, Shape
 from twice.core.results.run import RunResult
@@ -26,7 +26,7 @@ from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.targets.memory.rows import Rows
 
-EVERYTHING: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
+EVERYTHING: tuple[StatusChoice, ...] = ("missing", "failed", "stale", "published")
 
 
 @pytest.fixture

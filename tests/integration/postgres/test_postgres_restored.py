@@ -28,9 +28,8 @@ def harness(database: str) -> PostgresHarness:
 
 @pytest.fixture
 def other(postgres: PostgresServer) -> Iterator[PostgresHarness]:
-    url = postgres.fresh_database()
-    yield PostgresHarness(url)
-    postgres.drop(url)
+    with postgres.lent_database() as url:
+        yield PostgresHarness(url)
 
 
 def append(harness: PostgresHarness, expected: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -12,10 +11,10 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import IO
 
 import pytest
 from tests.endings import signals_raise
+from tests.file_lock import nobody_holds
 
 from twice.errors import DeclarationError, EnvironmentProblem, UsageError
 from twice.wiring.prover import Prover, ProveTask, RemoteError, pickled_job
@@ -99,20 +98,11 @@ def test_a_proof_whose_asker_was_killed_ends_and_leaves_an_empty_folder(tmp_path
         begun = scratch / "tmp" / "begun"
         until(lambda: begun.exists() and begun.read_text() != "")
         held = begun.open()
-        assert not locks(held)
+        assert not nobody_holds(held)
         asking.kill()
     with held:
-        until(lambda: locks(held))
+        until(lambda: nobody_holds(held))
     until(lambda: not scratch.exists() or not any(scratch.iterdir()))
-
-
-def locks(file: IO[str]) -> bool:
-    """Whether nobody holds it any more."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def until(happened: Callable[[], bool]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from urllib.request import urlopen
 
 import psycopg
 import pytest
+from tests.free_port import free_port
 from tests.processes.command import ROOT
 
 PARTS, ROWS = 4, 1000
@@ -63,7 +63,7 @@ def test_a_task_and_its_speculated_twin_that_both_commit_count_once(database: st
 @contextmanager
 def cluster(folder: Path) -> Iterator[str]:
     """A master and a worker on each of two hosts that are this machine; its address."""
-    port, page = _free_port(), _free_port()
+    port, page = free_port(), free_port()
     address = f"spark://127.0.0.1:{port}"
     master = ["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page)]
     workers = [
@@ -106,9 +106,3 @@ def _wait(page: int, workers: int) -> None:
             pass
         assert time.monotonic() < deadline, "the cluster did not come up"
         time.sleep(0.2)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

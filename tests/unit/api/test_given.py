@@ -91,16 +91,16 @@ def test_a_cell_with_other_code_than_the_file_is_refused_with_the_ways_out(
         call(cell(PIPELINE.replace("range(RATE)", "range(RATE + 1)")), root)
     message = str(error.value)
     assert message.startswith(
-        "revenue: the task given, declared in a notebook or at a prompt, is not the one of pipelines/tasks.py "
-        "(not the same: code, "
+        "revenue: the task that was given is declared in a notebook or at a prompt, and is not the same as the one "
+        "in pipelines/tasks.py (what differs: code, "
     )
     assert "Nothing was run." in message
-    for way_out in ("%%writefile", 'give the name, "revenue"', "revenue.preview(date)"):
+    for way_out in ("%%writefile", 'give the name: "revenue"', "revenue.preview(date)"):
         assert way_out in message
 
 
 def test_a_cell_is_refused_also_for_a_value_that_its_code_uses(imported: Task, root: Path) -> None:
-    assert "(not the same: code, " in refused(cell(PIPELINE.replace("RATE = 2", "RATE = 3")), root)
+    assert "(what differs: code, " in refused(cell(PIPELINE.replace("RATE = 2", "RATE = 3")), root)
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_a_cell_is_refused_also_for_a_value_that_its_code_uses(imported: Task, r
     ],
 )
 def test_every_part_of_a_declaration_counts(imported: Task, root: Path, part: str, changes: dict[str, Any]) -> None:
-    assert f"is not the one of pipelines/tasks.py (not the same: {part})." in refused(
+    assert f"is not the same as the one in pipelines/tasks.py (what differs: {part})." in refused(
         replace(imported, **changes), root
     )
 
 
 def test_all_that_differs_is_named(imported: Task, root: Path) -> None:
     changed = replace(imported, policy=Policy(rerun="always"), effects=())
-    assert "(not the same: effects, policy)." in refused(changed, root)
+    assert "(what differs: effects, policy)." in refused(changed, root)
 
 
 def test_a_file_that_was_edited_since_the_import_is_run_as_it_is_now(imported: Task, root: Path) -> None:
@@ -134,14 +134,14 @@ def test_a_file_that_was_edited_since_the_import_is_run_as_it_is_now(imported: T
     with open_project(root) as opened:
         assert declared_as(opened, imported) == "revenue"
     file.write_text(PIPELINE.replace("2026-06-01", "2026-05-01"))
-    assert "(not the same: scope)" in refused(imported, root)
+    assert "(what differs: scope)" in refused(imported, root)
 
 
 def test_a_task_that_no_file_declares_is_refused_with_where_to_put_it(imported: Task, root: Path) -> None:
     message = refused(cell(PIPELINE.replace("def revenue", "def profit")), root)
     assert message.startswith(
-        "profit: it is declared in a notebook or at a prompt, and no file of the project declares it. Nothing was run. "
-        "Put it into a file of pipelines (in a notebook: %%writefile). profit.preview(date)"
+        "profit: the task that was given is declared in a notebook or at a prompt, and in no file of the project. "
+        "Nothing was run. Write it into a file of pipelines (in a notebook: %%writefile). profit.preview(date)"
     )
 
 

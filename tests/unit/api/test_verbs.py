@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes.ended import ended_process
 
 import twice
 from twice.cli.main import app
@@ -20,14 +21,6 @@ from twice.errors import UsageError
 from twice.project import inspect
 from twice.runtime.holder import this_process
 from twice.wiring.open_project import open_project
-
-
-def ended_process() -> str:
-    """How a process of this machine named itself that has ended since."""
-    print_holder = "from twice.runtime.holder import this_process; print(this_process())"
-    return subprocess.run(
-        [sys.executable, "-c", print_holder], capture_output=True, text=True, check=True
-    ).stdout.strip()
 
 
 def test_status_and_history_of_a_fresh_project_are_empty(root: Path) -> None:

@@ -57,9 +57,9 @@ MESSAGES: list[tuple[Any, str, list[str], str]] = [
     ),
     (
         lambda root: twice.backfill("revenue", "2026-06-01", "2026-06-02", only=OLD, project=root),
-        "only=[\"old\"]: 'old' is not a slice status.",
+        "only=[\"old\"]: 'old' cannot be chosen.",
         ["backfill", "revenue", "--from", "2026-06-01", "--to", "2026-06-02", "--only", "old"],
-        "--only old: 'old' is not a slice status.",
+        "--only old: 'old' cannot be chosen.",
     ),
     (
         lambda root: twice.backfill("revenue", "2026-06-01", "2026-06-02", only=["published"], project=root),
@@ -129,7 +129,6 @@ ELSEWHERE = {
     "pytest_plugin.py": "options of pytest",
     "runtime/effects": "of `twice effects`, which has no verb in Python",
     "runtime/upkeep": "of `twice ledger`, `mark` and `takeover`, which have no verb in Python",
-    "runtime/table/garbage.py": "of `twice ledger prune`, which has no verb in Python",
     "proof/jobs/script.py": "of `twice prove --script`, which has no verb in Python",
     "core/hints.py": "where both wordings are made",
     "errors.py": "where both wordings stand side by side",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from twice.cli.backfill_text import print_end, print_plan
+from twice.cli.backfill_text import print_end, print_plan, result_data
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.backfill.result import BackfillResult, BackfillState, BatchState, Comparison, as_result
 
@@ -75,3 +75,17 @@ def test_a_worker_that_ends_because_somebody_stopped_the_backfill_says_so(
         f"1 of 4 slices are done; it was {state.value}",
         "next: twice backfill resume june   (continues with what is left)",
     ]
+
+
+def test_the_json_of_a_slice_keeps_the_keys_that_programs_read() -> None:
+    (first, *_) = result_data(as_result(PLAN))["slices"]
+    assert list(first) == [
+        *("task", "label", "standing", "why", "generation", "state", "outcome", "rows", "comparison", "error"),
+    ]
+    assert (first["standing"], first["state"]) == ("failed", "pending")
+
+
+def test_the_old_name_of_a_slices_status_still_works_and_says_the_new_one() -> None:
+    (first, *_) = as_result(PLAN).slices
+    with pytest.warns(DeprecationWarning, match=r"SliceReport\.standing is now SliceReport\.status"):
+        assert first.standing == first.status == "failed"

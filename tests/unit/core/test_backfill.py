@@ -77,7 +77,7 @@ def test_auto_chooses_the_batch_from_the_rows_of_a_slice(asked: object, rows: fl
 def test_only_is_read_in_any_order_and_refuses_what_it_does_not_know() -> None:
     assert parse_only("stale, missing") == ("missing", "stale")
     choices = "missing, failed, stale, published"
-    with pytest.raises(UsageError, match=rf"'mising' is not a slice status. Choose from: {choices}"):
+    with pytest.raises(UsageError, match=rf"'mising' cannot be chosen. Choose from: {choices}"):
         parse_only("mising")
     with pytest.raises(UsageError, match="--batch 0 is no number"):
         parse_batch("0")

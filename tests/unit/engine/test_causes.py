@@ -7,15 +7,10 @@ import socket
 import pytest
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import GatewayParameters, JavaGateway
+from tests.free_port import free_port
 
 from twice.core.failure.transience import Nature, judge
 from twice.engine.causes import signs
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_call_into_a_jvm_that_is_gone_is_permanent_however_py4j_raises_it() -> None:

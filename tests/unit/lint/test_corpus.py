@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jsonschema
 import pytest
+from scripts import measure_lint as corpus
 
 from twice.lint.finding import Finding, LintResult
 from twice.lint.report import sarif
 from twice.lint.rules import all_rules
 
-SCRIPT = Path(__file__).parents[3] / "scripts" / "measure_lint.py"
-
-
-def _loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("measure_lint", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["measure_lint"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-corpus = _loaded()
 
 
 @pytest.fixture(scope="module")

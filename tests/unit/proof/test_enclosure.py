@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -13,9 +12,9 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pytest
+from tests.file_lock import nobody_holds
 
 from twice.core.results.proof import SideEffect, Trial, TrialResult
 from twice.errors import UserCodeError
@@ -346,17 +345,9 @@ def test_a_signal_to_an_enclosed_process_reaches_it_and_nothing_of_it_is_left(
             process.kill()
     with (folders.scratch / "held").open() as held:
         deadline = time.monotonic() + 30
-        while not locks(held):
+        while not nobody_holds(held):
             assert time.monotonic() < deadline, "somebody is left"
             time.sleep(0.05)
-
-
-def locks(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def test_code_in_a_folder_that_is_called_pyspark_is_the_users_all_the_same(

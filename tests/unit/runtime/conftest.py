@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from twice import Daily, audit, read, task
 from twice import replace as replace_rows
 from twice.core.audit import Audit
+from twice.core.failure.failpoints import Point, armed
 from twice.core.ports import Column, Shape
 from twice.core.ports.clock import SYSTEM_CLOCK
 from twice.core.project.project import assemble
@@ -124,12 +124,18 @@ class Bench:
         return self.target.published(REVENUE, ()).version
 
 
-def ended_process() -> str:
-    """How a process of this machine named itself that has ended since."""
-    print_holder = "from twice.runtime.holder import this_process; print(this_process())"
-    return subprocess.run(
-        [sys.executable, "-c", print_holder], capture_output=True, text=True, check=True
-    ).stdout.strip()
+def losing_the_reply(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> AbstractContextManager[None]:
+    """The commit lands, its reply is lost, and the table cannot be read until the patch is undone."""
+
+    def unreadable(*_: Any) -> Any:
+        raise OSError("the warehouse is away")
+
+    def lose(passed: Any) -> None:
+        if passed is Point.AFTER_COMMIT:
+            monkeypatch.setattr(bench.target, "provenance", unreadable)
+            raise ValueError("the reply was lost")
+
+    return armed(lose)
 
 
 @pytest.fixture

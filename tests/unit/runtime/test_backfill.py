@@ -14,7 +14,7 @@ import pytest
 from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, read, task
 from twice import replace as replace_rows
 from twice.core.audit import Audit
-from twice.core.backfill.plan import BackfillPlan, BackfillRequest, SliceStatus
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, StatusChoice
 from twice.core.backfill.result import BackfillRecord, BackfillState, BatchState, as_result
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ledger.record import Claim, ClaimRequest
@@ -31,7 +31,7 @@ from twice.targets.memory.rows import Rows
 from .conftest import Bench, summed
 
 FIRST = date(2026, 1, 1)
-ALL: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
+ALL: tuple[StatusChoice, ...] = ("missing", "failed", "stale", "published")
 
 
 def orders(count: int, **amounts: int) -> list[tuple[int, date, int | None]]:
@@ -557,7 +557,7 @@ def test_downstream_what_is_stale_below_is_in_it_though_its_parent_is_right(fill
     assert [(batch.task, batch.slices[0].label[-2:]) for batch in plan.batches] == [
         ("weeks", f"{day:02d}") for day in range(3, 10)
     ]
-    assert {batch.slices[0].standing for batch in plan.batches} == {"stale"}
+    assert {batch.slices[0].status for batch in plan.batches} == {"stale"}
 
 
 def test_downstream_of_a_zone_only_the_days_that_read_the_day_are_made(filled: Bench) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.processes.ended import ended_process
 
 from twice import Outcome, Policy, Retry
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
@@ -22,7 +23,7 @@ from twice.runtime.staleness.stale import failed_labels
 from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.recover import recover
 
-from .conftest import DAY, REVENUE, Bench, ended_process, revenue_task, summed
+from .conftest import DAY, REVENUE, Bench, revenue_task, summed
 
 
 def crash(bench: Bench, declared: Any, point: Point) -> None:

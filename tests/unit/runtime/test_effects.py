@@ -15,11 +15,12 @@ from twice import EffectRefused, PublishedSlice, audit, call
 from twice.core.backfill.plan import BackfillRequest
 from twice.core.effect import Effect
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
-from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.outbox import Change, EffectRecord, EffectState
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.results.run import Outcome, RunRequest
 from twice.core.task import TableName, Task
 from twice.errors import AuditFailed, UsageError
+from twice.ledgers.effects.outbox import SqlOutbox
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
@@ -443,6 +444,25 @@ class TestResolve:
             resolve(delivery_of(bench.context), 1, "sent", "ana", " ")
         with pytest.raises(UsageError, match="there is no effect 9. See them: twice effects list"):
             resolve(delivery_of(bench.context), 9, "sent", "ana", "x")
+
+    def test_a_decision_that_came_second_is_not_recorded(
+        self, bench: Bench, doubtful: Task, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        find = SqlOutbox.find
+
+        def find_and_be_too_late(outbox: SqlOutbox, id_: int) -> EffectRecord | None:
+            found = find(outbox, id_)
+            assert found is not None and outbox.change(found, Change(S.ABANDONED, "too old"), "bo")
+            return found
+
+        monkeypatch.setattr(SqlOutbox, "find", find_and_be_too_late)
+        with pytest.raises(UsageError) as refused:
+            resolve(delivery_of(bench.context), 1, "sent", "ana", "seen in the channel")
+        assert str(refused.value) == (
+            "revenue[2026-06-09] announce: the effect changed just now: somebody else sent it or decided on it. "
+            "Your decision was not recorded. See how it is now: twice effects show 1."
+        )
+        assert states(bench) == [S.ABANDONED]
 
     def test_resend_is_refused_while_a_frozen_sender_could_wake_up(self, bench: Bench, receiver: Receiver) -> None:
         crash(bench, with_effects(bench, announce(receiver)), SendPoint.LEAVING)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.processes.ended import ended_process
 
 from twice.runtime.holder import is_gone, this_process
-
-from .conftest import ended_process
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/ns").exists(), reason="only Linux shows it")
 

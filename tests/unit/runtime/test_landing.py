@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 from tests.endings import Ending, check_message, end_at, signals_raise
+from tests.processes.ended import ended_process
 
 from twice import Outcome, Policy, PublishedSlice, Retry, Since, append_once, call, read, task
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
@@ -31,7 +32,7 @@ from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
-from .conftest import DAY, Bench, ended_process, revenue_task
+from .conftest import DAY, Bench, losing_the_reply, revenue_task
 
 LANDED = (Point.AFTER_COMMIT, Point.AFTER_PUBLISH, Point.AFTER_FINISH)
 SLICE = "2026-06-09"
@@ -135,15 +136,7 @@ def test_a_ledger_that_stays_locked_after_the_commit_leaves_the_publish_to_the_n
 def test_a_table_that_cannot_be_asked_leaves_the_attempt_open_and_its_slice_free(
     bench: Bench, declared: Task, received: list[PublishedSlice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(*_: Any) -> Any:
-        raise OSError("the warehouse is away")
-
-    def break_down(passed: Any) -> None:
-        if passed is Point.AFTER_COMMIT:
-            monkeypatch.setattr(bench.target, "provenance", unreadable)
-            raise ValueError("the reply was lost")
-
-    with pytest.raises(OutcomeUnknown) as failed, armed(break_down):
+    with pytest.raises(OutcomeUnknown) as failed, losing_the_reply(bench, monkeypatch):
         bench.run(declared)
     assert str(failed.value) == (
         "revenue[2026-06-09]: ValueError while it was being published, and the table cannot be read: the warehouse is "
@@ -396,15 +389,7 @@ class TestMarkReset:
     def test_a_table_that_cannot_be_asked_leaves_the_reset_open(
         self, bench: Bench, feed: Task, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def unreadable(*_: Any) -> Any:
-            raise OSError("the warehouse is away")
-
-        def break_down(passed: Any) -> None:
-            if passed is Point.AFTER_COMMIT:
-                monkeypatch.setattr(bench.target, "provenance", unreadable)
-                raise ValueError("the reply was lost")
-
-        with pytest.raises(OutcomeUnknown) as failed, armed(break_down):
+        with pytest.raises(OutcomeUnknown) as failed, losing_the_reply(bench, monkeypatch):
             reset_mark(bench.context, feed, self.TO_1)
         assert str(failed.value) == (
             "feed[since]: ValueError while the mark was being moved, and the table cannot be read: the warehouse is "

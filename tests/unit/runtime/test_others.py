@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from twice import Daily, Since, Whole, append_once, insert_new, merge, read, task
-from twice.core.backfill.plan import BackfillRequest, SliceStatus
+from twice.core.backfill.plan import BackfillRequest, StatusChoice
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Foreign
 from twice.core.results.run import Outcome, RunRequest
@@ -245,7 +245,7 @@ def test_a_backfill_compares_nothing_where_the_log_forgot_what_others_did(
     declared = bench.declare(revenue_task())
     bench.run(declared)
     forgetful(monkeypatch, bench.target)
-    only: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
+    only: tuple[StatusChoice, ...] = ("missing", "failed", "stale", "published")
     record, _ = start(bench.context, BackfillRequest("revenue", "2026-06-09", "2026-06-09", only, restate=True))
     events: list[Event] = []
     work(bench.context, record.name, events.append, Stop.never())
@@ -265,7 +265,7 @@ def test_a_backfill_that_puts_deleted_rows_back_does_not_call_them_identical(ben
     declared = bench.declare(revenue_task())
     bench.run(declared)
     deleted(bench.target, REVENUE, lambda row: row[0] == DAY)
-    only: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
+    only: tuple[StatusChoice, ...] = ("missing", "failed", "stale", "published")
     record, _ = start(bench.context, BackfillRequest("revenue", "2026-06-09", "2026-06-09", only, restate=True))
     events: list[Event] = []
     work(bench.context, record.name, events.append, Stop.never())

@@ -11,7 +11,7 @@ from twice.core.ports import Column
 from twice.core.results.run import Outcome
 from twice.core.scope import Scope, slice_named
 from twice.core.task import Strategy, TableName, Task
-from twice.errors import DeclarationError, TableTaken
+from twice.errors import TableTaken
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.takeover import Takeover, take_over
@@ -86,7 +86,7 @@ def test_nor_slices_whose_labels_look_alike(
     stocked: Bench, before: Scope, first: str, after: Scope, second: str
 ) -> None:
     run(stocked, feed(before), first)
-    with pytest.raises(DeclarationError, match="rows would be appended a second time"):
+    with pytest.raises(TableTaken, match="rows would be appended a second time"):
         run(stocked, feed(after), second)
     assert len(stocked.revenue) == 1
 

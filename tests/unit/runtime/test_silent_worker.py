@@ -11,7 +11,7 @@ import pytest
 
 from twice import Daily, Policy, read, task
 from twice import replace as replace_rows
-from twice.core.backfill.plan import BackfillRequest, SliceStatus
+from twice.core.backfill.plan import BackfillRequest, StatusChoice
 from twice.core.backfill.result import BackfillRecord
 from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Leaf, Lost, Staged
@@ -30,7 +30,7 @@ from twice.targets.memory.rows import Rows
 from .conftest import Bench, summed
 
 FIRST = date(2026, 1, 1)
-EVERY: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
+EVERY: tuple[StatusChoice, ...] = ("missing", "failed", "stale", "published")
 
 
 def revenue(policy: Policy | None = None) -> Task:

@@ -37,7 +37,7 @@ def span(declared: Task, first: str = "2026-06-01", last: str = "2026-06-08") ->
 
 def statuses(bench: Bench, declared: Task, slices: tuple[Slice, ...] | None = None) -> dict[str, tuple[str, str]]:
     found = slice_statuses(bench.context, declared, slices or span(declared), None)
-    return {each.label[-2:]: (each.standing, each.why) for each in found}
+    return {each.label[-2:]: (each.status, each.why) for each in found}
 
 
 def rows(*changed: int, count: int = 8) -> list[tuple[int, date, int | None]]:
@@ -58,7 +58,7 @@ def test_a_published_slice_is_published_and_other_days_stay_missing(bench: Bench
     bench.run(declared, "2026-06-03")
     found = statuses(bench, declared)
     assert found.pop("03") == ("published", "same code, same inputs")
-    assert {standing for standing, _ in found.values()} == {"missing"}
+    assert {status for status, _ in found.values()} == {"missing"}
 
 
 def test_only_the_days_whose_input_changed_are_stale_and_the_version_is_reported(bench: Bench, declared: Task) -> None:
@@ -67,7 +67,7 @@ def test_only_the_days_whose_input_changed_are_stale_and_the_version_is_reported
     bench.put_orders(*rows(2, 5))
     found = statuses(bench, declared)
     since = "its input shop.orders changed since version 2"
-    assert {label for label, (standing, _) in found.items() if standing == "stale"} == {"03", "06"}
+    assert {label for label, (status, _) in found.items() if status == "stale"} == {"03", "06"}
     assert found["03"] == ("stale", since)
 
 
@@ -157,7 +157,7 @@ def test_a_day_that_looks_back_is_touched_by_the_days_before_it(bench: Bench) ->
         bench.run(declared, slice_.label)
     bench.put_orders(*rows(2))
     found = statuses(bench, declared)
-    assert [label for label, (standing, _) in found.items() if standing == "stale"] == ["03", "04", "05"]
+    assert [label for label, (status, _) in found.items() if status == "stale"] == ["03", "04", "05"]
 
 
 def test_an_input_read_whole_touches_every_slice(bench: Bench) -> None:
@@ -250,7 +250,7 @@ def planned(bench: Bench, declared: Task) -> PlannedEngine:
 
 def test_one_plan_shows_for_all_slices_that_nothing_beside_their_tables_changed(bench: Bench, declared: Task) -> None:
     engine = planned(bench, declared)
-    assert [standing for standing, _ in statuses(bench, declared).values()] == ["published"] * 5 + ["missing"] * 3
+    assert [status for status, _ in statuses(bench, declared).values()] == ["published"] * 5 + ["missing"] * 3
     assert len(engine.asked) == 1
 
 
@@ -268,7 +268,7 @@ def test_a_task_that_asks_for_the_run_is_looked_at_slice_by_slice(bench: Bench) 
     bench.put_orders(*rows())
     asking = bench.declare(revenue_task(lambda orders, run: summed(orders)))
     engine = planned(bench, asking)
-    assert [standing for standing, _ in statuses(bench, asking).values()] == ["published"] * 5 + ["missing"] * 3
+    assert [status for status, _ in statuses(bench, asking).values()] == ["published"] * 5 + ["missing"] * 3
     assert len(engine.asked) == 5
 
 
@@ -288,8 +288,8 @@ def test_code_that_fails_now_makes_a_slice_stale_not_the_question(bench: Bench, 
         raise ValueError("no such setting")
 
     bad = bench.declare(revenue_task(broken))
-    standing, why = statuses(bench, bad)["03"]
-    assert standing == "stale"
+    status, why = statuses(bench, bad)["03"]
+    assert status == "stale"
     assert why.startswith("its plan cannot be made now: the task's own code raised ValueError")
 
 

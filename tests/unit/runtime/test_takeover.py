@@ -36,7 +36,7 @@ from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
 
-from .conftest import DAY, Bench
+from .conftest import DAY, Bench, losing_the_reply
 
 COPY = TableName("shop.copy")
 EVERY: list[Strategy] = [replace_rows(), merge("order_id", newest_by="amount"), insert_new("order_id"), append_once()]
@@ -219,17 +219,9 @@ def test_a_takeover_that_landed_is_recorded_whatever_comes_right_after_it(bench:
 def test_a_takeover_of_which_the_table_cannot_be_asked_says_that_it_may_have_landed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(*_: Any) -> Any:
-        raise OSError("the warehouse is away")
-
-    def break_down(passed: Any) -> None:
-        if passed is Point.AFTER_COMMIT:
-            monkeypatch.setattr(bench.target, "provenance", unreadable)
-            raise ValueError("the reply was lost")
-
     run(bench, copying("old", append_once()))
     declared = bench.declare(copying("new", append_once()))
-    with pytest.raises(OutcomeUnknown) as failed, armed(break_down):
+    with pytest.raises(OutcomeUnknown) as failed, losing_the_reply(bench, monkeypatch):
         take_over(bench.context, declared, WHO)
     assert str(failed.value) == (
         "new: ValueError while the table was being taken over, and the table cannot be read: the warehouse is away. "

@@ -16,10 +16,14 @@ from twice.core.table.token import Kind
 from twice.errors import UsageError
 
 SliceStatus = Literal["missing", "failed", "stale", "published", "downstream"]
-"""How a slice stands when the plan is made. `downstream`: it reads a slice of the plan."""
+"""What a backfill finds of a slice when it is planned. `downstream`: a slice of another task that reads a slice of the
+plan (`with_downstream`)."""
 
-CHOICES: tuple[SliceStatus, ...] = ("missing", "failed", "stale", "published")
-DEFAULT: tuple[SliceStatus, ...] = ("missing", "failed")
+StatusChoice = Literal["missing", "failed", "stale", "published"]
+"""The slice statuses that `only` accepts: those a slice of the task itself can have."""
+
+CHOICES: tuple[StatusChoice, ...] = ("missing", "failed", "stale", "published")
+DEFAULT: tuple[StatusChoice, ...] = ("missing", "failed")
 
 BatchSize = int | Literal["auto", "off"]
 """How many slices are computed and published together: as many as suit their rows, so many, or one (`off`)."""
@@ -37,7 +41,7 @@ class BackfillRequest:
     task: str
     first: str
     last: str
-    only: tuple[SliceStatus, ...] = DEFAULT
+    only: tuple[StatusChoice, ...] = DEFAULT
     reverse: bool = False
     batch: BatchSize = "auto"
     restate: bool = False
@@ -64,7 +68,7 @@ class PlannedSlice:
     """`generation` is what the table held when the plan was made: once it has moved on, the slice was made since."""
 
     label: str
-    standing: SliceStatus
+    status: SliceStatus
     why: str
     generation: int = 0
 
@@ -94,13 +98,13 @@ class BackfillPlan:
         return tuple((batch.task, slice_) for batch in self.batches for slice_ in batch.slices)
 
 
-def parse_only(text: str) -> tuple[SliceStatus, ...]:
+def parse_only(text: str) -> tuple[StatusChoice, ...]:
     """`missing,failed`, in the order of the choices, each once."""
     statuses = tuple(status.strip() for status in text.split(","))
     unknown = [status for status in statuses if status not in CHOICES]
     if unknown:
         raise UsageError(
-            hint("{}: {} is not a slice status", option("only", statuses), repr(unknown[0])),
+            hint("{}: {} cannot be chosen", option("only", statuses), repr(unknown[0])),
             fix=f"Choose from: {', '.join(CHOICES)}.",
         )
     return tuple(choice for choice in CHOICES if choice in statuses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -56,7 +57,8 @@ class BatchState(str, Enum):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a restated slice holds now, beside what it held. `sums` are those of the numeric columns that differ."""
+    """What a restated slice holds now, compared with what it held. `sums` are those of the numeric columns that
+    differ."""
 
     identical: bool
     rows_before: int | None
@@ -162,7 +164,7 @@ class SliceReport:
 
     task: str
     label: str
-    standing: SliceStatus
+    status: SliceStatus
     why: str
     generation: int
     state: BatchState
@@ -170,6 +172,12 @@ class SliceReport:
     rows: int | None = None
     comparison: Comparison | None = None
     error: Mapping[str, str] | None = None
+
+    @property
+    def standing(self) -> SliceStatus:
+        """Deprecated: `status` is its name now."""
+        warnings.warn("SliceReport.standing is now SliceReport.status", DeprecationWarning, stacklevel=2)
+        return self.status
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,7 +249,7 @@ def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillRe
                 SliceReport(
                     batch.task,
                     slice_.label,
-                    slice_.standing,
+                    slice_.status,
                     slice_.why,
                     slice_.generation,
                     batch.state,
@@ -256,5 +264,5 @@ def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillRe
 
 def as_result(plan: BackfillPlan) -> BackfillResult:
     """A plan that nobody has begun to carry out."""
-    slices = tuple(SliceReport(t, s.label, s.standing, s.why, s.generation, BatchState.PENDING) for t, s in plan.slices)
+    slices = tuple(SliceReport(t, s.label, s.status, s.why, s.generation, BatchState.PENDING) for t, s in plan.slices)
     return BackfillResult(plan.name, plan.request, BackfillState.PLANNED, slices, plan.notes, plan.left_out)

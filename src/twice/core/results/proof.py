@@ -89,7 +89,7 @@ def played(scenario: str, reason: str, difference: Difference | None, seconds: f
 
 @dataclass(frozen=True)
 class SideEffect:
-    """What the code tried beside its result, and was refused. `kind`: call, file, table, process or
+    """What the code tried apart from its result, and was refused. `kind`: call, file, table, process or
     signal; `where`: its file and line, if Python was asked."""
 
     kind: str
@@ -100,8 +100,8 @@ class SideEffect:
 @dataclass(frozen=True, repr=False)
 class Proof(Summarized):
     """`label` is the slice's; `code_hash` the code that was proved; `notes` what a person should know; `beside` what
-    the code tried beside its result; `not_blocked` what this system could not have kept it from; `refused` what in its
-    plan `twice run` refuses: such a task is not proved, whatever its table was."""
+    the code tried apart from its result; `not_blocked` what this system could not have kept it from; `refused` what in
+    its plan `twice run` refuses: such a task is not proved, whatever its table was."""
 
     task: str
     label: str

@@ -39,7 +39,7 @@ def insert_plan(connection: Connection, own: OwnRows, key: str, plan: BackfillPl
     connection.execute(
         insert(planned),
         [
-            {**asdict(slice_), "backfill": key, "task": own.key(batch.task), "number": batch.number}
+            {**_row(slice_), "backfill": key, "task": own.key(batch.task), "number": batch.number}
             for batch in plan.batches
             for slice_ in batch.slices
         ],
@@ -114,6 +114,15 @@ def _ended(key: str, number: int, end: SliceEnd) -> dict[str, Any]:
 def slices_of(connection: Connection, key: str, number: int) -> tuple[PlannedSlice, ...]:
     chosen = select(planned).where(planned.c.backfill == key, planned.c.number == number).order_by(planned.c.label)
     return tuple(_planned(row) for row in connection.execute(chosen))
+
+
+def _row(slice_: PlannedSlice) -> dict[str, Any]:
+    return {
+        "label": slice_.label,
+        "standing": slice_.status,
+        "why": slice_.why,
+        "generation": slice_.generation,
+    }
 
 
 def _planned(row: Any) -> PlannedSlice:

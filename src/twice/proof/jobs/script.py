@@ -163,7 +163,7 @@ def _run(script: Script, where: Path) -> float:
             f"the script failed with exit code {code}: {lines[-1] if lines else 'it printed nothing'}",
             where=script.path.name,
             now="Your tables are unchanged: it ran in a copy.",
-            fix="Run it by hand first. What it needs beside its warehouse is not copied.",
+            fix="Run it by hand first. Only its warehouse is copied: what else it needs must be there already.",
         )
     return time.monotonic() - began
 

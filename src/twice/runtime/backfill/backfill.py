@@ -40,8 +40,8 @@ def plan_backfill(context: RunContext, request: BackfillRequest, name: str | Non
     slices = asked_for(task, request)
     session = context.engine.fresh()
     found = dict(zip(slices, slice_statuses(context, task, slices, session), strict=True))
-    chosen = {slice_: planned for slice_, planned in found.items() if planned.standing in request.only}
-    left_out = Counter(planned.standing for slice_, planned in found.items() if slice_ not in chosen)
+    chosen = {slice_: planned for slice_, planned in found.items() if planned.status in request.only}
+    left_out = Counter(planned.status for slice_, planned in found.items() if slice_ not in chosen)
     size, notes = _size(context, task, request, tuple(chosen), session)
     notes += _stale_left_out(found, chosen)
     batches = _batches(task, request, chosen, size)
@@ -55,7 +55,7 @@ def plan_backfill(context: RunContext, request: BackfillRequest, name: str | Non
 
 def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, PlannedSlice]) -> list[str]:
     """Somebody named these slices by the range: that they are not right, and not made right, is noted by name."""
-    left = [slice_ for slice_, planned in found.items() if planned.standing == "stale" and slice_ not in chosen]
+    left = [slice_ for slice_, planned in found.items() if planned.status == "stale" and slice_ not in chosen]
     if not left:
         return []
     what = f"stale and not asked for: {labels_of(left)} ({found[left[0]].why})"
@@ -81,7 +81,7 @@ def start(
         return resume(context.ledger, known.name), None
     plan = plan_backfill(context, request, name)
     stored = book.create(plan)
-    _lift(context.ledger, [(name, slice_.label) for name, slice_ in plan.slices if slice_.standing == "failed"])
+    _lift(context.ledger, [(name, slice_.label) for name, slice_ in plan.slices if slice_.status == "failed"])
     record = book.record(plan.name)
     assert record is not None, plan.name
     if not stored and record.request != request:

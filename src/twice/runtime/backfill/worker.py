@@ -212,7 +212,7 @@ def _made_since(
 
 def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
     """Not every slice has an end if somebody moved one of them first: those that nobody moved are still to be made."""
-    planned = {slice_.label: slice_.generation for slice_ in claim.slices if slice_.standing != "downstream"}
+    planned = {slice_.label: slice_.generation for slice_ in claim.slices if slice_.status != "downstream"}
     before = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
     # A plain run of the same slice, or a dead worker's lease on it, is waited for.
     wait = context.lease + timedelta(seconds=10)

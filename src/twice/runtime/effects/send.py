@@ -63,6 +63,7 @@ def resolve(
         raise UsageError(
             f"the effect is {effect.state.value}: there is nothing to resolve",
             where=effect.where,
+            now="Nothing was changed.",
             fix=f"See twice effects show {id_}.",
         )
     if resolution == "resend" and may_wake_up(effect) and not sender_is_gone:
@@ -73,7 +74,12 @@ def resolve(
             fix="End that process first; if you know that it is gone (its machine is), use --sender-is-gone.",
         )
     if not outbox.change(effect, _change(effect, resolution, reason, delivery), who):
-        raise UsageError("it changed just now", where=effect.where, fix=f"Look again: twice effects show {id_}.")
+        raise UsageError(
+            "the effect changed just now: somebody else sent it or decided on it",
+            where=effect.where,
+            now="Your decision was not recorded.",
+            fix=f"See how it is now: twice effects show {id_}.",
+        )
     found = outbox.find(id_)
     assert found is not None
     return found

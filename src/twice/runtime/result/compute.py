@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.closed import assert_never
-from twice.core.ledger.record import TABLE
+from twice.core.ledger.record import TABLE, InputRecord
 from twice.core.lineage import inputs_hash, what_changed
 from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Column, Frame, Leaf, Portion, Shape, Suspicion
 from twice.core.scope import Whole
@@ -62,6 +62,21 @@ class Computed:
     read_at: int | None = None
     tables: Mapping[str, Pin] = field(default_factory=dict)
     because: Mapping[str, str] = field(default_factory=dict)
+
+    def leaf_records(self) -> tuple[InputRecord, ...]:
+        return tuple(
+            InputRecord(label, leaf.kind, leaf.name, leaf.identity, leaf.version)
+            for label, mine in self.leaves.items()
+            for leaf in mine
+        )
+
+    def pin_records(self, slices: Sequence[Slice]) -> tuple[InputRecord, ...]:
+        """Up to these versions of its tables the slices are known to be right: the logs say what came after."""
+        return tuple(
+            InputRecord(slice_.label, TABLE, table, pin.id, pin.version)
+            for slice_ in slices
+            for table, pin in sorted(self.tables.items())
+        )
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ def refuse_quarantined(context: RunContext, task: Task, labels: Sequence[str]) -
     for label in labels:
         if label in held:
             raise Quarantined(
-                f"it has been quarantined since {held[label]:%Y-%m-%d %H:%M:%S} UTC: every retry failed, and not "
-                "because something was unavailable",
+                f"the slice has been quarantined since {held[label]:%Y-%m-%d %H:%M:%S} UTC: every retry failed, and "
+                "the cause was not an outage",
                 where=run_label(task.name, [label]),
-                now="This command changed nothing.",
+                now="It was not run, and its rows in the table are unchanged.",
                 fix=_what_to_do(task, label),
             )
 

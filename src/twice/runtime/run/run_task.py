@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from twice.core.audit import measures_of
 from twice.core.failure.failpoints import Point, hit
 from twice.core.hints import command, hint
-from twice.core.ledger.record import TABLE, AttemptState, Facts, InputRecord, SliceRecord
+from twice.core.ledger.record import AttemptState, Facts, InputRecord, SliceRecord
 from twice.core.ports import PLAN, Measured, Staged
 from twice.core.results.run import PLAIN_RUN, Outcome, RunRequest, RunResult, SliceResult
 from twice.core.since import Since, Window, mark_text
@@ -228,7 +228,7 @@ def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, wi
     _verify(attempt, staged, measured)
     facts = Facts(
         slices=_slice_records(found, computed, measured),
-        inputs=_input_records(attempt, computed),
+        inputs=computed.leaf_records() + computed.pin_records(attempt.plan.slices),
         why=why,
         seconds=attempt.trace.seconds,
     )
@@ -260,29 +260,11 @@ def _slice_records(found: TableState, computed: Computed, measured: Mapping[str,
     )
 
 
-def _input_records(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
-    leaves = tuple(
-        InputRecord(label, leaf.kind, leaf.name, leaf.identity, leaf.version)
-        for label, mine in computed.leaves.items()
-        for leaf in mine
-    )
-    return leaves + _pinned(attempt, computed)
-
-
-def _pinned(attempt: Attempt, computed: Computed) -> tuple[InputRecord, ...]:
-    """Up to these versions of its tables the slices are known to be right: the logs say what came after."""
-    return tuple(
-        InputRecord(slice_.label, TABLE, table, pin.id, pin.version)
-        for slice_ in attempt.plan.slices
-        for table, pin in sorted(computed.tables.items())
-    )
-
-
 def _shown_right(attempt: Attempt, found: TableState, computed: Computed) -> tuple[InputRecord, ...]:
-    """The same of what is published and left as it is, by slice: what stays by policy, whatever its inputs are by now,
-    is not thereby right."""
+    """The tables, at these versions, of which what is published is right and left as it is, by slice. What stays by
+    policy, whatever its inputs are by now, is not thereby right."""
     same = {state.label for state in states(found, computed) if difference(state) is None}
-    return tuple(record for record in _pinned(attempt, computed) if record.label in same)
+    return tuple(record for record in computed.pin_records(attempt.plan.slices) if record.label in same)
 
 
 def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:

@@ -108,7 +108,7 @@ def _with_status(
     if not wanted or not others:
         return {}
     found = zip(others, slice_statuses(context, below, others, session), strict=True)
-    return {slice_: planned for slice_, planned in found if planned.standing in wanted}
+    return {slice_: planned for slice_, planned in found if planned.status in wanted}
 
 
 def _reading(

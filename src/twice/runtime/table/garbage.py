@@ -142,7 +142,11 @@ def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
     """Attempts that did not report back are settled first: a commit that is forgotten proves nothing for its attempt. A
     second call finds nothing. Dying in here leaves the rest to the next call."""
     if older_than < SHORTEST:
-        raise UsageError("what is younger than a day is not pruned", fix="Give --older-than 1d or more.")
+        raise UsageError(
+            "what is younger than a day is not pruned",
+            now="Nothing was deleted.",
+            fix="Give a day or more: twice ledger prune --older-than 1d.",
+        )
     collect_garbage(context, session)
     before = context.ledger.now() - older_than
     pruned = context.ledger.prune(before)

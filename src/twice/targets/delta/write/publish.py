@@ -128,6 +128,12 @@ def swap(
     ) from failure
 
 
+def locked_swap(publishing: Publishing, work: Callable[[Transaction, Staged], Work]) -> Landed | Lost:
+    """As `swap`, under the table's lock from the first comparison on: for work that writes no file."""
+    with publishing.table_handle.locked():
+        return swap(publishing, lambda transaction: work(transaction, publishing.staged))
+
+
 def begun(table_handle: TableHandle, stage: Stage, at: int | None = None) -> Transaction:
     """A transaction on the newest version, or on an older one, that leaves the table as it is intended. On the public
     path Delta's own call does that."""
