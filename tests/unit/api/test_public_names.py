@@ -53,7 +53,9 @@ def test_every_type_that_a_public_name_leads_to_is_public(name: str) -> None:
 def test_types_are_found_in_signatures_fields_bases_and_aliases() -> None:
     """So that the test above can fail."""
     assert {"RunResult", "Task", "SliceResult", "AuditResult", "Severity", "TableName"} <= set(reachable(twice.run))
-    assert {"SliceStatus", "StatusChoice", "BatchSize", "BackfillResult", "Comparison"} <= set(reachable(twice.backfill))
+    assert {"SliceStatus", "StatusChoice", "BatchSize", "BackfillResult", "Comparison"} <= set(
+        reachable(twice.backfill)
+    )
     assert {"AttemptRecord", "Kind", "InputRecord"} <= set(reachable(twice.History))
     assert {"RunResult", "Outcome"} <= set(reachable(twice.RetryResult))
     assert {"Daily", "Since"} <= set(reachable(twice.Scope))

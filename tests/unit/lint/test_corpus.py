@@ -15,7 +15,6 @@ from twice.lint.report import sarif
 from twice.lint.rules import all_rules
 
 
-
 @pytest.fixture(scope="module")
 def findings() -> list[Finding]:
     """Preview rules included."""
