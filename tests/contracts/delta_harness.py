@@ -16,6 +16,12 @@ from twice.core.ports import Column, Target
 from twice.core.task import TableName
 
 STAGE = "_twice/stage"
+UNUSUAL = (
+    "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+    "ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+    "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+)
+"""What takes a table from our own commits to Delta's public calls."""
 
 
 class DeltaHarness:

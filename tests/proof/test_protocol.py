@@ -15,6 +15,7 @@ from tests.proof.protocol.actor import APP, SLICE, Actor, ModelLedger, ModelTarg
 from tests.proof.protocol.promises import Broken
 from tests.proof.protocol.search import Search
 from tests.proof.protocol.system import GUARDS
+from tests.sample import sample
 
 from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.core.ports import Landed, Lost, Staged
@@ -37,7 +38,7 @@ def without(*guards: str) -> frozenset[str]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize("database", sample(DATABASES, of=["delta"]))
 def test_two_attempts_with_the_same_intention_publish_it_once_whatever_happens(database: str) -> None:
     found = Search(SAME, database).explore()
     assert found.states > 100_000
@@ -48,7 +49,7 @@ def test_two_attempts_with_the_same_intention_publish_it_once_whatever_happens(d
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize("database", sample(DATABASES, of=["postgres"]))
 def test_two_attempts_with_other_intentions_land_one_after_the_other_or_say_who_won(database: str) -> None:
     found = Search(OTHER, database).explore()
     for ends in [("published", "published"), ("published", "superseded"), ("superseded", "published")]:
@@ -67,7 +68,7 @@ def test_a_run_beside_a_restatement() -> None:
     assert {("published", "changed"), ("published", "superseded")} & found.endings
 
 
-@pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize("database", sample(DATABASES, of=["delta"]))
 def test_recovery_beside_an_attempt_that_only_seems_dead_takes_nothing_from_it(database: str) -> None:
     found = Search(RECOVERED, database, faults=0).explore()
     assert ("published", "recovered", "recovered") in found.endings

@@ -30,6 +30,7 @@ from tests.contracts.target_suite import (
 from tests.contracts.target_suite import publish as publish_rows
 from tests.cutting_proxy import CommitProxy
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
+from tests.sample import sample
 
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Lost, Shape
@@ -68,14 +69,15 @@ def holding(url: str, statement: str) -> Iterator[psycopg.Connection[Any]]:
 # the reply to COMMIT
 
 
+@pytest.mark.parametrize("step", sample([5, 1], of=[5]))
 def test_the_reply_to_commit_dropped_at_every_byte_lands_once(
-    harness: PostgresHarness, postgres: PostgresServer
+    harness: PostgresHarness, postgres: PostgresServer, step: int
 ) -> None:
     proxy = CommitProxy(postgres.port)
     through = PostgresHarness(harness.url.replace(f":{postgres.port}/", f":{proxy.port}/"))
     outcomes = set()
     try:
-        for turn in range(2 * CommitProxy.LENGTH):
+        for turn in (turn for at in range(0, CommitProxy.LENGTH, step) for turn in (2 * at, 2 * at + 1)):
             offset, attempt, rows = turn // 2, f"a{turn}", [sale("2026-06-09", "eu", f"{turn}.00")]
             if not turn % 2:
                 harness.ask("DROP TABLE IF EXISTS shop.revenue")  # then this COMMIT makes the table, too

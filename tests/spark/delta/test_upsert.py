@@ -10,7 +10,7 @@ import pytest
 from tests.contracts.append_suite import APP, EVENTS, ONE, PLAN, append, mark, move, reset
 from tests.contracts.append_suite import COLUMNS as EVENT_COLUMNS
 from tests.contracts.append_suite import prepare as prepare_events
-from tests.contracts.delta_harness import DeltaHarness
+from tests.contracts.delta_harness import UNUSUAL, DeltaHarness
 from tests.contracts.target_suite import DAILY
 from tests.contracts.upsert_suite import (
     BY_DAY,
@@ -25,6 +25,7 @@ from tests.contracts.upsert_suite import (
     table,
     upsert,
 )
+from tests.sample import sample
 
 from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed
@@ -189,7 +190,7 @@ def test_files_written_for_the_commit_itself_that_are_gone_or_cut_short_are_neve
     assert upsert(harness, target, [(1, "paid", 2)], NEWEST, "c") == Changes(updated=1)
 
 
-@pytest.mark.parametrize("checksums", [True, False])
+@pytest.mark.parametrize("checksums", sample([True, False], of=[True]))
 def test_rows_deleted_by_a_deletion_vector_stay_deleted(harness: DeltaHarness, checksums: bool) -> None:
     target = harness.target()
     prepare(target)
@@ -264,11 +265,7 @@ def test_rows_are_counted_before_and_behind_the_shuffle(either: DeltaHarness, ro
 
 @pytest.mark.parametrize(
     "change",
-    [
-        "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
-        "ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
-        "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
-    ],
+    sample(UNUSUAL, of=UNUSUAL[:1]),
 )
 def test_an_unusual_table_is_merged_by_the_public_path(harness: DeltaHarness, change: str) -> None:
     target: Any = harness.target()
