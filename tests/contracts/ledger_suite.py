@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.processes.command import ROOT, command
 from tests.processes.ledger_processes import CALLS, FACTS, MINUTE
+from tests.sample import sample
 
 from twice.core.audit import AuditResult
 from twice.core.ledger.record import (
@@ -119,20 +120,22 @@ class OpeningSuite:
         assert sorted(found["fence"] for found in reports) == [1, 2, 3, 4]
 
     @pytest.mark.kill
-    def test_a_ledger_killed_at_any_statement_of_its_making_opens_whole(self, fresh: str) -> None:
+    @pytest.mark.parametrize("every", sample([7, 1], of=[7]))
+    def test_a_ledger_killed_at_any_statement_of_its_making_opens_whole(self, fresh: str, every: int) -> None:
         # Six tables, five indices and the version at least.
-        assert crashes_while_opening(fresh, "nothing") > 12
+        assert crashes_while_opening(fresh, "nothing", every) * every > 12
 
     @pytest.mark.kill
+    @pytest.mark.parametrize("every", sample([7, 1], of=[7]))
     @pytest.mark.parametrize("version", ["0001"])
     def test_a_ledger_of_an_older_twice_killed_at_any_statement_of_its_upgrade_keeps_everything(
-        self, fresh: str, version: str
+        self, fresh: str, version: str, every: int
     ) -> None:
-        assert crashes_while_opening(fresh, version) > 3
+        assert crashes_while_opening(fresh, version, every) * every > 12
 
 
-def crashes_while_opening(url: str, version: str) -> int:
-    opener = command("ledger_processes", "crash_while_opening", url, version)
+def crashes_while_opening(url: str, version: str, every: int) -> int:
+    opener = command("ledger_processes", "crash_while_opening", url, version, str(every))
     done = subprocess.run(opener, cwd=ROOT, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     return int(json.loads(done.stdout)["crashes"])

@@ -133,11 +133,11 @@ def crash_everywhere(url: str, call: str) -> None:
     report(seen)
 
 
-def crash_while_opening(url_of_step: str, version: str) -> None:
+def crash_while_opening(url_of_step: str, version: str, every: str) -> None:
     """A ledger of an older version (or none yet) per step, killed while it is made or migrated, then opened again."""
-    crashes, step = 0, 0
+    crashes, step = 0, 1 - int(every)
     while True:
-        step += 1
+        step += int(every)
         url = url_of_step.replace("{step}", str(step))
         put_old_ledger(url, version)
         pid = os.fork()

@@ -55,7 +55,7 @@ def test_with_the_lease_lost_one_commit_lands_and_the_loser_says_who_won(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("number", sample([10, 40], of=[10]))
+@pytest.mark.parametrize("number", sample([4, 40], of=[4]))
 def test_two_processes_on_other_slices_of_one_table_lose_no_commit(
     two_workers: tuple[Worker, Worker], project: Path, spark: Any, number: int
 ) -> None:

@@ -41,7 +41,7 @@ def memory_warehouses(empty_ledger: Path) -> Iterator[MemoryWarehouses]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("number", sample([50, 500], of=[50]))
+@pytest.mark.parametrize("number", sample([15, 500], of=[15]))
 def test_many_histories_on_the_memory_target(empty_ledger: Path, number: int) -> None:
     @settings(max_examples=number, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(history=steps())
@@ -60,10 +60,10 @@ def test_three_histories_on_delta(spark: Any, history: list[Step]) -> None:
         play(warehouses, history)
 
 
-@settings(max_examples=10, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(history=steps())
 @pytest.mark.timeout(600)
-def test_ten_histories_on_postgres(postgres: PostgresServer, tmp_path_factory: Any, history: list[Step]) -> None:
+def test_three_histories_on_postgres(postgres: PostgresServer, tmp_path_factory: Any, history: list[Step]) -> None:
     urls = [postgres.fresh_database() for _ in range(3)]
     warehouses = PostgresWarehouses(urls[0], urls[1:], tmp_path_factory.mktemp("histories"))
     play(warehouses, history)

@@ -1,4 +1,4 @@
-"""A third of the twenty-four pipelines: what is broken is caught with the right blame, its sound twin is not accused.
+"""Some of the twenty-four pipelines: what is broken is caught with the right blame, its sound twin is not accused.
 
 `make soak` proves all of them, the sound ones in every scenario.
 """
@@ -14,7 +14,7 @@ from tests.sample import sample
 
 pytestmark = pytest.mark.timeout(300)
 HERE = [way for way in WAYS if way.name in ("append", "arbitrary_survivor", "list_order", "mark_before_data")]
-FEW = [way for way in HERE if way.name in ("append", "list_order")]
+FEW = [way for way in HERE if way.name == "append"]
 
 
 @pytest.fixture(scope="module")
