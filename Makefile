@@ -44,9 +44,9 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 	@echo "unit tests" && $(BIN)/python -m pytest -q -n auto tests/unit
 
 # Every test has its own time limit; the session limit is the bound for all of them together.
-OTHERS := $(BIN)/python -m pytest -q -n 2 --ignore=tests/unit --durations=20
+OTHERS := $(BIN)/python -m pytest -q -n 3 --ignore=tests/unit --durations=20
 
-test: check ## check, then every other test in two processes: contracts, Spark, crashes, double fires
+test: check ## check, then every other test in three processes: contracts, Spark, crashes, double fires
 	@echo "all other tests" && $(OTHERS) --dist loadscope -m "not long" --session-timeout=4700 tests
 
 test-long: $(READY) ## what `make test` only samples: every failpoint on Delta, every naive job, the whole shop

@@ -46,6 +46,7 @@ _TINY_QUERIES = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.ui.explainMode": "simple",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.driver.extraJavaOptions": "-Xms1500m -Xmn900m",
 }
 
 

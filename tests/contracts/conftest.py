@@ -8,6 +8,7 @@ import pytest
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        sampled = getattr(getattr(item, "cls", None), "sampled", None)
-        if sampled is not None and getattr(item, "originalname", item.name) not in sampled:
+        suite, name = getattr(item, "cls", None), getattr(item, "originalname", item.name)
+        sampled, left_out = getattr(suite, "sampled", {name}), getattr(suite, "left_out", ())
+        if name not in sampled or name in left_out:
             item.add_marker(pytest.mark.long)

@@ -13,6 +13,14 @@ from tests.contracts.upsert_suite import UpsertSuite
 
 
 class TestDeltaInternal(TargetSuite, UpsertSuite, AppendSuite):
+    # test_every_strategy.py crashes appends and merges on Delta too, and ends them in other ways.
+    left_out = frozenset(
+        {
+            "test_a_crashed_append_run_again_adds_its_rows_once",
+            "test_a_crashed_upsert_run_again_gives_the_table_of_one_run",
+        }
+    )
+
     @pytest.fixture
     def harness(self, spark: Any, tmp_path: Path) -> DeltaHarness:
         return DeltaHarness(spark, tmp_path, internal=True)
@@ -50,5 +58,6 @@ class TestDeltaPublic(TargetSuite, UpsertSuite, AppendSuite):
         return DeltaHarness(spark, tmp_path, internal=False)
 
 
-def test_every_test_that_the_sample_names_is_there() -> None:
-    assert [name for name in sorted(TestDeltaPublic.sampled) if not hasattr(TestDeltaPublic, name)] == []
+def test_every_test_that_is_named_here_is_there() -> None:
+    named = TestDeltaPublic.sampled | TestDeltaInternal.left_out
+    assert [name for name in sorted(named) if not hasattr(TestDeltaPublic, name)] == []

@@ -81,7 +81,7 @@ def spawn(project: Path, *args: str, **env: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("point", sample(KILLED_AT, of=(Point.BEFORE_COMMIT, Point.AFTER_COMMIT)))
+@pytest.mark.parametrize("point", sample(KILLED_AT, of=(Point.AFTER_COMMIT,)))
 def test_a_process_really_killed_then_a_rerun_gives_the_clean_table(
     opened: OpenProject, spark: Any, project: Path, point: Point
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from twice.core.failure.interruption import BrokenOff, behind, being_handled
@@ -45,6 +46,7 @@ def commit(
             () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {cause_line(error)}",)
         )
         landing.landed(Facts(version=landed.version, changes=landed.changes, notes=notes), aims)
+        _remove_unused(target, staged)
         if interrupt is not None:
             raise
         return landed
@@ -79,6 +81,13 @@ def _asked(landing: Landing, target: Target, table: TableName, note: CommitNote,
             now=landing.wording.may_hold,
             fix=LOOKS_FIRST,
         ) from error
+
+
+def _remove_unused(target: Target, staged: Staged) -> None:
+    """What was staged and is not part of what landed: the target had no time for it, and a published attempt is not
+    looked through again. It must not hide how the attempt ended."""
+    with suppress(Exception):
+        target.discard(staged.table, staged.attempt, staged.plan.file_slices)
 
 
 def _counted(landed: Landed, staged: Staged) -> Landed:
