@@ -44,13 +44,13 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 	@echo "unit tests" && $(BIN)/python -m pytest -q -n auto tests/unit
 
 # Every test has its own time limit; the session limit is the bound for all of them together.
-OTHERS := $(BIN)/python -m pytest -q -n 3 --ignore=tests/unit --durations=20
+OTHERS := $(BIN)/python -m pytest -q -n 3 --dist loadscope --no-loadscope-reorder --ignore=tests/unit --durations=20
 
 test: check ## check, then every other test in three processes: contracts, Spark, crashes, double fires
-	@echo "all other tests" && $(OTHERS) --dist loadscope -m "not long" --session-timeout=4700 tests
+	@echo "all other tests" && $(OTHERS) -m "not long" --session-timeout=4700 tests
 
 test-long: $(READY) ## what `make test` only samples: every failpoint on Delta, every naive job, the whole shop
-	@$(OTHERS) --dist loadscope -m long --ignore=tests/mutants/test_mutants.py tests
+	@$(OTHERS) -m long --ignore=tests/mutants/test_mutants.py tests
 
 test-mutants: $(READY) ## take every protection away that needs neither JVM nor server: a test must go red
 	@$(BIN)/python -m pytest -q tests/mutants/test_mutants.py

@@ -27,10 +27,20 @@ settings.register_profile("twice", deadline=None)
 settings.load_profile("twice")
 
 
+_LONGEST_FIRST = ("proof", "acceptance", "spark", "contracts", "integration")
+"""Files of few tests that take minutes, then those of many that take seconds: no process is left alone at the end."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    room = item.path.relative_to(Path(__file__).parent).parts[0]
+    return _LONGEST_FIRST.index(room) if room in _LONGEST_FIRST else len(_LONGEST_FIRST)
 
 
 @pytest.fixture(scope="session")
