@@ -297,7 +297,9 @@ def test_a_restating_backfill_restates_a_slice_that_other_code_published_meanwhi
     filled.code[0] = "v2"
     record, _ = start(filled.context, days(3, batch))
 
-    older = lambda: restated_by(filled, "v1", "2026-01-02")  # noqa: E731
+    def older() -> None:
+        restated_by(filled, "v1", "2026-01-02")
+
     if point is None:
         older()
         done, _ = carry_out(filled, record.name)
