@@ -68,6 +68,16 @@ def generations(bench: Bench) -> Mapping[str, int]:
     return {apps[app]: generation for app, generation in found.items()}
 
 
+def codes(bench: Bench) -> Mapping[str, str]:
+    """Which code made what is published."""
+    return {run.label[-2:]: run.intention.code for run in bench.ledger.runs("revenue") if run.intention}
+
+
+def restated_by(bench: Bench, code: str, day: str) -> None:
+    other = replace(bench.context, code_hash=lambda declared: code)
+    run_task(other, revenue(), (revenue().scope.slice_of(day),), RunRequest("restate"))  # type: ignore[union-attr]
+
+
 def asleep_at(point: Point, bench: Bench, meanwhile: Callable[[], Any]) -> Any:
     """The first to pass the point sleeps there beyond every lease, while something else happens."""
     slept: list[Point] = []
@@ -128,10 +138,35 @@ def test_of_a_batch_that_lost_the_race_for_one_slice_the_others_are_restated_all
 
 
 def test_a_restatement_that_somebody_was_faster_with_says_what_was_published_and_that_nothing_was_done() -> None:
-    state = SliceState("2026-06-09", 4, None, Intention("code", None))
+    state = SliceState("2026-06-09", 4, Intention("code", None), Intention("code", None))
     assert made_since("restate", ["2026-06-09"], [state]) == (
         "nothing done: 2026-06-09 was published (generation 4) after this run was planned"
     )
+
+
+@pytest.mark.parametrize("published", [None, Intention("other code", None)])
+def test_a_restatement_goes_on_where_other_code_was_faster_or_nobody_remembers_which(published: Any) -> None:
+    state = SliceState("2026-06-09", 4, published, Intention("code", None))
+    assert made_since("restate", ["2026-06-09"], [state]) is None
+
+
+def test_of_a_batch_that_is_told_of_one_slice_made_since_the_one_that_other_code_made_is_restated(
+    filled: Bench,
+) -> None:
+    """Both days moved after the worker had asked which had: one by this code, one by an older deployment's."""
+    carry_out(filled, start(filled.context, days(3, restate=False))[0].name)
+    filled.code[0] = "v2"
+    record, _ = start(filled.context, days(3, batch=3))
+
+    def meanwhile() -> None:
+        filled.run(revenue(), "2026-01-01", "restate")
+        restated_by(filled, "v1", "2026-01-02")
+
+    with asleep_at(Point.AFTER_PLAN, filled, meanwhile):
+        done, _ = carry_out(filled, record.name)
+    assert done.complete
+    assert codes(filled) == {"01": "v2", "02": "v2", "03": "v2"}
+    assert generations(filled) == {"01": 2, "02": 3, "03": 2}
 
 
 class Unversioned(PlainEngine):
@@ -250,3 +285,27 @@ def test_a_slice_of_a_batch_that_was_made_since_and_is_right_is_found_so(filled:
     assert generations(filled) == {"01": 1, "02": 1, "03": 1}
     ends = {end.label[-2:]: end.outcome for event in events for end in event.ends}
     assert ends == {"01": "published", "02": "already published", "03": "published"}
+
+
+@pytest.mark.parametrize("batch", ["off", 3])
+@pytest.mark.parametrize("point", [None, Point.AFTER_PLAN, Point.AFTER_LOOK])
+def test_a_restating_backfill_restates_a_slice_that_other_code_published_meanwhile(
+    filled: Bench, batch: Any, point: Point | None
+) -> None:
+    """Somebody's older deployment restated the second day after the plan was made."""
+    carry_out(filled, start(filled.context, days(3, restate=False))[0].name)
+    filled.code[0] = "v2"
+    record, _ = start(filled.context, days(3, batch))
+
+    def older() -> None:
+        restated_by(filled, "v1", "2026-01-02")
+
+    if point is None:
+        older()
+        done, _ = carry_out(filled, record.name)
+    else:
+        with asleep_at(point, filled, older):
+            done, _ = carry_out(filled, record.name)
+    assert done.complete
+    assert codes(filled) == {"01": "v2", "02": "v2", "03": "v2"}
+    assert generations(filled) == {"01": 2, "02": 3, "03": 2}

@@ -28,6 +28,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.run_task import run_task
+from twice.runtime.staleness.made_since import made_by
 from twice.runtime.table.settle import look
 from twice.runtime.table.write_plan import make_write_plan
 
@@ -198,16 +199,21 @@ def _made_since(
     context: RunContext, task: Task, planned: Mapping[Slice, PlannedSlice], kind: Kind
 ) -> Mapping[Slice, RunRecord]:
     """Slices whose generation has moved since the plan was frozen: they were made since, by a worker that did not live
-    to say so or by somebody's run. For a plain run the ledger's word is enough: each run looks for itself."""
+    to say so or by somebody's run. What other code restated meanwhile is not made. For a plain run the ledger's word
+    is enough: each run looks for itself."""
     if kind == "restate":
         plan = make_write_plan(context.project.id, task, tuple(planned))
         look(context, task, plan, context.target_of(task.target, context.engine.fresh()))
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in planned])
-    return {
+    moved = {
         slice_: runs[slice_.label]
         for slice_, known in planned.items()
         if slice_.label in runs and runs[slice_.label].generation > known.generation
     }
+    if kind != "restate":
+        return moved
+    code = context.code_hash(task)
+    return {slice_: run for slice_, run in moved.items() if made_by(code, run.intention)}
 
 
 def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
@@ -222,7 +228,7 @@ def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: Batc
     made = {slice_.label: slice_.fingerprint for slice_ in result.slices}
     changed = [s for s in slices if s.label in old and old[s.label] != made[s.label]]
     compared = _sums(context, task, changed, result) if claim.kind == "restate" else {}
-    left = _not_moved(result, planned) if claim.kind == "restate" else set()
+    left = _not_made(context, task, result, planned) if claim.kind == "restate" else set()
     ends = []
     for end in result.slices:
         if end.label in left:
@@ -234,12 +240,14 @@ def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: Batc
     return ends
 
 
-def _not_moved(result: RunResult, planned: Mapping[str, int]) -> set[str]:
-    """The slices of a lost restatement that are as the plan saw them. None of them, if that is all: whoever won has
-    taken the table back to where it was, and the next round would find nothing else."""
+def _not_made(context: RunContext, task: Task, result: RunResult, planned: Mapping[str, int]) -> set[str]:
+    """The slices of a lost restatement that are as the plan saw them, or as other code made them since. None of them,
+    if that is all: whoever won has taken the table back to where it was, and the next round would find nothing else."""
     if result.outcome not in (Outcome.ALREADY, Outcome.UNKNOWN):
         return set()
-    left = {slice_.label for slice_ in result.slices if slice_.generation <= planned.get(slice_.label, -1)}
+    runs, code = context.ledger.runs_of(task.name, [slice_.label for slice_ in result.slices]), context.code_hash(task)
+    made = {label for label, run in runs.items() if made_by(code, run.intention)}
+    left = {s.label for s in result.slices if s.generation <= planned.get(s.label, -1) or s.label not in made}
     return left if len(left) < len(result.slices) else set()
 
 

@@ -1,9 +1,9 @@
 """Was a slice made since somebody decided to make it? One decision moves a slice by one generation.
 
 The decision is older than the look of the attempt that carries it out. A backfill's plan was frozen days ago: a slice
-that has moved on since is not moved a second time, whoever moved it. A retry follows an attempt of the same run, whose
-reply may have been lost: if that one landed, there is nothing left to do. What others publish in its pause is no
-answer: they may have read their inputs before this run was asked for.
+that has moved on since is not moved a second time, whoever moved it, unless other code did. A retry follows an attempt
+of the same run, whose reply may have been lost: if that one landed, there is nothing left to do. What others publish in
+its pause is no answer: they may have read their inputs before this run was asked for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from twice.core.table.mark import version_text
-from twice.core.table.token import Kind
+from twice.core.table.token import Intention, Kind
 from twice.runtime.staleness.decide import SliceState
 
 
@@ -42,18 +42,22 @@ class Baseline:
 def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -> str | None:
     """Why there is nothing left to do, although nobody can show that the slices are right; None if there is.
 
-    One moved slice is enough to stop a restatement: the others are left to whoever asked for them together. A plain
-    run goes on wherever it can be *shown* that other code or other inputs were published.
+    One moved slice is enough to stop a restatement: the others are left to whoever asked for them together. One that
+    other code moved is not made: the restatement was asked for to replace just that. A plain run goes on wherever it
+    can be *shown* that other code or other inputs were published.
     """
-    if not moved or (kind == "run" and not all(state.label in moved and not _differs(state) for state in states)):
+    made = [state for state in states if state.label in moved and made_by(state.present.code, state.published)]
+    if not made or (kind == "run" and (len(made) < len(states) or any(map(_read_others, made)))):
         return None
-    at = ", ".join(
-        f"{state.label} was published ({version_text(state.generation)})" for state in states if state.label in moved
-    )
+    at = ", ".join(f"{state.label} was published ({version_text(state.generation)})" for state in made)
     return f"nothing done: {at} after this run was planned"
 
 
-def _differs(state: SliceState) -> bool:
-    if state.published is None or state.published.code != state.present.code:
-        return True
-    return state.present.inputs is not None and state.published.inputs != state.present.inputs
+def made_by(code: str, published: Intention | None) -> bool:
+    """Whether this code made what is published. What nobody remembers may be any code's."""
+    return published is not None and published.code == code
+
+
+def _read_others(state: SliceState) -> bool:
+    """Whether it is shown that other inputs were read."""
+    return state.present.inputs is not None and state.published != state.present

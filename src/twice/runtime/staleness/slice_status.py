@@ -25,6 +25,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Computed, Pins, compute
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.touched import newest_touch
+from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import make_write_plan
 
@@ -35,25 +36,27 @@ _HARMLESS = frozenset({"literal", "rows"})
 def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's status and why, in the order given. Reads only."""
     names = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
-    published = context.target_of(task.target, session).published(task.target, names)
+    target = context.target_of(task.target, session)
+    published = target.published(task.target, names)
     refuse_taken(context.project.id, task, published.owners)
-    generations = published.generations
+    tokens = [SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True)]
     runs = {run.label: run for run in context.ledger.runs(task.name)}
+    others = made_by_others(context, task, target, tokens, runs)
     held = context.ledger.inputs(task.name)
     changes = _changes(context, task, slices, held, session)
     looks, tables = _Looks(context, task), _tables(changes)
     code = context.code_hash(task)
     found = []
-    for slice_, name in zip(slices, names, strict=True):
-        run, generation = runs.get(slice_.label), generations[name]
-        if run is not None and run.generation != generation:
+    for slice_, token in zip(slices, tokens, strict=True):
+        run, generation = runs.get(slice_.label), token.generation
+        if run is not None and (run.generation != generation or slice_.label in others):
             run = replace(run, intention=None)  # the table knows better, and nobody remembers its inputs
         inputs = held.get(slice_.label, ())
         reason = _reason(changes, slice_, inputs) if generation else None
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
             reason = looks.reason(slice_, inputs, intention, tables)
-        found.append(_status(task, SliceToken(name, slice_.label, generation), run, code, reason))
+        found.append(_status(task, token, run, code, reason))
     return tuple(found)
 
 

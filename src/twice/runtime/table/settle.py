@@ -18,6 +18,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
 from twice.runtime.table.foreign_changes import Others, changed_by_others
+from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import tokens_in
 
@@ -57,6 +58,8 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
         if run is not None and run.generation > token.generation:
             notes.append(_went_back(context, task, target, token, run.generation))
     known = context.ledger.runs_of(task.name, [token.label for token in tokens])
+    for label, maker in made_by_others(context, task, target, tokens, known).items():
+        notes.append(_exchanged(context, task, known.pop(label), maker))
     intentions = {token.label: _catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
     return TableState(
         published.version,
@@ -187,6 +190,15 @@ def _went_back(context: RunContext, task: Task, target: Target, token: SliceToke
     )
 
 
+def _exchanged(context: RunContext, task: Task, run: RunRecord, maker: str) -> str:
+    """Dying after it leaves nothing remembered of the slice: the next look asks the table."""
+    context.ledger.forget(task.name, run.label)
+    return (
+        f"{version_text(run.generation)} of {run.label} is attempt {maker[:8]}'s in the table and "
+        f"{str(run.attempt)[:8]}'s in the ledger: this is another table than the one that was published to"
+    )
+
+
 def _catch_up(
     context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None
 ) -> Intention | None:
@@ -231,8 +243,9 @@ def forget_effects(context: RunContext, task: Task, generations: Mapping[str, in
 
 def remembered(context: RunContext, task: Task, target: Target, token: SliceToken) -> Intention | None:
     """The intention of a published generation, by the ledger's word or the commit's own. Changes nothing."""
-    known = context.ledger.run(task.name, token.label)
-    if known is not None and known.generation == token.generation:
-        return known.intention
+    known = context.ledger.runs_of(task.name, [token.label])
+    run, others = known.get(token.label), made_by_others(context, task, target, [token], known)
+    if run is not None and run.generation == token.generation and not others:
+        return run.intention
     note = target.provenance(task.target, token.name, token.generation) if token.generation else None
     return note.intentions.get(token.name) if note else None

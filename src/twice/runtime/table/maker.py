@@ -1,0 +1,43 @@
+"""Is what the ledger remembers of a slice about this very table? Two tables may stand at the same generation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from twice.core.ledger.record import RunRecord
+from twice.core.ports import Target
+from twice.core.table.token import SliceToken, token_name
+from twice.core.task import Task
+from twice.runtime.context import RunContext
+
+
+def made_by_others(
+    context: RunContext, task: Task, target: Target, tokens: Sequence[SliceToken], known: Mapping[str, RunRecord]
+) -> Mapping[str, str]:
+    """By slice, the attempt that made the generation which the ledger remembers as another attempt's: the table is not
+    the one that it was published to (warehouses were exchanged, a name was moved to another place). What was remembered
+    is then about the other table. Reads only.
+
+    The commits are asked always: the other table may be at the same version, and a copy has the same id. Where the log
+    forgot the commit, or the ledger knows no attempt, the ledger is believed.
+    """
+    doubtful = [token for token in tokens if token.generation and _remembers(known.get(token.label), token)]
+    makers = _makers(context, task, target, doubtful)
+    return {label: maker for label, maker in makers.items() if maker != known[label].attempt}
+
+
+def _remembers(run: RunRecord | None, token: SliceToken) -> bool:
+    return run is not None and run.generation == token.generation and run.attempt is not None
+
+
+def _makers(context: RunContext, task: Task, target: Target, tokens: Sequence[SliceToken]) -> dict[str, str]:
+    if len(tokens) == 1:
+        note = target.provenance(task.target, tokens[0].name, tokens[0].generation)
+        return {} if note is None else {tokens[0].label: note.attempt}
+    # One question for all of them: each may have to be searched for in the whole log.
+    held = target.tokens(task.target, token_name(context.project.id, task.first_name, "")) if tokens else {}
+    return {
+        token.label: found.note.attempt
+        for token in tokens
+        if (found := held.get(token.name)) is not None and found.note and found.generation == token.generation
+    }

@@ -1,0 +1,112 @@
+"""Two tables of one task at the same generation: what is remembered of the one is not believed of the other."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twice.core.ledger.record_owner import RecordOwner, TaskTable
+from twice.core.results.run import Outcome
+from twice.core.task import Task
+from twice.ledgers.ledger import Ledger
+from twice.runtime.run.explain import explain
+from twice.runtime.run.run_task import run_task
+from twice.runtime.staleness.slice_status import slice_statuses
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
+
+from .conftest import DAY, NEXT, ORDERS, Bench, ShiftedClock, make_bench, revenue_task, summed
+
+DAYS = ("2026-06-09", "2026-06-10")
+
+
+def wrong(orders: Rows) -> Rows:
+    right = summed(orders)
+    return Rows(right.columns, tuple((day, amount * 100) for day, amount in right.rows))
+
+
+class Profile:
+    """One of two environments with a ledger in common."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        clock = ShiftedClock()
+        owner = RecordOwner("p", name, {"revenue": TaskTable(name, "delta:shop.revenue")})
+        ledger = Ledger.open(f"sqlite:///{folder}/ledger.db", clock, owner=owner)
+        self.bench: Bench = make_bench(ledger, folder, clock)
+        self._orders = self.bench.target
+
+    def on(self, warehouse: MemoryTarget) -> None:
+        def target_of(table: Any, session: Any) -> MemoryTarget:
+            return self._orders if table == ORDERS else warehouse
+
+        self.bench.target = warehouse
+        self.bench.context = replace(self.bench.context, target_of=target_of)
+
+    def declare(self, code: str, function: Any) -> Task:
+        self.bench.code[0] = code
+        return self.bench.declare(revenue_task(function))
+
+
+@pytest.fixture
+def exchanged(tmp_path: Path, empty_ledger: Path) -> Iterator[tuple[Bench, Task]]:
+    """The new code published here, the old code there; then the two warehouses were exchanged."""
+    shutil.copy(empty_ledger, tmp_path / "ledger.db")
+    here, there = Profile("here", tmp_path), Profile("there", tmp_path)
+    a, b = MemoryTarget(), MemoryTarget()
+    here.on(a)
+    there.on(b)
+    old, new = there.declare("v1", wrong), here.declare("v2", summed)
+    for day in DAYS:
+        there.bench.run(old, day)
+        here.bench.run(new, day)
+    here.on(b)
+    yield here.bench, new
+    here.bench.ledger.close()
+    there.bench.ledger.close()
+
+
+def test_a_run_does_not_take_another_tables_rows_for_what_it_published(exchanged: tuple[Bench, Task]) -> None:
+    bench, declared = exchanged
+    result = bench.run(declared)
+    assert result.outcome is Outcome.PUBLISHED
+    assert "another table" in result.notes[0]
+    assert bench.revenue == [(DAY, 15), (NEXT, 700)]
+    again = bench.run(declared)
+    assert again.outcome is Outcome.ALREADY
+    assert again.notes == ()
+
+
+def test_nor_does_a_run_of_several_slices_at_once(exchanged: tuple[Bench, Task]) -> None:
+    bench, declared = exchanged
+    slices = tuple(declared.scope.slice_of(day) for day in DAYS)  # type: ignore[union-attr]
+    assert run_task(bench.context, declared, slices).outcome is Outcome.PUBLISHED
+    assert bench.revenue == [(DAY, 15), (NEXT, 7)]
+
+
+def test_a_restatement_of_another_tables_rows_is_not_called_identical(exchanged: tuple[Bench, Task]) -> None:
+    bench, declared = exchanged
+    assert bench.run(declared, kind="restate").outcome is not Outcome.IDENTICAL
+    assert bench.revenue == [(DAY, 15), (NEXT, 700)]
+
+
+@pytest.mark.parametrize("days", [DAYS[:1], DAYS])
+def test_plan_and_backfill_see_another_tables_rows_as_stale(
+    exchanged: tuple[Bench, Task], days: tuple[str, ...]
+) -> None:
+    bench, declared = exchanged
+    slices = tuple(declared.scope.slice_of(day) for day in days)  # type: ignore[union-attr]
+    assert {found.status for found in slice_statuses(bench.context, declared, slices, None)} == {"stale"}
+    assert all(explain(bench.context, declared, slice_).compute for slice_ in slices)
+
+
+def test_where_the_log_forgot_who_published_the_ledger_is_believed(
+    exchanged: tuple[Bench, Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, declared = exchanged
+    monkeypatch.setattr(bench.target, "provenance", lambda *_: None)
+    assert bench.run(declared).outcome is Outcome.ALREADY
