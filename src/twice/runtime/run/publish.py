@@ -64,6 +64,7 @@ def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:
     facts = Facts(version=end.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds, changes=end.changes)
     attempt.landing.landed(facts, generations)
     attempt.landing.record()
+    attempt.landing.remove_unused()
     hit(Point.AFTER_FINISH)
     _tidy_up(attempt)
     slices = tuple(

@@ -117,6 +117,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)
         landing.record()
+        landing.remove_unused()
     return before, _mark(context, task, scope, aim, end.version, target)
 
 
