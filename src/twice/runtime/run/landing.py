@@ -83,8 +83,8 @@ class Landing:
                 self.record()
 
     def remove_unused(self) -> None:
-        """Once it is recorded: it may wait long for the table's lock, and until then everybody else waits for the record.
-        A published attempt is not looked through again, so dying in here leaves the files to VACUUM; what is not
+        """Once it is recorded: it may wait long for the table's lock, and until then everybody waits for the record. A
+        published attempt is not looked through again, so dying in here leaves the files to VACUUM; what is not
         recorded is left to the look that records it. No error of it hides how the attempt ended."""
         unused, self.unused = self.unused, None
         if unused is not None and self.known is Known.RECORDED:
