@@ -302,7 +302,7 @@ class ModelTarget:
         version, generation = self._line.ask("published")
         return Published(version, {APP: generation})
 
-    def provenance(self, table: Any, token_name: str, generation: int) -> CommitNote | None:
+    def provenance(self, table: Any, token_name: str, generation: int, at: int | None = None) -> CommitNote | None:
         commit: Commit | None = self._line.ask("provenance", generation)
         if commit is None:
             return None

@@ -17,7 +17,7 @@ from twice.core.ledger.record import AttemptState
 from twice.core.ports import Landed, Leaf
 from twice.core.results.run import RunResult
 from twice.engine.plain import PlainEngine
-from twice.errors import OutcomeUnknown, Superseded
+from twice.errors import OutcomeUnknown, StageLost, Superseded
 from twice.ledgers.ledger import Ledger
 from twice.runtime.staleness.stale import failed_labels
 from twice.runtime.table.garbage import collect_garbage
@@ -26,9 +26,9 @@ from twice.runtime.upkeep.recover import recover
 from .conftest import DAY, REVENUE, Bench, revenue_task, summed
 
 
-def crash(bench: Bench, declared: Any, point: Point) -> None:
+def crash(bench: Bench, declared: Any, point: Point, kind: Any = "run") -> None:
     with pytest.raises(Crash), armed(crash_at(point)):
-        bench.run(declared)
+        bench.run(declared, kind=kind)
 
 
 def wake_later(bench: Bench) -> None:
@@ -237,6 +237,49 @@ def test_a_recreated_table_is_published_again_and_noted(bench: Bench) -> None:
     assert result.slices[0].generation == 1
     assert "it was recreated" in result.notes[0]
     assert bench.run(declared).notes == ()
+
+
+def test_a_slow_run_lands_nothing_where_an_older_copy_was_put_back_and_published_upon(bench: Bench) -> None:
+    declared = bench.declare(revenue_task(policy=Policy(retry=Retry(attempts=1))))
+    bench.run(declared)
+    bench.run(declared, kind="restate")
+    intruded: list[int] = []
+
+    def intrude(point: Any) -> None:
+        if point is Point.PUBLISHING and not intruded:
+            intruded.append(1)
+            wake_later(bench)
+            bench.target._tables[REVENUE.name].versions.append(bench.target._tables[REVENUE.name].versions[1])
+            result = bench.run(declared, kind="restate")
+            intruded.append(result.slices[0].generation)
+
+    with armed(intrude), pytest.raises(StageLost):
+        bench.run(declared, kind="restate")
+    assert intruded == [1, 2], "the generation is the one that the slow run expects"
+    assert not bench.leftovers
+
+
+def test_an_attempt_that_looked_after_gc_asked_the_table_keeps_what_it_staged(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = bench.declare(revenue_task())
+    crash(bench, declared, Point.AFTER_STAGE)
+    wake_later(bench)
+    published, asked = bench.target.published, list[int]()
+
+    def slow(*given: Any) -> Any:
+        found = published(*given)
+        if not asked:
+            asked.append(1)
+            bench.run(declared)
+            crash(bench, declared, Point.AFTER_STAGE, kind="restate")
+        return found
+
+    monkeypatch.setattr(bench.target, "published", slow)
+    collect_garbage(bench.context, None)
+    (newest, *_) = bench.ledger.attempts("revenue")
+    assert newest.state.open
+    assert bench.target.leftovers(REVENUE, newest.id)
 
 
 def test_a_slice_changed_by_others_is_reported_with_the_version_that_did_it(bench: Bench) -> None:

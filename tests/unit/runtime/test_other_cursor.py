@@ -110,6 +110,32 @@ def test_other_code_is_no_other_cursor(read_by_made: Bench, write: Strategy) -> 
 
 
 @WRITES
+def test_the_same_table_spelled_with_its_table_system_is_no_other_cursor(read_by_made: Bench, write: Strategy) -> None:
+    bench = read_by_made
+    declared = copy(bench, "made", write, TableName(CHANGES.name, "delta"))
+    shown = show_mark(bench.context, declared)
+    assert (shown.source, shown.unclear) == ("shop.changes", None)
+    assert run_task(bench.context, declared, (SINCE,)).outcome is Outcome.PUBLISHED
+    note = bench.target._tables["shop.revenue"].versions[-1].note
+    assert note is not None
+    assert note.cursor == Cursor("made", "shop.changes")
+
+
+@WRITES
+def test_a_mark_that_was_written_with_the_longer_spelling_is_of_the_same_table(
+    read_by_made: Bench, write: Strategy
+) -> None:
+    bench = read_by_made
+    versions = bench.target._tables["shop.revenue"].versions
+    note = versions[-1].note
+    assert note is not None
+    versions[-1] = replace(versions[-1], note=replace(note, cursor=Cursor("made", "delta:shop.changes")))
+    declared = copy(bench, "made", write)
+    bench.code[0] = "other code"
+    assert run_task(bench.context, declared, (SINCE,)).outcome is Outcome.PUBLISHED
+
+
+@WRITES
 def test_rows_of_another_table_are_not_read_from_where_the_first_one_was(read_by_made: Bench, write: Strategy) -> None:
     """The returns have small numbers: gone on from the mark of the changes, they would never be read."""
     bench, before = read_by_made, read_by_made.revenue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from sqlite3 import connect
@@ -21,10 +21,11 @@ from twice.core.slice import WHOLE
 from twice.core.table.token import CommitNote
 from twice.core.task import Strategy, TableName, Task
 from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
-from twice.errors import DeclarationError, Superseded, UsageError
+from twice.errors import DeclarationError, StageLost, Superseded, UsageError
 from twice.ledgers.ledger import Ledger
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.check import check
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.runtime.upkeep.recover import recover
@@ -271,6 +272,56 @@ def test_a_run_that_loses_to_a_reset_is_superseded_and_the_next_one_goes_on_from
     assert copied(bench) == before
     assert reason_of(bench, declared) == "2026-06-09T00:01:00Z"
     assert run(bench, declared).mark == "2026-06-09T00:03:00Z"
+
+
+@pytest.mark.parametrize("back_by", ["a run", "a second reset"])
+def test_a_run_that_began_before_a_reset_lands_nothing_where_the_mark_came_back(
+    bench: Bench, source: Source, back_by: str
+) -> None:
+    """It read the row that the source had wrong: landed late, it would move the mark past the repaired one."""
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    run(bench, declared)
+    source.add((3, at(3), 30))
+    run(bench, declared)
+    source.add((4, at(4), 444))
+    marks: list[str | None] = []
+
+    def intrude(point: Any) -> None:
+        if point is Point.PUBLISHING and not marks:
+            bench.clock.ahead += timedelta(hours=1)  # the run's lease has run out
+            marks.append(reason_of(bench, declared))
+            source.rows = source.rows[:-1]
+            source.add((4, at(4), 40), (5, at(5), 50))
+            reset_mark(bench.context, declared, Reset("2026-06-09T00:02:00Z", "ada", "the source was repaired"))
+            if back_by == "a run":
+                run(bench, declared)
+            else:
+                reset_mark(bench.context, declared, Reset("2026-06-09T00:03:00Z", "ada", "it was right before"))
+            marks.append(reason_of(bench, declared))
+
+    with armed(intrude), suppress(StageLost):
+        run(bench, declared)
+    assert marks == ["2026-06-09T00:03:00Z"] * 2, "the mark is where the slow run expects it"
+    while run(bench, declared).outcome is Outcome.PUBLISHED:
+        pass
+    assert copied(bench) == sorted(source.rows)
+    assert not bench.ledger.undiscarded("copy")
+
+
+def test_what_a_dead_run_has_staged_goes_once_the_mark_is_set_back(bench: Bench, source: Source) -> None:
+    declared = copy_task(bench, merge("id", newest_by="seen"))
+    run(bench, declared)
+    source.add((3, at(3), 30))
+    with pytest.raises(Crash), armed(crash_at(Point.AFTER_STAGE)):
+        run(bench, declared)
+    bench.clock.ahead += timedelta(hours=1)
+    recover(bench.context, None)
+    source.rows = ((1, at(1), 11),)
+    source.add()
+    reset_mark(bench.context, declared, Reset(None, "ada", "the source is another one"))
+    assert [found.fix for found in check(bench.context, None)] == ["twice gc"]
+    run(bench, declared)
+    assert check(bench.context, None) == ()
 
 
 def test_a_reset_mark_reads_the_rows_again_and_the_key_makes_that_harmless(bench: Bench, source: Source) -> None:

@@ -136,9 +136,11 @@ class Target(Protocol):
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         """Every token whose name begins so, for a ledger that must be made anew. A missing table holds none."""
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
+    def provenance(
+        self, table: TableName, token_name: str, generation: int, at: int | None = None
+    ) -> CommitNote | None:
         """The note of the commit that gave this token this generation, with that commit's version; None once the log
-        forgot it."""
+        forgot it. `at`: the version that somebody remembers for it, looked at first where a log must be searched."""
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         """Commits after a version by which others changed rows of these slices, oldest first. Where the log does not

@@ -29,8 +29,10 @@ class _ReadsThrough:
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         return self.inner.tokens(table, prefix)
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
-        return self.inner.provenance(table, token_name, generation)
+    def provenance(
+        self, table: TableName, token_name: str, generation: int, at: int | None = None
+    ) -> CommitNote | None:
+        return self.inner.provenance(table, token_name, generation, at)
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         return self.inner.foreign(table, since, slices)

@@ -149,6 +149,10 @@ def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording =
                 _let_go(context, claim)
         else:
             _close(context, claim, trace, failure, landing)
+        try:
+            landing.remove_unused()
+        except KeyboardInterrupt as asked:
+            interrupt = interrupt or asked
         if interrupt is not None:
             raise Interrupted(failure, exit_code_of(interrupt)) from error
         if failure is error:

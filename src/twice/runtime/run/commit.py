@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 
 from twice.core.failure.interruption import BrokenOff, behind, being_handled
@@ -46,7 +45,7 @@ def commit(
             () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {cause_line(error)}",)
         )
         landing.landed(Facts(version=landed.version, changes=landed.changes, notes=notes), aims)
-        _remove_unused(target, staged)
+        landing.unused = lambda: target.discard(staged.table, staged.attempt, staged.plan.file_slices)
         if interrupt is not None:
             raise
         return landed
@@ -81,13 +80,6 @@ def _asked(landing: Landing, target: Target, table: TableName, note: CommitNote,
             now=landing.wording.may_hold,
             fix=LOOKS_FIRST,
         ) from error
-
-
-def _remove_unused(target: Target, staged: Staged) -> None:
-    """What was staged and is not part of what landed: the target had no time for it, and a published attempt is not
-    looked through again. It must not hide how the attempt ended."""
-    with suppress(Exception):
-        target.discard(staged.table, staged.attempt, staged.plan.file_slices)
 
 
 def _counted(landed: Landed, staged: Staged) -> Landed:

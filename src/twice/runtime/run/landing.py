@@ -42,7 +42,8 @@ ROWS = Wording()
 class Landing:
     """Moves forward only. Whatever ends the attempt, `known` is what is true of the table, and whether the
     attempt's staged rows and prepared effects may be given up. `write` records in the ledger what landed. `staging`:
-    the target was asked to stage something, so something may be left."""
+    the target was asked to stage something, so something may be left. `unused` deletes what was staged and is not part
+    of what landed, where the target had no time for it."""
 
     where: str
     write: Callable[[Facts, Mapping[str, int]], None]
@@ -52,6 +53,7 @@ class Landing:
     facts: Facts = field(default_factory=Facts)
     generations: Mapping[str, int] = field(default_factory=dict)
     unrecorded: Exception | None = None
+    unused: Callable[[], object] | None = None
 
     @property
     def absent(self) -> bool:
@@ -79,6 +81,15 @@ class Landing:
         if self.known is Known.LANDED and self.unrecorded is None:
             with suppress(Exception):
                 self.record()
+
+    def remove_unused(self) -> None:
+        """Once it is recorded: it may wait long for the table's lock, and until then everybody waits for the record. A
+        published attempt is not looked through again, so dying in here leaves the files to VACUUM; what is not
+        recorded is left to the look that records it. No error of it hides how the attempt ended."""
+        unused, self.unused = self.unused, None
+        if unused is not None and self.known is Known.RECORDED:
+            with suppress(Exception):
+                unused()
 
     def final_error(self, error: TwiceError) -> TwiceError:
         """The error with a true sentence about the table. One that leaves the attempt open is an OutcomeUnknown."""

@@ -41,12 +41,13 @@ def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed 
     attempt.context.ledger.advance(attempt.claim, AttemptState.AUDITED, AttemptState.PUBLISHING, effects)
     hit(Point.PUBLISHING)
     expected = {attempt.token_names[label]: generation for label, generation in ready.found.generations.items()}
+    project, task, scope = attempt.context.project, attempt.task, attempt.task.scope
     note = CommitNote(
         attempt.id,
         attempt.kind,
         {attempt.token_names[label]: aim for label, aim in ready.found.aims.items()},
         {attempt.token_names[label]: intention for label, intention in ready.computed.intentions.items()},
-        cursor=task_cursor(attempt.task, attempt.task.scope) if isinstance(attempt.task.scope, Since) else None,
+        cursor=task_cursor(project, task, scope) if isinstance(scope, Since) else None,
     )
     end = commit(attempt.landing, attempt.target, ready.staged, expected, note)
     attempt.notes.extend(attempt.landing.facts.notes)
@@ -64,6 +65,7 @@ def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:
     facts = Facts(version=end.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds, changes=end.changes)
     attempt.landing.landed(facts, generations)
     attempt.landing.record()
+    attempt.landing.remove_unused()
     hit(Point.AFTER_FINISH)
     _tidy_up(attempt)
     slices = tuple(

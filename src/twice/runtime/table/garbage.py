@@ -18,7 +18,7 @@ from twice.core.write import WritePlan
 from twice.errors import UsageError, in_one_line
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
-from twice.runtime.table.settle import never_looked, passed_at, settle_passed
+from twice.runtime.table.settle import held_since, never_looked, passed_at, settle_passed
 from twice.runtime.table.write_plan import make_write_plan, tokens_in
 
 
@@ -49,11 +49,11 @@ def remove_passed(context: RunContext, task: Task, target: Target, plan: WritePl
         return RemovedFiles(task.name, 0, (), ())
     tokens = tokens_in(plan, target.published(task.target, plan.token_names).generations)
     settle_passed(context, task, target, tokens)
-    generations = {token.label: token.generation for token in tokens}
     files, done, kept, slices = 0, [], [], dict[str, None]()
-    for attempt in context.ledger.undiscarded(task.name):
-        if not {slice_.label for slice_ in attempt.slices} & set(generations):
-            continue
+    wanted = set(labels)
+    left = [each for each in context.ledger.undiscarded(task.name) if wanted & {slice_.label for slice_ in each.slices}]
+    generations = held_since(task, target, tokens, left)
+    for attempt in left:
         if never_looked(attempt) or passed_at(attempt, generations) is not None:
             files += target.discard(task.target, attempt.id, _slices_covered(context, task, attempt))
             context.ledger.discarded(attempt.id)

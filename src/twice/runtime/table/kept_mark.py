@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from twice.core.failure.interruption import behind
 from twice.core.ports import GenerationHistory, Target
+from twice.core.project.project import Project
 from twice.core.since import CursorValue, Since, mark_text, type_of
 from twice.core.table.mark import counted_from, kind_of, last_of_kind, mark_in, mark_of
 from twice.core.table.token import Cursor, token_name
-from twice.core.task import Task
+from twice.core.task import TableName, Task
 from twice.core.write import WritePlan
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
@@ -51,10 +54,10 @@ def refuse_other_kind(context: RunContext, task: Task, plan: WritePlan) -> None:
             raise _other_kind(task, scope, str(kind))
 
 
-def task_cursor(task: Task, scope: Since) -> Cursor:
-    """What the task's own mark counts."""
+def task_cursor(project: Project, task: Task, scope: Since) -> Cursor:
+    """What the task's own mark counts, in the one spelling of its table."""
     (table,) = (source.table for source in task.inputs.values() if source.by == scope.cursor)
-    return Cursor(scope.cursor, str(table))
+    return Cursor(scope.cursor, str(project.located(table)))
 
 
 def other_cursor(context: RunContext, task: Task, scope: Since, version: int, target: Target) -> Cursor | None:
@@ -66,22 +69,30 @@ def other_cursor(context: RunContext, task: Task, scope: Since, version: int, ta
         return None
     name = token_name(context.project.id, task.first_name, scope.only.label)
     note = target.provenance(task.target, name, version)
-    if note is None or note.cursor is None or note.cursor.same_as(task_cursor(task, scope)):
+    if note is None or note.cursor is None:
         return None
-    return note.cursor
+    held = _spelled(context.project, note.cursor)
+    return None if held.same_as(task_cursor(context.project, task, scope)) else held
+
+
+def _spelled(project: Project, cursor: Cursor) -> Cursor:
+    """A commit of an earlier twice names the table as it was declared."""
+    if cursor.table is None:
+        return cursor
+    return replace(cursor, table=str(project.located(TableName.parse(cursor.table))))
 
 
 def refuse_other_cursor(context: RunContext, task: Task, scope: Since, version: int, target: Target) -> None:
     """How far one column was read says nothing of another, nor of another table's: rows would come twice, or never."""
     held = other_cursor(context, task, scope, version, target)
     if held is not None:
-        raise cursor_changed(task, scope, version, held)
+        raise cursor_changed(context.project, task, scope, version, held)
 
 
-def cursor_changed(task: Task, scope: Since, version: int, held: Cursor) -> DeclarationError:
+def cursor_changed(project: Project, task: Task, scope: Since, version: int, held: Cursor) -> DeclarationError:
     """`held`: what the table's mark counts."""
     at = "…" if kind_of(version) is None else mark_text(mark_of(version))
-    now = task_cursor(task, scope)
+    now = task_cursor(project, task, scope)
     return DeclarationError(
         f"the mark in the table was written for {held}, and the task now reads {now}",
         where=task.name,

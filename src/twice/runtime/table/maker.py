@@ -18,12 +18,22 @@ def made_by_others(
     the one that it was published to (warehouses were exchanged, a name was moved to another place). What was remembered
     is then about the other table. Reads only.
 
-    The commits are asked always: the other table may be at the same version, and a copy has the same id. Where the log
+    One commit is asked always, that of the newest publish remembered, where the ledger says that it is: another table
+    may be at the same version, and a copy has the same id. Only if another made it are the others asked. Where the log
     forgot the commit, or the ledger knows no attempt, the ledger is believed.
     """
     doubtful = [token for token in tokens if token.generation and _remembers(known.get(token.label), token)]
+    if not doubtful or not _differs(target, task, doubtful, known):
+        return {}
     makers = _makers(context, task, target, doubtful)
     return {label: maker for label, maker in makers.items() if maker != known[label].attempt}
+
+
+def _differs(target: Target, task: Task, tokens: Sequence[SliceToken], known: Mapping[str, RunRecord]) -> bool:
+    newest = max(tokens, key=lambda token: known[token.label].version or 0)
+    run = known[newest.label]
+    note = target.provenance(task.target, newest.name, newest.generation, at=run.version)
+    return note is not None and note.attempt != run.attempt
 
 
 def _remembers(run: RunRecord | None, token: SliceToken) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from twice.core.ledger.outbox import PublishedGeneration, prepare
 from twice.core.ledger.record import Adopted, AttemptRecord, AttemptState, Facts, RunRecord, SliceRecord
 from twice.core.ports import AttemptHistory, Claims, RunLedger, Target
+from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.table.mark import version_text
 from twice.core.table.token import CommitNote, Intention, SliceToken, token_name
@@ -53,6 +54,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     tokens = tokens_in(plan, published.generations)
     recorded = assign_at_look(context, task, target, tokens, recorded)
     notes = settle_passed(context, task, target, tokens, mine)
+    _fence(context, task, target, tokens)
     for token in tokens:
         run = recorded.get(token.label)
         if run is not None and run.generation > token.generation:
@@ -83,10 +85,9 @@ def settle_passed(
     """
     notes: list[str] = []
     names = {token.label: token.name for token in tokens}
-    generations = {token.label: token.generation for token in tokens}
-    for attempt in _undecided(context.ledger, task.name, tuple(names)):
-        if attempt.id == mine:
-            continue
+    attempts = [each for each in _undecided(context.ledger, task.name, tuple(names)) if each.id != mine]
+    generations = held_since(task, target, tokens, attempts)
+    for attempt in attempts:
         passed = passed_at(attempt, generations)
         if passed is None:
             if attempt.state.open:
@@ -106,6 +107,41 @@ def settle_passed(
     return notes
 
 
+def held_since(
+    task: Task, target: Target, tokens: Sequence[SliceToken], attempts: Sequence[AttemptRecord]
+) -> dict[str, int]:
+    """The generations by label, read no earlier than these attempts were listed: one that looked after we did may
+    expect what was published in between, and is not passed."""
+    held = {token.label: token.generation for token in tokens}
+    if all(passed_at(attempt, held) is None for attempt in attempts):
+        return held
+    again = target.published(task.target, [token.name for token in tokens]).generations
+    return {token.label: again[token.name] for token in tokens}
+
+
+def _fence(context: RunContext, task: Task, target: Target, tokens: Sequence[SliceToken]) -> None:
+    """Delete what passed attempts have staged, where a slice may be again at the generation they expect: a mark that
+    was reset, an older copy of the table that is published upon. A slow one would land there what it read before.
+    Everybody looks before it moves a token, so a process that wakes after the token has come back finds its rows gone.
+
+    Raises what is in its way: nothing is published then. Dying in here leaves the rest to the next look.
+    """
+    labels = {token.label for token in tokens}
+    left = [each for each in context.ledger.undiscarded(task.name) if labels & {one.label for one in each.slices}]
+    generations = held_since(task, target, tokens, left)
+    for attempt in left:
+        if passed_at(attempt, generations) is not None and _may_come_back(task, attempt, generations):
+            target.discard(task.target, attempt.id, (WHOLE,))
+            context.ledger.discarded(attempt.id)
+
+
+def _may_come_back(task: Task, attempt: AttemptRecord, generations: Mapping[str, int]) -> bool:
+    return isinstance(task.scope, Since) or any(
+        slice_.expected is not None and generations.get(slice_.label, slice_.expected) < slice_.expected
+        for slice_ in attempt.slices
+    )
+
+
 def _give_up(ledger: RunLedger, attempt: AttemptRecord) -> None:
     if never_looked(attempt):
         if went_silent(ledger, attempt):
@@ -123,7 +159,8 @@ def _undecided(ledger: AttemptHistory, task: str, labels: tuple[str, ...]) -> li
 
 
 def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[str, int] | None:
-    """The first slice whose generation moved beyond what the attempt expected, with the one it aimed at.
+    """The first slice whose generation moved away from what the attempt expected, with the one it aimed at. Back counts
+    too: a mark that was reset, an older copy of the table.
 
     One is enough: a commit needs every token at its expected generation.
     """
@@ -131,7 +168,8 @@ def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[s
         held = generations.get(slice_.label)
         if held is None or slice_.expected is None:
             continue
-        if held > slice_.expected or held == aim_of(slice_):  # the second: a mark that was set back
+        # The second: a mark that was set for another cursor where it stood.
+        if held != slice_.expected or held == aim_of(slice_):
             return slice_.label, aim_of(slice_)
     return None
 

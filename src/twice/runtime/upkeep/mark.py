@@ -86,7 +86,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     records which.
     """
     scope = incremental(task)
-    cursor = task_cursor(task, scope)
+    cursor = task_cursor(context.project, task, scope)
     aim = version_of(scope.start if reset.to is None else scope.parse(reset.to))
     plan = make_write_plan(context.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
@@ -117,6 +117,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)
         landing.record()
+        landing.remove_unused()
     return before, _mark(context, task, scope, aim, end.version, target)
 
 
@@ -157,7 +158,7 @@ def _mark(
     context: RunContext, task: Task, scope: Since, version: int, table_version: int | None, target: Target
 ) -> Mark:
     keyed = task.write.kind != "append"
-    own = task_cursor(task, scope)
+    own = task_cursor(context.project, task, scope)
     found = Mark(task.name, own.column, own.table, None, mark_text(scope.start), version, table_version, keyed)
     try:
         mark = kept_mark(context.ledger, task, scope, version)
@@ -167,6 +168,6 @@ def _mark(
         return found
     held = other_cursor(context, task, scope, version, target)
     if held is not None:
-        unclear = str(cursor_changed(task, scope, version, held))
+        unclear = str(cursor_changed(context.project, task, scope, version, held))
         return replace(found, cursor=held.column, source=held.table, at=mark_text(mark), unclear=unclear)
     return replace(found, at=mark_text(mark))

@@ -89,6 +89,7 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: 
         end = commit(landing, target, staged, before.generations, CommitNote(attempt, "takeover", moved, why=why))
         if isinstance(end, Landed):
             landing.record()
+            landing.remove_unused()
     except (Exception, KeyboardInterrupt) as error:
         landing.settle()
         if isinstance(error, TwiceError):

@@ -100,13 +100,16 @@ class DeltaTarget:
             nothing = (None, None)
             return {app: Held(held, *wrote.get((app, held), nothing)) for app, held in recorded.items()}
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
+    def provenance(
+        self, table: TableName, token_name: str, generation: int, at: int | None = None
+    ) -> CommitNote | None:
         path = self._locate(table)
         with acting(self._session):
             version, _ = Log(self._session, path).generations(())
-            found = (
-                None if version is None else CommitHistory(self._session, path).find(token_name, generation, version)
-            )
+            if version is None:
+                return None
+            history = CommitHistory(self._session, path)
+            found = history.at(at, token_name, generation) or history.find(token_name, generation, version)
             return None if found is None else with_changes(found[1], version=found[0])
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:

@@ -87,7 +87,13 @@ class MemoryTarget:
         tokens = held.latest[1].tokens
         return {app: held_token(held, app, generation) for app, generation in tokens.items() if app.startswith(prefix)}
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
+    def provenance(
+        self,
+        table: TableName,
+        token_name: str,
+        generation: int,
+        at: int | None = None,  # noqa: ARG002
+    ) -> CommitNote | None:
         held = self._tables.get(table.name)
         found = held_token(held, token_name, generation) if held else None
         return found.note if found else None

@@ -85,7 +85,13 @@ class PostgresTarget:
                 return {}
             return state.tokens(connection, held.entry.id, prefix)
 
-    def provenance(self, table: TableName, token_name: str, generation: int) -> CommitNote | None:
+    def provenance(
+        self,
+        table: TableName,
+        token_name: str,
+        generation: int,
+        at: int | None = None,  # noqa: ARG002
+    ) -> CommitNote | None:
         with self._server.transaction(doing=f"looking at {table}") as connection:
             held = find(connection, relation_of(table))
             if held is None or held.entry is None:
