@@ -108,5 +108,5 @@ def test_where_the_log_forgot_who_published_the_ledger_is_believed(
     exchanged: tuple[Bench, Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench, declared = exchanged
-    monkeypatch.setattr(bench.target, "provenance", lambda *_: None)
+    monkeypatch.setattr(bench.target, "provenance", lambda *_, **__: None)
     assert bench.run(declared).outcome is Outcome.ALREADY
