@@ -39,8 +39,11 @@ class RemovedFiles:
     unasked: str = ""
 
 
-def remove_passed(context: RunContext, task: Task, target: Target, labels: Collection[str]) -> RemovedFiles:
+def remove_passed(
+    context: RunContext, task: Task, target: Target, labels: Collection[str], written: bool = True
+) -> RemovedFiles:
     """Settle and tidy up after the attempts on these slices that must lose by now. A second call finds nothing.
+    `written`: the task still writes this table. One that it does not write any more no run will ever pass.
 
     Dying in here leaves files that the next call finds.
     """
@@ -55,7 +58,7 @@ def remove_passed(context: RunContext, task: Task, target: Target, labels: Colle
         if not {slice_.label for slice_ in attempt.slices} & set(generations):
             continue
         passed = never_looked(attempt) or passed_at(attempt, generations) is not None
-        if passed or not _slices_left(task, attempt):
+        if passed or not (written and _slices_left(task, attempt)):
             files += target.discard(task.target, attempt.id, _slices_covered(context, task, attempt))
             context.ledger.discarded(attempt.id)
             done.append(attempt.id)
@@ -84,7 +87,7 @@ def collect_garbage(context: RunContext, session: Any) -> tuple[RemovedFiles, ..
     for there, task in left_open(context):
         try:
             labels = _left_behind(there, task.name)[task.name]
-            found.append(remove_passed(there, task, context.target_of(task.target, session), sorted(labels)))
+            found.append(remove_passed(there, task, context.target_of(task.target, session), sorted(labels), False))
         except Exception as error:  # nobody may keep that table any more; what is left there stays open
             if behind(error, KeyboardInterrupt) is not None:
                 raise

@@ -24,7 +24,7 @@ def recover(context: RunContext, session: Any) -> tuple[Recovered, ...]:
     and for what is open on a table that its task wrote before it was given another one.
     """
     left = left_open(context)
-    before = (*context.ledger.open_attempts(), *context.ledger.undiscarded(), *_open_in(left))
+    before = (*context.ledger.open_attempts(), *context.ledger.undiscarded(), *_open_in(left), *_left_in(left))
     removed = collect_garbage(context, session)
     asked = [there for there in left if not any(one.unasked and one.task == there[1].name for one in removed)]
     for attempt in (*context.ledger.open_attempts(), *_open_in(asked)):
@@ -42,3 +42,7 @@ def recover(context: RunContext, session: Any) -> tuple[Recovered, ...]:
 
 def _open_in(left: Sequence[tuple[RunContext, Task]]) -> tuple[AttemptRecord, ...]:
     return tuple(attempt for there, task in left for attempt in there.ledger.open_attempts(task.name))
+
+
+def _left_in(left: Sequence[tuple[RunContext, Task]]) -> tuple[AttemptRecord, ...]:
+    return tuple(attempt for there, task in left for attempt in there.ledger.undiscarded(task.name))
