@@ -4,7 +4,7 @@ prune: delete what is old and no longer decides anything, in the ledger and in t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -27,8 +27,8 @@ from twice.runtime.table.write_plan import make_write_plan
 class RemovedFiles:
     """`kept` are attempts whose generation is not passed: a process behind one may still publish its files; `slices`
     are theirs: once they are published again, nobody can. `given_up`: of a task that is no longer declared, nobody
-    knows where they staged. `unasked`: the table that the task wrote before, and why it could not be
-    asked: what is open there stays open."""
+    knows where they staged. `unasked`: the table, and why it could not be asked: what is open there
+    stays open. `former`: of a table that the task wrote before it was given another one."""
 
     task: str
     files: int
@@ -37,6 +37,7 @@ class RemovedFiles:
     slices: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
     unasked: str = ""
+    former: bool = False
 
 
 def remove_passed(
@@ -76,23 +77,33 @@ def _tokens(context: RunContext, task: Task, target: Target, labels: Collection[
 
 
 def collect_garbage(context: RunContext, session: Any) -> tuple[RemovedFiles, ...]:
-    """`twice gc`: every task whose attempts may have left something."""
+    """`twice gc`: every task whose attempts may have left something. A table that cannot be asked stops no other."""
     found = []
     for name, labels in sorted(_left_behind(context).items()):
         task = context.project.tasks.get(name)
-        if task is None:
-            found.append(_given_up(context, name))
-        else:
-            found.append(remove_passed(context, task, context.target_of(task.target, session), sorted(labels)))
+        found.append(_given_up(context, name) if task is None else _collect(context, task, labels, session))
     for there, task in left_open(context):
-        try:
-            labels = _left_behind(there, task.name)[task.name]
-            found.append(remove_passed(there, task, context.target_of(task.target, session), sorted(labels), False))
-        except Exception as error:  # nobody may keep that table any more; what is left there stays open
-            if behind(error, KeyboardInterrupt) is not None:
-                raise
-            found.append(RemovedFiles(task.name, 0, (), (), unasked=f"{task.target}: {in_one_line(error)}"))
+        labels = _left_behind(there, task.name).get(task.name, set())
+        found.append(_collect(there, task, labels, session, written=False))
     return tuple(found)
+
+
+def _collect(context: RunContext, task: Task, labels: set[str], session: Any, written: bool = True) -> RemovedFiles:
+    try:
+        return remove_passed(context, task, context.target_of(task.target, session), sorted(labels), written)
+    except Exception as error:  # noqa: BLE001 - it is away, or nobody keeps it any more
+        return RemovedFiles(task.name, 0, (), (), unasked=_why_unasked(task, error), former=not written)
+
+
+def _why_unasked(task: Task, error: Exception) -> str:
+    if behind(error, KeyboardInterrupt) is not None:
+        raise error
+    return f"{task.target}: {in_one_line(error)}"
+
+
+def unasked(removed: Sequence[RemovedFiles]) -> tuple[str, ...]:
+    """The tables that tasks write and that could not be asked, and why."""
+    return tuple(one.unasked for one in removed if one.unasked and not one.former)
 
 
 def _given_up(context: RunContext, name: str) -> RemovedFiles:
@@ -130,10 +141,12 @@ SHORTEST = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Tidied:
-    """What went from the ledger, and how many commits were forgotten beside the tables."""
+    """What went from the ledger, and how many commits were forgotten beside the tables. `unasked`: tables that could
+    not be asked, and why; their turn comes with the next call."""
 
     ledger: Pruned
     commits: int
+    unasked: tuple[str, ...] = ()
 
 
 def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
@@ -145,10 +158,15 @@ def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
             now="Nothing was deleted.",
             fix="Give a day or more: twice ledger prune --older-than 1d.",
         )
-    collect_garbage(context, session)
+    removed = collect_garbage(context, session)
     before = context.ledger.now() - older_than
     pruned = context.ledger.prune(before)
-    commits = sum(
-        context.target_of(task.target, session).forget(task.target, before) for task in context.project.tasks.values()
-    )
-    return Tidied(pruned, commits)
+    commits, silent = 0, list(unasked(removed))
+    for task in context.project.tasks.values():
+        # The attempts that a table was not asked about are still to be settled by its commits.
+        if not any(one.unasked and one.task == task.name for one in removed):
+            try:
+                commits += context.target_of(task.target, session).forget(task.target, before)
+            except Exception as error:  # noqa: BLE001 - the next call finds what it has to forget
+                silent.append(_why_unasked(task, error))
+    return Tidied(pruned, commits, tuple(silent))
