@@ -160,6 +160,7 @@ def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
         )
     removed = collect_garbage(context, session)
     before = context.ledger.now() - older_than
+    context.ledger.backfills.finish_done()  # one that runs is never pruned
     pruned = context.ledger.prune(before)
     commits, silent = 0, list(unasked(removed))
     for task in context.project.tasks.values():

@@ -1,4 +1,6 @@
-"""recover: settle every attempt that did not report back, and send the effects that wait. It never runs a task."""
+"""recover: settle every attempt that did not report back, finish backfills with nothing left to do, and send the
+effects that wait. It never runs a task.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,7 @@ def recover(context: RunContext, session: Any) -> RecoverResult:
     for attempt in (*here, *elsewhere):
         if went_silent(context.ledger, attempt):
             context.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
+    context.ledger.backfills.finish_done()
     send_pending(context)
     settled = tuple(
         Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)
