@@ -17,6 +17,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, plain, print_json
+from twice.cli.unasked import say_unasked
 from twice.core.results.summary import counted
 from twice.errors import UsageError
 
@@ -163,8 +164,8 @@ def prune(
     with where.open() as opened:
         tidied = ledger.prune(opened, age)
     if output is Format.json:
-        print_json({"pruned": {**asdict(tidied.ledger), "commits": tidied.commits}})
-        return 0
+        print_json({"pruned": {**asdict(tidied.ledger), "commits": tidied.commits}, "unasked": list(tidied.unasked)})
+        return 1 if tidied.unasked else 0
     gone = tidied.ledger
     print(
         f"{counted(gone.attempts, 'attempt')}, {counted(gone.effects, 'effect')} never to be sent, the texts of "
@@ -172,7 +173,7 @@ def prune(
         f"and the authors of {counted(tidied.commits, 'old PostgreSQL commit')} deleted from the records. "
         "No table was changed."
     )
-    return 0
+    return say_unasked(tidied.unasked, runnable("next: twice ledger prune, when it can be read again"))
 
 
 def _age(text: str) -> timedelta:

@@ -10,6 +10,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
+from twice.cli.unasked import say_unasked
 from twice.core.results.summary import counted
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
@@ -30,14 +31,15 @@ def recover(output: Output = Format.text, where: Where = HERE) -> int:
     with where.open() as opened:
         result = upkeep.recover(opened)
     if output is Format.json:
-        print_json({"settled": [{**asdict(s), "state": s.state.value} for s in result], "open": result.open})
-        return 0
+        settled = [{**asdict(one), "state": one.state.value} for one in result]
+        print_json({"settled": settled, "open": result.open, "unasked": list(result.unasked)})
+        return 1 if result.unasked else 0
     for attempt in result:
         print(f"{attempt.where}: attempt {attempt.attempt[:8]} is {attempt.state.value}")
     print(f"{counted(len(result), 'attempt')} settled, {result.open} still running")
     if any(attempt.state.value != "published" for attempt in result):
         print("next: run these slices again; what landed is not repeated")
-    return 0
+    return say_unasked(result.unasked, runnable("next: twice recover, when it can be read again"))
 
 
 @boundary
@@ -47,12 +49,13 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
     Only where no process can publish it any more.
     """
     from twice.project import upkeep
+    from twice.runtime.table.garbage import unasked
 
     with where.open() as opened:
         removed = upkeep.gc(opened)
     if output is Format.json:
         print_json({"collected": [asdict(one) for one in removed]})
-        return 0
+        return 1 if unasked(removed) else 0
     for one in removed:
         files, attempts = counted(one.files, "file"), counted(len(one.attempts), "attempt")
         print(f"{one.task}: {files} of {attempts} deleted, {counted(len(one.kept), 'attempt')} kept")
@@ -60,7 +63,7 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
             print(
                 f"  kept until {', '.join(one.slices)} is published again: a process may still publish what it staged"
             )
-        if one.unasked:
+        if one.former:
             print(f"  the table it wrote before could not be read ({one.unasked}): its open attempts stay open")
         if one.given_up:
             print(
@@ -68,7 +71,7 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
                 "does not know its table. Run VACUUM on that table to delete their files."
             )
     print(f"{counted(sum(one.files for one in removed), 'file')} deleted")
-    return 0
+    return say_unasked(unasked(removed), runnable("next: twice gc, when it can be read again"))
 
 
 @boundary

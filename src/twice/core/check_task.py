@@ -90,7 +90,7 @@ def _check_sent_again(task: Task) -> None:
         raise DeclarationError(
             f"the effect {mute[0]} would be sent once and never again: an incremental task has one slice for ever",
             where=task.name,
-            fix='Say again="on_restate": then it is sent for every publish.',
+            fix='Say again="on_restate": then it is sent once for each mark.',
         )
 
 

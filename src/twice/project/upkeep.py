@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from twice.core.ledger.record import AttemptRecord
 from twice.core.results.recover import RecoverResult
@@ -17,8 +18,8 @@ from twice.wiring.open_project import OpenProject
 
 def recover(opened: OpenProject) -> RecoverResult:
     """Settle attempts that did not report back. It never runs a task."""
-    settled = recovery.recover(opened.context, opened.context.engine.fresh())
-    return RecoverResult(settled, len(open_attempts(opened)))
+    result = recovery.recover(opened.context, opened.context.engine.fresh())
+    return replace(result, open=len(open_attempts(opened)))
 
 
 def open_attempts(opened: OpenProject) -> tuple[AttemptRecord, ...]:

@@ -168,6 +168,9 @@ class _NoBackfills:
     create = record = records = batches = move = finish = again = claim = renew = release = _unasked
     held = free = done = failed = split = _unasked
 
+    def finish_done(self) -> int:
+        return 0
+
 
 class _NothingOld:
     """No records from before the ledger knew environments."""

@@ -25,6 +25,8 @@ from twice.errors import EnvironmentProblem, UsageError
 from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume, start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
+from twice.runtime.table.garbage import prune
+from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 from twice.targets.memory.rows import Rows
 
@@ -632,3 +634,44 @@ def test_a_backfill_sends_no_effects_unless_it_is_asked_to(filled: Bench, silent
     record, _ = carry_out(filled, request(2, batch=2, silent=silent))
     assert record.complete
     assert sorted(received) == slices, "effects are sent side by side"
+
+
+@pytest.fixture
+def killed_at_the_end(bench: Bench) -> tuple[Bench, str]:
+    """The last batch is done, and the process ended before it could say that the backfill is."""
+    bench.put_orders(*orders(3))
+    bench.declare(revenue())
+    record, _ = start(bench.context, request(3))
+
+    def report(event: Event) -> None:
+        if bench.ledger.backfills.record(record.name).open == 0:  # type: ignore[union-attr]
+            raise Crash
+
+    with pytest.raises(Crash):
+        work(bench.context, record.name, report, Stop.never())
+    return bench, record.name
+
+
+def test_a_backfill_whose_last_worker_was_killed_at_its_end_is_finished_by_recover(
+    killed_at_the_end: tuple[Bench, str],
+) -> None:
+    bench, name = killed_at_the_end
+    bench.put_orders(*orders(5))
+    other, _ = start(bench.context, request(5))
+    recover(bench.context, None)
+    states = {record.name: record.state for record in bench.ledger.backfills.records()}
+    assert states == {name: BackfillState.FINISHED, other.name: BackfillState.RUNNING}
+
+
+def test_and_is_pruned_when_it_is_old(killed_at_the_end: tuple[Bench, str]) -> None:
+    bench, _ = killed_at_the_end
+    bench.clock.ahead = timedelta(days=100)
+    assert prune(bench.context, None, timedelta(days=90)).ledger.backfills == 1
+    assert bench.ledger.backfills.records() == ()
+
+
+def test_one_that_is_paused_with_nothing_left_stays_paused(killed_at_the_end: tuple[Bench, str]) -> None:
+    bench, name = killed_at_the_end
+    pause(bench.ledger, name)
+    recover(bench.context, None)
+    assert [record.state for record in bench.ledger.backfills.records()] == [BackfillState.PAUSED]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.endings import Ending, end_at
 
-from twice import Since, append_once, insert_new, merge, read, task
+from twice import Since, append_once, call, insert_new, merge, read, task
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
 from twice.core.ports import Column, Shape
@@ -29,6 +29,7 @@ from twice.runtime.upkeep.check import check
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.runtime.upkeep.recover import recover
+from twice.senders.call import CallSender
 from twice.targets.memory.rows import Rows
 
 from .conftest import Bench
@@ -331,6 +332,22 @@ def test_a_reset_mark_reads_the_rows_again_and_the_key_makes_that_harmless(bench
     assert (before.at, after.at) == ("2026-06-09T00:02:00Z", "2026-06-09T00:00:00Z")
     result = run(bench, declared)
     assert (result.mark, result.changes and result.changes.unchanged) == ("2026-06-09T00:02:00Z", 2)
+
+
+@pytest.mark.parametrize(("again", "more"), [("on_restate", 0), ("when_changed", 1)])
+def test_other_rows_up_to_a_mark_that_was_announced_are_announced_only_where_the_effect_asks_for_changes(
+    bench: Bench, source: Source, again: Any, more: int
+) -> None:
+    told: list[int] = []
+    tell = call(lambda result, key: told.append(result.generation), keyed=False, name="tell", again=again)
+    declared = bench.declare(replace(copy_task(bench, merge("id", newest_by="seen")), effects=(tell,)))
+    bench.context = replace(bench.context, senders={"call": CallSender()})
+    run(bench, declared)
+    reset_mark(bench.context, declared, Reset(None, "ada", "the source was corrected"))
+    source.rows = ((1, at(1), 11), (2, at(2), 22))
+    source.add()
+    (end,) = run(bench, declared).effects
+    assert len(told) == 1 + more and end.already is not bool(more)
 
 
 def test_a_reset_is_kept_with_who_and_why(bench: Bench, source: Source) -> None:

@@ -32,6 +32,10 @@ class BackfillStore(Protocol):
     def finish(self, name: str) -> bool:
         """Running becomes finished once nothing is open; False otherwise."""
 
+    def finish_done(self) -> int:
+        """The same for every backfill, also of tables that tasks wrote before: a worker that was killed after its last
+        batch has not said so. How many; a second call finds none."""
+
     def again(self, name: str) -> int:
         """Everything that failed, or waited for it, becomes pending once more, and the backfill runs; how many
         batches. A second call finds none."""

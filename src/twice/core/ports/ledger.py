@@ -210,8 +210,8 @@ class RunLedger(
     def unassigned(self) -> UnassignedRecords: ...
 
     def left_open(self) -> Sequence[tuple[str, str, RunLedger]]:
-        """Tasks that wrote another table before and have open attempts there: each with that table, and this ledger as
-        it was for it."""
+        """Tasks that wrote another table before and have attempts there that are open, or that may have left files:
+        each with that table, and this ledger as it was for it."""
 
     def gather(self, task: str) -> None:
         """The table was seen to be the task's: records that are kept under a later name of it become those of its first

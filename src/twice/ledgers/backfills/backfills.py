@@ -86,12 +86,12 @@ class SqlBackfills(Records):
     @outliving
     def finish(self, name: str) -> bool:
         with self._writing() as connection:
-            key = self._key(connection, name)
-            still = exists().where(batches.c.backfill == key, batches.c.state.in_(_OPEN))
-            over = update(backfills).where(
-                backfills.c.name == key, backfills.c.state == BackfillState.RUNNING.value, ~still
-            )
-            return connection.execute(over.values(state=BackfillState.FINISHED.value)).rowcount == 1
+            return connection.execute(_finished(backfills.c.name == self._key(connection, name))).rowcount == 1
+
+    @outliving
+    def finish_done(self) -> int:
+        with self._writing() as connection:
+            return connection.execute(_finished(self._own.of_any_table(backfills.c.task))).rowcount
 
     @outliving
     def again(self, name: str) -> int:
@@ -208,6 +208,12 @@ class SqlBackfills(Records):
 
     def _of(self, connection: Connection, claim: BatchClaim) -> Any:
         return _of_claim(self._key(connection, claim.backfill), claim.number, claim.tries)
+
+
+def _finished(which: ColumnElement[bool]) -> Any:
+    still = exists().where(batches.c.backfill == backfills.c.name, batches.c.state.in_(_OPEN))
+    over = update(backfills).where(which, backfills.c.state == BackfillState.RUNNING.value, ~still)
+    return over.values(state=BackfillState.FINISHED.value)
 
 
 def _of_claim(name: str | None, number: int, tries: int) -> Any:

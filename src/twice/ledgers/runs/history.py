@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, func, select, union
 
 from twice.core.audit import AuditResult
 from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, SliceRecord
@@ -69,9 +69,11 @@ def with_leftovers(own: OwnRows, task: str | None) -> Chosen:
 
 
 def tables_left_open(connection: Connection, own: OwnRows) -> tuple[tuple[str, TaskTable], ...]:
-    """Where declared tasks wrote before they were given another table, if an attempt there is still open."""
-    left = (IS_OPEN, own.of_any_table(attempts.c.task), ~own.of(attempts.c.task, None))
-    keys = connection.execute(select(attempts.c.task).where(*left).distinct()).scalars().all()
+    """Where declared tasks wrote before they were given another table, if an attempt there is still open, or was given
+    up with rows still staged: it may land after that."""
+    elsewhere = select(attempts.c.task).where(own.of_any_table(attempts.c.task), ~own.of(attempts.c.task, None))
+    # Not with OR: each of the two has an index of its own.
+    keys = connection.execute(union(elsewhere.where(IS_OPEN), elsewhere.where(HAS_LEFTOVERS))).scalars().all()
     found = connection.execute(select(tasks).where(tasks.c.key.in_(keys)).order_by(tasks.c.key))
     return tuple((own.owner.task_of(row.key), _left(own, row)) for row in found)
 

@@ -93,7 +93,8 @@ def _tidy_up(attempt: Attempt) -> None:
     """After what others have left on these slices. The run has ended well by now: what cannot be tidied up is left to
     the next run, and noted."""
     try:
-        remove_passed(attempt.context, attempt.task, attempt.target, attempt.plan)
+        labels = tuple(slice_.label for slice_ in attempt.plan.slices)
+        remove_passed(attempt.context, attempt.task, attempt.target, labels)
     except Exception as error:  # noqa: BLE001 - see above
         attempt.notes.append(f"files of dead attempts could not be deleted: {cause_line(error)}")
 

@@ -4,6 +4,7 @@ prune: delete what is old and no longer decides anything, in the ledger and in t
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -13,21 +14,21 @@ from twice.core.ledger.record import AttemptRecord, Pruned
 from twice.core.ports import Target
 from twice.core.scope import slices_named
 from twice.core.slice import WHOLE, Slice
+from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
-from twice.core.write import WritePlan
 from twice.errors import UsageError, in_one_line
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import held_since, never_looked, passed_at, settle_passed
-from twice.runtime.table.write_plan import make_write_plan, tokens_in
+from twice.runtime.table.write_plan import make_write_plan
 
 
 @dataclass(frozen=True)
 class RemovedFiles:
     """`kept` are attempts whose generation is not passed: a process behind one may still publish its files; `slices`
     are theirs: once they are published again, nobody can. `given_up`: of a task that is no longer declared, nobody
-    knows where they staged. `unasked`: the table that the task wrote before, and why it could not be
-    asked: what is open there stays open."""
+    knows where they staged. `unasked`: the table, and why it could not be asked: what is open there
+    stays open. `former`: of a table that the task wrote before it was given another one."""
 
     task: str
     files: int
@@ -36,25 +37,29 @@ class RemovedFiles:
     slices: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
     unasked: str = ""
+    former: bool = False
 
 
-def remove_passed(context: RunContext, task: Task, target: Target, plan: WritePlan) -> RemovedFiles:
+def remove_passed(
+    context: RunContext, task: Task, target: Target, labels: Collection[str], written: bool = True
+) -> RemovedFiles:
     """Settle and tidy up after the attempts on these slices that must lose by now. A second call finds nothing.
+    `written`: the task still writes this table. One that it does not write any more no run will ever pass.
 
     Dying in here leaves files that the next call finds.
     """
-    labels = tuple(slice_.label for slice_ in plan.slices)
     # The ledger first: it answers in a millisecond that there is nothing to ask the table about.
-    if not context.ledger.open_attempts(task.name, labels) and not context.ledger.undiscarded(task.name):
+    if not context.ledger.open_attempts(task.name, tuple(labels)) and not context.ledger.undiscarded(task.name):
         return RemovedFiles(task.name, 0, (), ())
-    tokens = tokens_in(plan, target.published(task.target, plan.token_names).generations)
+    tokens = _tokens(context, task, target, labels)
     settle_passed(context, task, target, tokens)
     files, done, kept, slices = 0, [], [], dict[str, None]()
     wanted = set(labels)
     left = [each for each in context.ledger.undiscarded(task.name) if wanted & {slice_.label for slice_ in each.slices}]
     generations = held_since(task, target, tokens, left)
     for attempt in left:
-        if never_looked(attempt) or passed_at(attempt, generations) is not None:
+        passed = never_looked(attempt) or passed_at(attempt, generations) is not None
+        if passed or not (written and _slices_left(task, attempt)):
             files += target.discard(task.target, attempt.id, _slices_covered(context, task, attempt))
             context.ledger.discarded(attempt.id)
             done.append(attempt.id)
@@ -64,29 +69,41 @@ def remove_passed(context: RunContext, task: Task, target: Target, plan: WritePl
     return RemovedFiles(task.name, files, tuple(done), tuple(kept), tuple(slices))
 
 
+def _tokens(context: RunContext, task: Task, target: Target, labels: Collection[str]) -> tuple[SliceToken, ...]:
+    """By the labels that the ledger has: the task's scope may have such slices no more, and they may be published."""
+    names = {label: token_name(context.project.id, task.first_name, label) for label in labels}
+    generations = target.published(task.target, tuple(names.values())).generations
+    return tuple(SliceToken(name, label, generations[name]) for label, name in names.items())
+
+
 def collect_garbage(context: RunContext, session: Any) -> tuple[RemovedFiles, ...]:
-    """`twice gc`: every task whose attempts may have left something."""
+    """`twice gc`: every task whose attempts may have left something. A table that cannot be asked stops no other."""
     found = []
     for name, labels in sorted(_left_behind(context).items()):
         task = context.project.tasks.get(name)
-        found += [_given_up(context, name)] if task is None else _collect(context, task, labels, session)
+        found.append(_given_up(context, name) if task is None else _collect(context, task, labels, session))
     for there, task in left_open(context):
-        try:
-            found += _collect(there, task, _left_behind(there, task.name)[task.name], session)
-        except Exception as error:  # nobody may keep that table any more; what is left there stays open
-            if behind(error, KeyboardInterrupt) is not None:
-                raise
-            found.append(RemovedFiles(task.name, 0, (), (), unasked=f"{task.target}: {in_one_line(error)}"))
+        labels = _left_behind(there, task.name).get(task.name, set())
+        found.append(_collect(there, task, labels, session, written=False))
     return tuple(found)
 
 
-def _collect(context: RunContext, task: Task, labels: set[str], session: Any) -> list[RemovedFiles]:
-    found = _without_a_slice(context, task, session)
-    slices = slices_named(task.scope, sorted(labels))
-    if slices:
-        plan = make_write_plan(context.project.id, task, slices)
-        found.append(remove_passed(context, task, context.target_of(task.target, session), plan))
-    return found
+def _collect(context: RunContext, task: Task, labels: set[str], session: Any, written: bool = True) -> RemovedFiles:
+    try:
+        return remove_passed(context, task, context.target_of(task.target, session), sorted(labels), written)
+    except Exception as error:  # noqa: BLE001 - it is away, or nobody keeps it any more
+        return RemovedFiles(task.name, 0, (), (), unasked=_why_unasked(task, error), former=not written)
+
+
+def _why_unasked(task: Task, error: Exception) -> str:
+    if behind(error, KeyboardInterrupt) is not None:
+        raise error
+    return f"{task.target}: {in_one_line(error)}"
+
+
+def unasked(removed: Sequence[RemovedFiles]) -> tuple[str, ...]:
+    """The tables that tasks write and that could not be asked, and why."""
+    return tuple(one.unasked for one in removed if one.unasked and not one.former)
 
 
 def _given_up(context: RunContext, name: str) -> RemovedFiles:
@@ -97,22 +114,6 @@ def _given_up(context: RunContext, name: str) -> RemovedFiles:
     return RemovedFiles(name, 0, (), (), given_up=attempts)
 
 
-def _without_a_slice(context: RunContext, task: Task, session: Any) -> list[RemovedFiles]:
-    """Attempts on slices that the task's scope has no more: no run will ever pass them. What one has staged goes; if
-    its process lives after all, it looks for its files before it publishes, and finds none."""
-    lost = [
-        attempt
-        for attempt in context.ledger.undiscarded(task.name)
-        if not slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
-    ]
-    target = context.target_of(task.target, session)
-    files = 0
-    for attempt in lost:
-        files += target.discard(task.target, attempt.id, (WHOLE,))
-        context.ledger.discarded(attempt.id)
-    return [RemovedFiles(task.name, files, tuple(attempt.id for attempt in lost), ())] if lost else []
-
-
 def _left_behind(context: RunContext, task: str | None = None) -> dict[str, set[str]]:
     labels: dict[str, set[str]] = {}
     for attempt in (*context.ledger.undiscarded(task), *context.ledger.open_attempts(task)):
@@ -120,9 +121,17 @@ def _left_behind(context: RunContext, task: str | None = None) -> dict[str, set[
     return labels
 
 
+def _slices_left(task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
+    """Its slices that the task's scope still has. Without one no run will ever pass it: what it has staged goes; if
+    its process lives after all, it looks for its files before it publishes, and finds none."""
+    return slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
+
+
 def _slices_covered(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
-    """Where in the table its files may lie."""
-    slices = slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
+    """Where in the table its files may lie: anywhere, if the scope does not say it of all its slices any more."""
+    slices = _slices_left(task, attempt)
+    if len(slices) < len(attempt.slices):
+        return (WHOLE,)
     return make_write_plan(context.project.id, task, slices).file_slices
 
 
@@ -132,10 +141,12 @@ SHORTEST = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Tidied:
-    """What went from the ledger, and how many commits were forgotten beside the tables."""
+    """What went from the ledger, and how many commits were forgotten beside the tables. `unasked`: tables that could
+    not be asked, and why; their turn comes with the next call."""
 
     ledger: Pruned
     commits: int
+    unasked: tuple[str, ...] = ()
 
 
 def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
@@ -147,10 +158,16 @@ def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
             now="Nothing was deleted.",
             fix="Give a day or more: twice ledger prune --older-than 1d.",
         )
-    collect_garbage(context, session)
+    removed = collect_garbage(context, session)
     before = context.ledger.now() - older_than
+    context.ledger.backfills.finish_done()  # one that runs is never pruned
     pruned = context.ledger.prune(before)
-    commits = sum(
-        context.target_of(task.target, session).forget(task.target, before) for task in context.project.tasks.values()
-    )
-    return Tidied(pruned, commits)
+    commits, silent = 0, list(unasked(removed))
+    for task in context.project.tasks.values():
+        # The attempts that a table was not asked about are still to be settled by its commits.
+        if not any(one.unasked and one.task == task.name for one in removed):
+            try:
+                commits += context.target_of(task.target, session).forget(task.target, before)
+            except Exception as error:  # noqa: BLE001 - the next call finds what it has to forget
+                silent.append(_why_unasked(task, error))
+    return Tidied(pruned, commits, tuple(silent))

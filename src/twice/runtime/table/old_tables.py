@@ -9,7 +9,8 @@ from twice.runtime.context import RunContext
 
 
 def left_open(context: RunContext) -> tuple[tuple[RunContext, Task], ...]:
-    """Each task with open attempts on such a table, as it was, in a context in which it still writes that one."""
+    """Each task with attempts on such a table that are open or may have left files, as it was, in a context in which it
+    still writes that one."""
     found = []
     for name, table, ledger in context.ledger.left_open():
         if name in context.project.tasks:

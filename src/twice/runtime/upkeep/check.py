@@ -101,6 +101,9 @@ def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) ->
             if went_silent(there.ledger, attempt):
                 what = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
                 yield LedgerDifference(_where(attempt), what, "twice recover")
+        for attempt in there.ledger.undiscarded(task.name):
+            what = f"attempt {attempt.id[:8]} may have left staged files in {task.target}, which its task wrote before"
+            yield LedgerDifference(_where(attempt), what, "twice gc")
     for attempt in context.ledger.undiscarded():
         fix = (
             "twice gc" if _collectable(context, attempt, held) else _until_passed(context, attempt, held[attempt.task])

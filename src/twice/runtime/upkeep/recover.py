@@ -1,4 +1,6 @@
-"""recover: settle every attempt that did not report back, and send the effects that wait. It never runs a task."""
+"""recover: settle every attempt that did not report back, finish backfills with nothing left to do, and send the
+effects that wait. It never runs a task.
+"""
 
 from __future__ import annotations
 
@@ -6,39 +8,48 @@ from collections.abc import Sequence
 from typing import Any
 
 from twice.core.ledger.record import AttemptRecord, AttemptState
-from twice.core.results.recover import Recovered
+from twice.core.results.recover import Recovered, RecoverResult
 from twice.core.task import Task
 from twice.runtime.context import RunContext
 from twice.runtime.effects.send import send_pending
-from twice.runtime.table.garbage import collect_garbage
+from twice.runtime.table.garbage import collect_garbage, unasked
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import went_silent
 
 
-def recover(context: RunContext, session: Any) -> tuple[Recovered, ...]:
+def recover(context: RunContext, session: Any) -> RecoverResult:
     """Close what the targets can decide, then what no process works on: its process is seen to be gone, or its lease
     ran out. A second call finds nothing to do.
 
     An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded
     as published: its staged files are not touched before that is decided. The same for one that was given up before,
-    and for what is open on a table that its task wrote before it was given another one.
+    and for what is open on a table that its task wrote before it was given another one. What is open on a table that
+    cannot be asked stays open: it may have landed.
     """
     left = left_open(context)
-    before = (*context.ledger.open_attempts(), *context.ledger.undiscarded(), *_open_in(left))
+    before = (*context.ledger.open_attempts(), *context.ledger.undiscarded(), *_open_in(left), *_left_in(left))
     removed = collect_garbage(context, session)
-    asked = [there for there in left if not any(one.unasked and one.task == there[1].name for one in removed)]
-    for attempt in (*context.ledger.open_attempts(), *_open_in(asked)):
+    silent = {(one.task, one.former) for one in removed if one.unasked}
+    here = [attempt for attempt in context.ledger.open_attempts() if (attempt.task, False) not in silent]
+    elsewhere = _open_in([there for there in left if (there[1].name, True) not in silent])
+    for attempt in (*here, *elsewhere):
         if went_silent(context.ledger, attempt):
             context.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
+    context.ledger.backfills.finish_done()
     send_pending(context)
-    return tuple(
+    settled = tuple(
         Recovered(attempt.id, attempt.task, tuple(s.label for s in attempt.slices), after.state)
         for attempt in before
         if (after := context.ledger.attempt(attempt.id)) is not None
         and not after.state.open
         and after.state is not attempt.state
     )
+    return RecoverResult(settled, unasked=unasked(removed))
 
 
 def _open_in(left: Sequence[tuple[RunContext, Task]]) -> tuple[AttemptRecord, ...]:
     return tuple(attempt for there, task in left for attempt in there.ledger.open_attempts(task.name))
+
+
+def _left_in(left: Sequence[tuple[RunContext, Task]]) -> tuple[AttemptRecord, ...]:
+    return tuple(attempt for there, task in left for attempt in there.ledger.undiscarded(task.name))
