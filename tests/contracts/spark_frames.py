@@ -18,6 +18,7 @@ def frame_of(session: Any, columns: Sequence[Column], rows: Sequence[Row], parts
     from pyspark.sql.types import StructType
 
     schema = StructType.fromDDL(", ".join(f"`{column.name}` {column.type}" for column in columns))
+    assert isinstance(schema, StructType)
     arrow = to_arrow_schema(schema)
     arrays = [pa.array([_pairs(row[at]) for row in rows], held.type) for at, held in enumerate(arrow)]
     frame = session.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)

@@ -143,7 +143,7 @@ class TestEachGuardIsNeeded:
 
         ask = ModelTarget.provenance
 
-        def vague(self: ModelTarget, table: Any, token_name: str, generation: int) -> CommitNote | None:
+        def vague(self: ModelTarget, table: Any, token_name: str, generation: int, at: Any = None) -> CommitNote | None:
             note = ask(self, table, token_name, generation)
             return note and CommitNote(Anyone(note.attempt), note.kind, note.generations, note.intentions)
 

@@ -21,8 +21,8 @@ from twice.core.names.reference import REFERENCE, is_reference, sounds_secret
 from twice.errors import DeclarationError
 
 Again = Literal["never", "on_restate", "when_changed"]
-"""When an effect of a slice is sent once more: never, for every generation of it (of an incremental task: every mark that
-it reaches, each once), or where a publish has other rows."""
+"""When an effect of a slice is sent once more: never, for every generation of it (of an incremental task: every mark
+that it reaches, each once), or where a publish has other rows."""
 
 EffectKind = Literal["slack", "email", "webhook", "call"]
 """What kind of receiver an effect has."""

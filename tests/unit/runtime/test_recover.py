@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from twice import call, read, task
+from twice import Daily, call, read, task
 from twice import replace as replace_rows
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ledger.record import AttemptState
@@ -27,9 +27,9 @@ from twice.senders.call import CallSender
 from .conftest import Bench, revenue_task, summed
 
 
-def telling(bench: Bench, told: list[str]) -> Task:
+def announcing(bench: Bench, sent: list[str]) -> Task:
     bench.context = replace(bench.context, senders={"call": CallSender()}, holder="elsewhere:1:1")
-    effect = call(lambda result, key: told.append(result.slice), keyed=False, name="tell")
+    effect = call(lambda result, key: sent.append(result.slice), keyed=False, name="announce")
     return bench.declare(replace(revenue_task(), effects=(effect,)))
 
 
@@ -41,25 +41,26 @@ def killed(bench: Bench, declared: Task, point: Point) -> None:
 
 
 def begin_later(bench: Bench, declared: Task) -> Task:
-    return bench.declare(replace(declared, scope=replace(declared.scope, start="2026-06-10")))  # type: ignore[call-arg]
+    assert isinstance(declared.scope, Daily)
+    return bench.declare(replace(declared, scope=replace(declared.scope, start="2026-06-10")))
 
 
 def test_what_landed_on_a_slice_that_the_task_has_no_more_is_recorded_and_its_effect_goes(bench: Bench) -> None:
-    told: list[str] = []
-    declared = telling(bench, told)
+    sent: list[str] = []
+    declared = announcing(bench, sent)
     killed(bench, declared, Point.AFTER_PUBLISH)
     begin_later(bench, declared)
     assert [end.state for end in recover(bench.context, None)] == [AttemptState.PUBLISHED]
-    assert told == ["2026-06-09"]
+    assert sent == ["2026-06-09"]
 
 
 def test_what_was_given_up_and_landed_on_such_a_slice_is_found_by_the_next_recover(bench: Bench) -> None:
-    told: list[str] = []
-    declared = telling(bench, told)
+    sent: list[str] = []
+    declared = announcing(bench, sent)
     with armed(lambda point: _given_up_at(bench, declared, point)), pytest.raises(Crash):
         bench.run(declared)
     assert [end.state for end in recover(bench.context, None)] == [AttemptState.PUBLISHED]
-    assert told == ["2026-06-09"]
+    assert sent == ["2026-06-09"]
 
 
 def _given_up_at(bench: Bench, declared: Task, point: object) -> None:
@@ -72,14 +73,14 @@ def _given_up_at(bench: Bench, declared: Task, point: object) -> None:
 
 
 def test_what_did_not_land_on_such_a_slice_is_given_up_and_what_it_staged_goes(bench: Bench) -> None:
-    told: list[str] = []
-    declared = telling(bench, told)
+    sent: list[str] = []
+    declared = announcing(bench, sent)
     killed(bench, declared, Point.AFTER_AUDIT)
     begin_later(bench, declared)
     assert [end.state for end in recover(bench.context, None)] == [AttemptState.ABANDONED]
     (gone,) = collect_garbage(bench.context, None)
     assert (gone.files, len(gone.attempts), gone.kept) == (1, 1, ())
-    assert not bench.leftovers and told == [] and collect_garbage(bench.context, None) == ()
+    assert not bench.leftovers and sent == [] and collect_garbage(bench.context, None) == ()
 
 
 def writing(bench: Bench, path: Path, table: str) -> Bench:
@@ -95,8 +96,8 @@ def writing(bench: Bench, path: Path, table: str) -> Bench:
 def test_what_was_given_up_and_landed_in_a_table_that_the_task_wrote_before_is_found(
     bench: Bench, tmp_path: Path
 ) -> None:
-    told: list[str] = []
-    declared = telling(bench, told)
+    sent: list[str] = []
+    declared = announcing(bench, sent)
     before, after = writing(bench, tmp_path, "shop.revenue"), writing(bench, tmp_path, "shop.moved")
 
     def given_up(point: object) -> None:
@@ -110,11 +111,11 @@ def test_what_was_given_up_and_landed_in_a_table_that_the_task_wrote_before_is_f
         before.run(declared)
     assert [found.fix for found in check(after.context, None)] == ["twice gc"]
     assert [end.state for end in recover(after.context, None)] == [AttemptState.PUBLISHED]
-    assert told == ["2026-06-09"] and check(after.context, None) == ()
+    assert sent == ["2026-06-09"] and check(after.context, None) == ()
 
 
 def test_what_did_not_land_in_such_a_table_is_given_up_and_what_it_staged_goes(bench: Bench, tmp_path: Path) -> None:
-    declared = telling(bench, [])
+    declared = announcing(bench, [])
     before, after = writing(bench, tmp_path, "shop.revenue"), writing(bench, tmp_path, "shop.moved")
     killed(before, declared, Point.AFTER_AUDIT)
     assert [end.state for end in recover(after.context, None)] == [AttemptState.ABANDONED]
@@ -130,8 +131,8 @@ AWAY = "shop.away: OSError: the server is away"
 @pytest.fixture
 def half_away(bench: Bench) -> tuple[Bench, list[str]]:
     """Two tasks were killed right after their commit; the table of the first one cannot be asked any more."""
-    told: list[str] = []
-    declared = telling(bench, told)
+    sent: list[str] = []
+    declared = announcing(bench, sent)
     inputs = {"orders": read("shop.orders", by="order_date")}
     away = task("shop.away", scope=declared.scope, inputs=inputs, write=replace_rows(), name="away")(summed)
     bench.context = replace(bench.context, project=assemble("p", [away, declared]))
@@ -144,16 +145,16 @@ def half_away(bench: Bench) -> tuple[Bench, list[str]]:
         return bench.target
 
     bench.context = replace(bench.context, target_of=target_of)
-    return bench, told
+    return bench, sent
 
 
 def test_one_table_that_cannot_be_asked_keeps_no_other_task_from_being_settled(
     half_away: tuple[Bench, list[str]],
 ) -> None:
-    bench, told = half_away
+    bench, sent = half_away
     result = recover(bench.context, None)
     assert [(end.task, end.state) for end in result] == [("revenue", AttemptState.PUBLISHED)]
-    assert told == ["2026-06-09"]
+    assert sent == ["2026-06-09"]
     assert result.unasked == (AWAY,)
     assert str(result).endswith(f"; could not be asked: {AWAY}")
     assert [attempt.task for attempt in bench.ledger.open_attempts()] == ["away"]  # nobody knows whether it landed
