@@ -92,7 +92,12 @@ def test_status_and_gc_and_recover_have_json(stocked: Shop) -> None:
         ("revenue_daily", "2026-06-09", 1, "published")
     ]
     assert stocked.call("gc", "--output", "json").data["collected"] == []
-    assert stocked.call("recover", "--output", "json").data == {"schema_version": 1, "settled": [], "open": 0}
+    assert stocked.call("recover", "--output", "json").data == {
+        "schema_version": 1,
+        "settled": [],
+        "open": 0,
+        "unasked": [],
+    }
 
 
 def test_all_tasks_run_in_the_order_of_their_inputs_and_a_failure_stops_only_what_depends_on_it(
