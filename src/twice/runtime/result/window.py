@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from twice.core.ports import Frame
 from twice.core.results.summary import counted
 from twice.core.since import CursorValue, Since, Window, mark_text, type_of
 from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins
-from twice.runtime.table.kept_mark import frozen_bound, kept_mark, refuse_other_cursor
+from twice.runtime.table.kept_mark import cursor_input, frozen_bound, kept_mark, refuse_other_cursor
 
 
 def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tuple[Window | None, tuple[str, ...]]:
@@ -24,8 +23,8 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
     mark = kept_mark(context.ledger, task, scope, version)
     refuse_other_cursor(context, task, scope, version, context.target_of(task.target, pins.session))
     low = scope.start if mark is None else mark
-    name, frame = _source(task, scope, pins)
-    newest, nulls = context.engine.newest(frame, scope.cursor)
+    name, table = cursor_input(task, scope)
+    newest, nulls = context.engine.newest(pins.open(table), scope.cursor)
     notes: tuple[str, ...] = (
         (f"not read, because {scope.cursor} is NULL: {counted(nulls, 'row')} of {name}",) if nulls else ()
     )
@@ -58,10 +57,3 @@ def _check_type(task: Task, scope: Since, name: str, newest: CursorValue) -> Non
             now=UNCHANGED,
             fix=f"Write initial= as a value of {scope.cursor}.",
         )
-
-
-def _source(task: Task, scope: Since, pins: Pins) -> tuple[str, Frame]:
-    for name, source in task.inputs.items():
-        if source.by == scope.cursor:
-            return name, pins.open(source.table)
-    raise AssertionError(f"{task.name} has no input cut by {scope.cursor}")

@@ -54,9 +54,15 @@ def refuse_other_kind(context: RunContext, task: Task, plan: WritePlan) -> None:
             raise _other_kind(task, scope, str(kind))
 
 
+def cursor_input(task: Task, scope: Since) -> tuple[str, TableName]:
+    """The one input that is read from the mark on, by its name in the task: its declaration was checked for that."""
+    ((name, source),) = ((name, source) for name, source in task.inputs.items() if source.by == scope.cursor)
+    return name, source.table
+
+
 def task_cursor(project: Project, task: Task, scope: Since) -> Cursor:
     """What the task's own mark counts, in the one spelling of its table."""
-    (table,) = (source.table for source in task.inputs.values() if source.by == scope.cursor)
+    _, table = cursor_input(task, scope)
     return Cursor(scope.cursor, str(project.located(table)))
 
 

@@ -41,11 +41,8 @@ def _remembers(run: RunRecord | None, token: SliceToken) -> bool:
 
 
 def _makers(context: RunContext, task: Task, target: Target, tokens: Sequence[SliceToken]) -> dict[str, str]:
-    if len(tokens) == 1:
-        note = target.provenance(task.target, tokens[0].name, tokens[0].generation)
-        return {} if note is None else {tokens[0].label: note.attempt}
-    # One question for all of them: each may have to be searched for in the whole log.
-    held = target.tokens(task.target, token_name(context.project.id, task.first_name, "")) if tokens else {}
+    """One question for all of them: each may have to be searched for in the whole log."""
+    held = target.tokens(task.target, token_name(context.project.id, task.first_name, ""))
     return {
         token.label: found.note.attempt
         for token in tokens

@@ -105,11 +105,11 @@ class DeltaTarget:
     ) -> CommitNote | None:
         path = self._locate(table)
         with acting(self._session):
-            version, _ = Log(self._session, path).generations(())
-            if version is None:
-                return None
             history = CommitHistory(self._session, path)
-            found = history.at(at, token_name, generation) or history.find(token_name, generation, version)
+            found = None if at is None else history.at(at, token_name, generation)
+            if found is None:
+                newest, _ = Log(self._session, path).generations(())
+                found = None if newest is None else history.find(token_name, generation, newest)
             return None if found is None else with_changes(found[1], version=found[0])
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:

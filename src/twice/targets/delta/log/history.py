@@ -27,13 +27,11 @@ class CommitHistory:
         self._configuration = session._jsparkSession.sessionState().newHadoopConf()
         self._folder = f"{path.rstrip('/')}/_delta_log"
 
-    def at(self, version: int | None, token_name: str, generation: int) -> tuple[int, CommitNote] | None:
+    def at(self, version: int, token_name: str, generation: int) -> tuple[int, CommitNote] | None:
         """This version's commit, if it gave this token this generation."""
-        line = None if version is None else self.first_line(version)
+        line = self.first_line(version)
         note = None if line is None else note_in(line)
-        return (
-            (version, note) if version is not None and note and note.generations.get(token_name) == generation else None
-        )
+        return None if note is None or note.generations.get(token_name) != generation else (version, note)
 
     def find(self, token_name: str, generation: int, newest: int, oldest: int = 0) -> tuple[int, CommitNote] | None:
         """The commit between these versions that gave this token this generation."""
