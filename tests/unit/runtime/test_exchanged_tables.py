@@ -17,6 +17,7 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
+from twice.runtime.table import maker
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.target import MemoryTarget
 
@@ -110,3 +111,42 @@ def test_where_the_log_forgot_who_published_the_ledger_is_believed(
     bench, declared = exchanged
     monkeypatch.setattr(bench.target, "provenance", lambda *_, **__: None)
     assert bench.run(declared).outcome is Outcome.ALREADY
+
+
+@pytest.mark.parametrize("first", [DAYS[0], "2026-06-11"])
+def test_that_one_slice_is_right_by_now_says_nothing_of_the_others(exchanged: tuple[Bench, Task], first: str) -> None:
+    """The newest publish on record is this table's own: of a slice put right, or of one that nobody had published."""
+    bench, declared = exchanged
+    bench.run(declared, first)
+    slices = tuple(declared.scope.slice_of(day) for day in sorted((first, DAYS[1])))  # type: ignore[union-attr]
+    found = {one.label: one.status for one in slice_statuses(bench.context, declared, slices, None)}
+    assert found == {first: "published", DAYS[1]: "stale"}
+    run_task(bench.context, declared, slices)
+    assert (NEXT, 7) in bench.revenue
+
+
+def test_nor_does_a_slice_whose_commit_the_log_forgot(
+    exchanged: tuple[Bench, Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, declared = exchanged
+    provenance, (first, other) = bench.target.provenance, DAYS
+
+    def forgetful(table: Any, name: str, *given: Any, **at: Any) -> Any:
+        return None if name.endswith(first) else provenance(table, name, *given, **at)
+
+    monkeypatch.setattr(bench.target, "provenance", forgetful)
+    slices = tuple(declared.scope.slice_of(day) for day in DAYS)  # type: ignore[union-attr]
+    found = {one.label: one.status for one in slice_statuses(bench.context, declared, slices, None)}
+    assert found[other] == "stale"
+
+
+def test_many_commits_are_asked_for_by_one_question(
+    exchanged: tuple[Bench, Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, declared = exchanged
+    asked: list[Any] = []
+    monkeypatch.setattr(maker, "_ONE_BY_ONE", 1)
+    monkeypatch.setattr(bench.target, "provenance", lambda *given, **_: asked.append(given))
+    slices = tuple(declared.scope.slice_of(day) for day in DAYS)  # type: ignore[union-attr]
+    assert {found.status for found in slice_statuses(bench.context, declared, slices, None)} == {"stale"}
+    assert asked == []

@@ -10,6 +10,9 @@ from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
 from twice.runtime.context import RunContext
 
+_ONE_BY_ONE = 100
+"""So many commits are asked for, each where it is remembered (a millisecond); more, by one question about all."""
+
 
 def made_by_others(
     context: RunContext, task: Task, target: Target, tokens: Sequence[SliceToken], known: Mapping[str, RunRecord]
@@ -18,22 +21,30 @@ def made_by_others(
     the one that it was published to (warehouses were exchanged, a name was moved to another place). What was remembered
     is then about the other table. Reads only.
 
-    One commit is asked always, that of the newest publish remembered, where the ledger says that it is: another table
-    may be at the same version, and a copy has the same id. Only if another made it are the others asked. Where the log
-    forgot the commit, or the ledger knows no attempt, the ledger is believed.
+    Every commit that is remembered is asked, where the ledger says that it is: another table may be at the same
+    version, a copy has the same id, and of some slices what is remembered may be about this table already. Only if
+    another made one of them are the makers looked for. Where the log forgot the commit, or the ledger knows no attempt,
+    the ledger is believed.
     """
     doubtful = [token for token in tokens if token.generation and _remembers(known.get(token.label), token)]
-    if not doubtful or not _differs(target, task, doubtful, known):
+    if not _doubted(target, task, doubtful, known):
         return {}
     makers = _makers(context, task, target, doubtful)
     return {label: maker for label, maker in makers.items() if maker != known[label].attempt}
 
 
-def _differs(target: Target, task: Task, tokens: Sequence[SliceToken], known: Mapping[str, RunRecord]) -> bool:
-    newest = max(tokens, key=lambda token: known[token.label].version or 0)
-    run = known[newest.label]
-    note = target.provenance(task.target, newest.name, newest.generation, at=run.version)
-    return note is not None and note.attempt != run.attempt
+def _doubted(target: Target, task: Task, tokens: Sequence[SliceToken], known: Mapping[str, RunRecord]) -> bool:
+    """Whether the makers of these are worth the one question about all of them."""
+    commits = {(known[token.label].attempt, known[token.label].version): token for token in tokens}
+    if len(commits) > _ONE_BY_ONE:
+        return True
+    for (attempt, version), token in commits.items():
+        note = target.provenance(task.target, token.name, token.generation, at=version)
+        if note is None:  # the whole log was searched for it: not for each of the others, too
+            return len(commits) > 1
+        if note.attempt != attempt:
+            return True
+    return False
 
 
 def _remembers(run: RunRecord | None, token: SliceToken) -> bool:
