@@ -244,8 +244,3 @@ class Interrupted(KeyboardInterrupt):
 
     def __str__(self) -> str:
         return str(self.error)
-
-
-def in_one_line(error: Exception) -> str:
-    """What happened, for a note beside something that went on."""
-    return error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {error}".splitlines()[0]

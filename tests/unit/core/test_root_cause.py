@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from twice.core.failure.root_cause import cause_line, root_cause
+from twice.core.failure.root_cause import cause_line, in_one_line, root_cause
+from twice.errors import UsageError
 
 
 class Thrown:
@@ -56,3 +57,9 @@ def test_a_ring_of_causes_ends() -> None:
 
 def test_a_run_that_fails_in_the_jvm_shows_it_too() -> None:
     assert cause_line(CallFailed(Thrown("Job aborted.", Thrown("the disk is full")))) == "the disk is full"
+
+
+def test_a_note_names_the_kind_of_error_and_what_stands_behind_it() -> None:
+    unsupported = CallFailed(Thrown("Job aborted.", Thrown("the table has a feature of tomorrow")))
+    assert in_one_line(unsupported) == "CallFailed: the table has a feature of tomorrow"
+    assert in_one_line(UsageError("a day or more", fix="Give one.")) == "a day or more"

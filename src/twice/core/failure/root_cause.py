@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from twice.errors import TwiceError
+
 _DEPTH = 20
 _TRACE = "Traceback (most recent call last):"
 
@@ -32,3 +34,8 @@ def cause_line(error: BaseException) -> str:
         return root_cause(error)
     below = [line for line in lines[lines.index(_TRACE) + 1 :] if line.strip() and not line[0].isspace()]
     return below[0] if below else lines[0]
+
+
+def in_one_line(error: Exception) -> str:
+    """What happened, for a note beside something that went on."""
+    return error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {cause_line(error)}"

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from twice.core.failure.interruption import behind
+from twice.core.failure.root_cause import in_one_line
 from twice.core.ledger.record import RunRecord, Shown
 from twice.core.ports import Target
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
-from twice.errors import in_one_line
 from twice.runtime.context import RunContext
 
 _log = logging.getLogger("twice")

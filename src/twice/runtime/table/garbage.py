@@ -10,13 +10,14 @@ from datetime import timedelta
 from typing import Any
 
 from twice.core.failure.interruption import behind
+from twice.core.failure.root_cause import in_one_line
 from twice.core.ledger.record import AttemptRecord, Pruned
 from twice.core.ports import Target
 from twice.core.scope import slices_named
 from twice.core.slice import WHOLE, Slice
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
-from twice.errors import UsageError, in_one_line
+from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import held_since, never_looked, passed_at, settle_passed
