@@ -100,26 +100,24 @@ def shop(tmp_path: Path) -> Shop:
     return made
 
 
+def write_orders(spark: Any, warehouse: Path, *rows: tuple[int, str, str, str]) -> None:
+    """The whole table of orders, as another system would write it."""
+    frame = spark.createDataFrame(list(rows), "order_id BIGINT, order_date STRING, region STRING, amount STRING")
+    typed = frame.selectExpr(
+        "order_id", "CAST(order_date AS DATE)", "region", "CAST(amount AS DECIMAL(12,2)) AS amount"
+    )
+    (
+        typed.coalesce(1)
+        .write.format("delta")
+        .mode("overwrite")
+        .partitionBy("order_date")
+        .save(str(warehouse / "shop" / "orders"))
+    )
+
+
 @pytest.fixture
 def put_orders(spark: Any) -> Callable[..., None]:
-    """Write the whole table of orders, as another system would."""
-
-    def put(shop: Shop, *rows: tuple[int, str, str, str]) -> None:
-        frame = spark.createDataFrame(
-            [(i, d, r, a) for i, d, r, a in rows], "order_id BIGINT, order_date STRING, region STRING, amount STRING"
-        )
-        typed = frame.selectExpr(
-            "order_id", "CAST(order_date AS DATE)", "region", "CAST(amount AS DECIMAL(12,2)) AS amount"
-        )
-        (
-            typed.coalesce(1)
-            .write.format("delta")
-            .mode("overwrite")
-            .partitionBy("order_date")
-            .save(str(shop.warehouse / "shop" / "orders"))
-        )
-
-    return put
+    return lambda shop, *rows: write_orders(spark, shop.warehouse, *rows)
 
 
 @pytest.fixture
