@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Select
 from sqlalchemy.dialects import sqlite
 
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
@@ -34,8 +33,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         (history.newest(OWN, "t", "a", 50), "twice_slices_by_label (task=? AND label=?)"),
     ],
 )
-def test_attempts_are_found_by_an_index(ledger: Ledger, chosen: Select[int], index: str) -> None:
-    text = chosen.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
+def test_attempts_are_found_by_an_index(ledger: Ledger, chosen: history.Chosen, index: str) -> None:
+    text = chosen.rows.params(chosen.values).compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     with ledger._engine.begin() as connection:
         plan = " / ".join(row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}"))
     assert index in plan

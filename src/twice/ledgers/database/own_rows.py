@@ -8,22 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     Column,
     ColumnElement,
     Connection,
+    Insert,
     PrimaryKeyConstraint,
     Table,
     UniqueConstraint,
+    bindparam,
     exists,
     or_,
     select,
 )
 
 from twice.core.ledger.record_owner import RecordOwner, TaskTable, backfill_key, key_at
-from twice.ledgers.database.schema import NAME, attempts, insert_or, metadata, runs
+from twice.ledgers.database.schema import NAME, attempts, insert_in, metadata, runs
 
 tasks = Table(
     "twice_tasks",
@@ -40,6 +45,33 @@ tasks = Table(
 )
 
 _OWN = tasks.alias("own")
+
+KEY: BindParameter[str] = bindparam("of_task")
+"""A task's key, in statements that are built once: to build one takes SQLAlchemy longer than the database takes to
+answer it. Statements that are asked at every run stand beside the functions that ask them."""
+
+
+def in_any_table(column: ColumnElement[str], of_one_task: bool = False) -> ColumnElement[bool]:
+    """`OwnRows.of_any_table` for such a statement: it is executed with `OwnRows.any_table` of one task, or of all."""
+    given: dict[str, Any] = {"project": bindparam("project")}
+    given |= {name: bindparam(name, expanding=True) for name in ("environments", "later_keys")}
+    if of_one_task:
+        return _one_in_any_table(column, first_name=bindparam("first_name"), **given)
+    return _all_in_any_table(column, later_names=bindparam("later_names", expanding=True), **given)
+
+
+def _one_in_any_table(
+    column: ColumnElement[str], project: Any, environments: Any, first_name: Any, later_keys: Any
+) -> ColumnElement[bool]:
+    mine = (_OWN.c.project == project, _OWN.c.environment.in_(environments))
+    return or_(exists().where(_OWN.c.key == column, *mine, _OWN.c.name == first_name), column.in_(later_keys))
+
+
+def _all_in_any_table(
+    column: ColumnElement[str], project: Any, environments: Any, later_names: Any, later_keys: Any
+) -> ColumnElement[bool]:
+    mine = (_OWN.c.project == project, _OWN.c.environment.in_(environments))
+    return exists().where(_OWN.c.key == column, *mine, or_(_OWN.c.name.not_in(later_names), _OWN.c.key.in_(later_keys)))
 
 
 @dataclass(frozen=True)
@@ -65,12 +97,24 @@ class OwnRows:
     def of_any_table(self, column: ColumnElement[str], task: str | None = None) -> ColumnElement[bool]:
         """The same with what the tasks wrote into other tables before: an effect of that is still to be sent. A later
         name of a renamed task counts in its own table alone: elsewhere another task may have had it."""
+        named = _all_in_any_table if task is None else _one_in_any_table
+        return named(column, **self.any_table(task))
+
+    def any_table(self, task: str | None = None) -> dict[str, Any]:
+        """The values of `in_any_table`."""
         if task is None:
-            later = {name for each in self.owner.tables for name in self.owner.names_of(each)[1:]}
-            here = {key for each in self.owner.tables for key in self.later_keys(each)}
-            return self._owns(column, or_(_OWN.c.name.not_in(sorted(later)), _OWN.c.key.in_(sorted(here))))
-        first = self.of_names(column, self.owner.names_of(task)[:1])
-        return or_(first, column.in_(self.later_keys(task)))
+            return self._any_table
+        mine = {"project": self.owner.project, "environments": self.owner.environments}
+        return {**mine, "first_name": self.owner.names_of(task)[0], "later_keys": self.later_keys(task)}
+
+    @cached_property
+    def _any_table(self) -> dict[str, Any]:
+        return {
+            "project": self.owner.project,
+            "environments": self.owner.environments,
+            "later_names": sorted({name for each in self.owner.tables for name in self.owner.names_of(each)[1:]}),
+            "later_keys": sorted({key for each in self.owner.tables for key in self.later_keys(each)}),
+        }
 
     def later_keys(self, task: str) -> list[str]:
         """The keys of a renamed task's own table under its later names."""
@@ -104,8 +148,7 @@ class OwnRows:
             self.register_at(connection, table.kept_as or name, table)
 
     def register_at(self, connection: Connection, name: str, table: TaskTable) -> None:
-        row = _row(self.owner, name, table)
-        connection.execute(insert_or(connection, tasks).on_conflict_do_nothing(), [row])
+        connection.execute(_registering(connection.dialect.name), [_row(self.owner, name, table)])
 
     def lock(self, connection: Connection) -> None:
         """One transaction at a time goes past here, of this environment. SQLite has its one writer already."""
@@ -115,6 +158,11 @@ class OwnRows:
     def backfills(self, name: str) -> list[str]:
         """The keys that a backfill of this name may have."""
         return sorted({backfill_key(name, self.key(task)) for task in ("", *self.owner.tables)})
+
+
+@cache
+def _registering(dialect: str) -> Insert:
+    return insert_in(dialect, tasks).on_conflict_do_nothing()
 
 
 def unregistered(connection: Connection, owner: RecordOwner) -> tuple[set[str], dict[str, tuple[str, TaskTable]]]:

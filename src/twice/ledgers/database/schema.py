@@ -24,6 +24,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     Boolean,
     CheckConstraint,
     Column,
@@ -39,6 +40,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    bindparam,
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -286,12 +288,16 @@ Index("twice_planned_by_batch", planned.c.backfill, planned.c.number)
 Index("twice_needs_by_needed", needs.c.backfill, needs.c.needed)
 
 
+FENCE: BindParameter[int] = bindparam("of_attempt")
+"""An attempt's fence, in statements that are built once."""
+
+
 def insert_or(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
     """An INSERT that takes a rule for conflicts; both dialects spell it the same."""
-    return _insert_or(connection.dialect.name, table)
+    return insert_in(connection.dialect.name, table)
 
 
 @cache
-def _insert_or(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
-    # Kept: to make the columns of `excluded` again for every claim takes longer than the claim's own statements.
+def insert_in(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """The same, for a statement that is kept. Kept itself: the columns of `excluded` are long in the making."""
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)

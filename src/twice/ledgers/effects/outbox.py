@@ -5,21 +5,61 @@ Effects are prepared, released and cancelled with their attempt, in the ledger's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import Connection, Integer, Select, bindparam, func, select
 
 from twice.core.effect import Message
 from twice.core.ledger.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
 from twice.ledgers.database.effect_tables import COUNTS, effects
-from twice.ledgers.database.own_rows import tasks
+from twice.ledgers.database.own_rows import KEY, in_any_table, tasks
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.effects import transitions as rows
 from twice.ledgers.effects.transitions import EffectStep
 
 S = EffectState
+
+
+@cache
+def _own(of_one_task: bool = False) -> Select[Any]:
+    """Also effects of a table that the task does not write any more: it was published, and they are to be sent."""
+    return select(effects).where(in_any_table(effects.c.task, of_one_task)).order_by(effects.c.id)
+
+
+@cache
+def _in_state(of_one_task: bool) -> Select[Any]:
+    return _own(of_one_task).where(effects.c.state == bindparam("in_state"))
+
+
+@cache
+def _due(of_one_task: bool) -> Select[Any]:
+    return _in_state(of_one_task).where(effects.c.due <= bindparam("now")).limit(bindparam("most", type_=Integer))
+
+
+@cache
+def _silent(of_one_task: bool) -> Select[Any]:
+    return _in_state(of_one_task).where(effects.c.until <= bindparam("now"))
+
+
+@cache
+def _next_due(of_one_task: bool) -> Select[Any]:
+    soonest = _in_state(of_one_task).with_only_columns(effects.c.due).order_by(None)
+    return soonest.order_by(effects.c.due).limit(1)
+
+
+_FOUND = _own().where(effects.c.id == bindparam("effect"))
+_HELD = _FOUND.where(effects.c.state == S.SENDING.value, effects.c.fence == bindparam("of_try"))
+_OF_ATTEMPT = _own().where(effects.c.attempt == bindparam("of_attempt"))
+_LAST_COUNTED = _own().where(
+    effects.c.id
+    == select(func.max(effects.c.id))
+    .where(effects.c.task == KEY, effects.c.label == bindparam("of"), effects.c.name == bindparam("named"), COUNTS)
+    .scalar_subquery()
+)
 
 
 class SqlOutbox(Records):
@@ -36,8 +76,7 @@ class SqlOutbox(Records):
             return None if begun is None else self._as_declared(begun)
 
     def holds(self, effect: EffectRecord) -> bool:
-        mine = (effects.c.id == effect.id, effects.c.state == S.SENDING.value, effects.c.fence == effect.fence)
-        return bool(self._chosen(*mine))
+        return bool(self._chosen(_HELD, effect=effect.id, of_try=effect.fence))
 
     def end(self, effect: EffectRecord, change: Change, who: str) -> bool:
         before = (S.SENDING, S.IN_DOUBT, S.PENDING) if change.state is S.SENT else (S.SENDING, S.IN_DOUBT)
@@ -55,50 +94,45 @@ class SqlOutbox(Records):
         return self._outage.outlive(remember)
 
     def find(self, id_: int) -> EffectRecord | None:
-        return next(iter(self._chosen(effects.c.id == id_)), None)
+        return next(iter(self._chosen(_FOUND, effect=id_)), None)
 
     def events(self, id_: int) -> tuple[EffectEvent, ...]:
         return self._read(lambda connection: rows.read_events(connection, id_)) if self.find(id_) else ()
 
     def of_attempt(self, attempt: str) -> tuple[EffectRecord, ...]:
-        return self._chosen(effects.c.attempt == attempt)
+        return self._chosen(_OF_ATTEMPT, of_attempt=attempt)
 
     def last_counted(self, task: str, label: str, name: str) -> EffectRecord | None:
-        of_slice = (self._own.of(effects.c.task, task), effects.c.label == label, effects.c.name == name)
-        newest = select(func.max(effects.c.id)).where(*of_slice, COUNTS).scalar_subquery()
-        return next(iter(self._chosen(effects.c.id == newest)), None)
+        of_slice = {KEY.key: self._own.key(task), "of": label, "named": name}
+        return next(iter(self._chosen(_LAST_COUNTED, **of_slice)), None)
 
     def table_of(self, effect: EffectRecord) -> str:
         of_effect = select(tasks.c.target).join(effects, effects.c.task == tasks.c.key).where(effects.c.id == effect.id)
         return str(self._read(lambda connection: connection.execute(of_effect).scalar_one_or_none()) or "")
 
     def in_state(self, state: EffectState, task: str | None = None) -> tuple[EffectRecord, ...]:
-        return self._chosen(effects.c.state == state.value, self._of(task))
+        return self._chosen(_in_state(task is not None), task, in_state=state.value)
 
     def due(self, task: str | None, limit: int) -> tuple[EffectRecord, ...]:
-        pending = (effects.c.state == S.PENDING.value, self._of(task))
-        return self._found(
-            lambda connection: rows.read(connection, *pending, effects.c.due <= self._time(connection), limit=limit)
-        )
+        return self._chosen_by_now(_due(task is not None), task, in_state=S.PENDING.value, most=limit)
 
     def silent(self, task: str | None) -> tuple[EffectRecord, ...]:
-        sending = (effects.c.state == S.SENDING.value, self._of(task))
-        return self._found(
-            lambda connection: rows.read(connection, *sending, effects.c.until <= self._time(connection))
-        )
+        return self._chosen_by_now(_silent(task is not None), task, in_state=S.SENDING.value)
 
     def next_due(self, task: str | None) -> datetime | None:
-        pending = (effects.c.state == S.PENDING.value, self._of(task))
-        found = select(effects.c.due).where(*pending).order_by(effects.c.due).limit(1)
-        return self._read(lambda connection: connection.execute(found).scalar_one_or_none())
+        pending = self._own.any_table(task) | {"in_state": S.PENDING.value}
+        return self._read(
+            lambda connection: connection.execute(_next_due(task is not None), pending).scalar_one_or_none()
+        )
 
     def listed(self, states: Sequence[EffectState], task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         chosen = [effects.c.state.in_([state.value for state in states])] if states else []
-        found = select(effects).where(*chosen, self._of(task)).order_by(effects.c.id.desc()).limit(limit)
-        return self._found(lambda connection: tuple(rows.record_of(row) for row in connection.execute(found)))
+        listed = _own(task is not None).where(*chosen).order_by(None).order_by(effects.c.id.desc()).limit(limit)
+        return self._chosen(listed, task)
 
     def counts(self, task: str | None = None) -> Mapping[EffectState, int]:
-        found = select(effects.c.state, func.count()).where(self._of(task)).group_by(effects.c.state)
+        mine = self._own.of_any_table(effects.c.task, task)
+        found = select(effects.c.state, func.count()).where(mine).group_by(effects.c.state)
         return self._read(lambda connection: {EffectState(state): count for state, count in connection.execute(found)})
 
     def _move(self, effect: EffectRecord, step: EffectStep) -> bool:
@@ -110,15 +144,17 @@ class SqlOutbox(Records):
 
         return self._outage.outlive(move)
 
-    def _chosen(self, *where: ColumnElement[bool]) -> tuple[EffectRecord, ...]:
-        return self._found(lambda connection: rows.read(connection, self._of(None), *where))
+    def _chosen(self, which: Select[Any], task: str | None = None, **values: Any) -> tuple[EffectRecord, ...]:
+        return self._read(lambda connection: self._found(connection, which, task, **values))
 
-    def _found(self, question: Callable[[Connection], tuple[EffectRecord, ...]]) -> tuple[EffectRecord, ...]:
-        return tuple(self._as_declared(effect) for effect in self._read(question))
+    def _chosen_by_now(self, which: Select[Any], task: str | None, **values: Any) -> tuple[EffectRecord, ...]:
+        return self._read(lambda connection: self._found(connection, which, task, now=self._time(connection), **values))
+
+    def _found(
+        self, connection: Connection, which: Select[Any], task: str | None, **values: Any
+    ) -> tuple[EffectRecord, ...]:
+        found = connection.execute(which, self._own.any_table(task) | values)
+        return tuple(self._as_declared(rows.record_of(row)) for row in found)
 
     def _as_declared(self, effect: EffectRecord) -> EffectRecord:
         return replace(effect, task=self._own.owner.task_of(effect.task))
-
-    def _of(self, task: str | None) -> ColumnElement[bool]:
-        """Also effects of a table that the task does not write any more: it was published, and they are to be sent."""
-        return self._own.of_any_table(effects.c.task, task)

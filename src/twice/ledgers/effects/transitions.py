@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, insert, literal, select, update
 
 from twice.core.effect import Message
 from twice.core.ledger.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
@@ -21,6 +21,16 @@ from twice.ledgers.database.schema import UtcTime
 
 S = EffectState
 _STATES = {state.value: state for state in EffectState}
+
+
+_OF_ATTEMPT = effects.c.attempt == bindparam("of_attempt")
+_WAITING = (
+    select(effects)
+    .where(_OF_ATTEMPT, effects.c.state.in_((S.PREPARED.value, S.CANCELLED.value)))
+    .order_by(effects.c.id)
+)
+_PREPARED = select(effects.c.id).where(_OF_ATTEMPT, effects.c.state == S.PREPARED.value).order_by(effects.c.id)
+_ADD_EVENT = insert(effect_events)
 
 
 def prepare(connection: Connection, attempt: str, task: str, wanted: Sequence[PreparedEffect], now: datetime) -> None:
@@ -37,11 +47,7 @@ def prepare(connection: Connection, attempt: str, task: str, wanted: Sequence[Pr
 def release(connection: Connection, attempt: str, now: datetime) -> None:
     """The attempt landed: its effects are to be sent, also those written off when it was thought dead. An occasion
     that counts for another attempt stays its own. A second call changes nothing."""
-    mine = effects.c.attempt == attempt
-    waiting = connection.execute(
-        select(effects).where(mine, effects.c.state.in_((S.PREPARED.value, S.CANCELLED.value))).order_by(effects.c.id)
-    ).all()
-    for row in waiting:
+    for row in connection.execute(_WAITING, {"of_attempt": attempt}).all():
         other = effects.alias("other")
         taken = connection.execute(
             select(other.c.attempt).where(*_same_occasion(other, row), other.c.state.not_in(UNCOUNTED_STATES))
@@ -55,8 +61,7 @@ def release(connection: Connection, attempt: str, now: datetime) -> None:
 
 def cancel(connection: Connection, attempt: str, why: str, now: datetime) -> None:
     """The attempt ended without publishing: nothing is sent of it."""
-    mine = (effects.c.attempt == attempt, effects.c.state == S.PREPARED.value)
-    for id_ in connection.execute(select(effects.c.id).where(*mine).order_by(effects.c.id)).scalars().all():
+    for id_ in connection.execute(_PREPARED, {"of_attempt": attempt}).scalars().all():
         move(connection, id_, EffectStep((S.PREPARED,), Change(S.CANCELLED, why), _short(attempt)), now)
 
 
@@ -152,12 +157,6 @@ def begin(connection: Connection, id_: int, sender: str, now: datetime, until: d
     return record_of(begun)
 
 
-def read(connection: Connection, *where: ColumnElement[bool], limit: int | None = None) -> tuple[EffectRecord, ...]:
-    """Oldest first."""
-    found = connection.execute(select(effects).where(*where).order_by(effects.c.id).limit(limit))
-    return tuple(record_of(row) for row in found)
-
-
 def read_events(connection: Connection, id_: int) -> tuple[EffectEvent, ...]:
     rows = connection.execute(
         select(effect_events).where(effect_events.c.effect == id_).order_by(effect_events.c.id)
@@ -231,7 +230,7 @@ def _put(connection: Connection, values: dict[str, Any], now: datetime, why: str
 
 
 def _record(connection: Connection, id_: int, event: EffectEvent) -> None:
-    connection.execute(insert(effect_events).values(effect=id_, **vars(event) | {"state": event.state.value}))
+    connection.execute(_ADD_EVENT, {"effect": id_, **vars(event), "state": event.state.value})
 
 
 def _short(attempt: str | None) -> str:

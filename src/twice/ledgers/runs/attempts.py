@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import update
+from sqlalchemy import bindparam, update
 
 from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.ledgers.database.errors import problem
 from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.own_rows import in_any_table
 from twice.ledgers.database.schema import attempts, insert_or
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs import transitions
-from twice.ledgers.runs.history import named
+from twice.ledgers.runs.history import fence_of
+
+_DISCARDED = (
+    update(attempts).where(attempts.c.id == bindparam("named"), in_any_table(attempts.c.task)).values(discarded=True)
+)
 
 
 class SqlAttempts(Records):
@@ -37,7 +42,7 @@ class SqlAttempts(Records):
     @outliving
     def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
         with self._writing() as connection:
-            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            fence = fence_of(connection, self._own, attempt)
             if fence is None:
                 raise problem(
                     f"attempt {attempt} is not in this ledger: it was replaced, or its environment was given a name, "
@@ -51,20 +56,19 @@ class SqlAttempts(Records):
     @outliving
     def close_attempt(self, attempt: str, state: AttemptState, facts: Facts = Facts()) -> bool:  # noqa: B008
         with self._writing() as connection:
-            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            fence = fence_of(connection, self._own, attempt)
             return fence is not None and transitions.close(connection, fence, state, facts, self._time(connection))
 
     @outliving
     def abandon_unlooked(self, attempt: str) -> bool:
         with self._writing() as connection:
-            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            fence = fence_of(connection, self._own, attempt)
             return fence is not None and transitions.abandon_unlooked(connection, fence, self._time(connection))
 
     @outliving
     def discarded(self, attempt: str) -> None:
         with self._writing() as connection:
-            mine = self._own.of_any_table(attempts.c.task)
-            connection.execute(update(attempts).where(attempts.c.id == attempt, mine).values(discarded=True))
+            connection.execute(_DISCARDED, self._own.any_table() | {"named": attempt})
 
     @outliving
     def record_takeover(self, task: str, attempt: str, holder: str, why: str) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Insert, bindparam, delete, insert, select, update
+from sqlalchemy.sql.dml import ReturningInsert
 
 from twice.core.ledger.record import AttemptState, Busy, Claim, ClaimRequest
 from twice.core.ledger.record_owner import name_of
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.schema import attempts, insert_or, leases, runs, slices
+from twice.ledgers.database.own_rows import KEY
+from twice.ledgers.database.schema import FENCE, attempts, insert_in, leases, runs, slices
 from twice.ledgers.database.transactions import Records
-from twice.ledgers.runs.history import named
+from twice.ledgers.runs.history import fence_of
 
 
 class SqlClaims(Records):
@@ -50,9 +53,36 @@ class SqlClaims(Records):
     @outliving
     def release(self, attempt: str) -> None:
         with self._writing() as connection:
-            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            fence = fence_of(connection, self._own, attempt)
             if fence is not None:
                 release(connection, fence)
+
+
+_HOLD = update(leases).where(leases.c.task == KEY, leases.c.fence.is_(None)).values(fence=FENCE)
+_RENEW = update(leases).where(leases.c.fence == FENCE).values(until=bindparam("held_until"))
+_RELEASE = delete(leases).where(leases.c.fence == FENCE)
+_IN_ORDER = select(leases.c.label).where(leases.c.fence == FENCE).order_by(leases.c.label).with_for_update()
+_ATTEMPT = select(attempts).where(attempts.c.id == bindparam("named"))
+_LABELS = select(slices.c.label).where(slices.c.fence == FENCE)
+_ADD_ATTEMPT = insert(attempts).returning(attempts.c.fence)
+_ADD_SLICES = insert(slices)
+
+
+@cache
+def _taking(dialect: str) -> ReturningInsert[str]:
+    put = insert_in(dialect, leases)
+    return put.on_conflict_do_update(
+        index_elements=[leases.c.task, leases.c.label],
+        set_={"fence": None, "until": put.excluded.until},
+        where=leases.c.until <= bindparam("now"),
+    ).returning(leases.c.label)
+
+
+@cache
+def _remembering(dialect: str) -> Insert:
+    put = insert_in(dialect, runs)
+    last = {"last_fence": put.excluded.last_fence}
+    return put.on_conflict_do_update(index_elements=[runs.c.task, runs.c.label], set_=last)
 
 
 def claim(connection: Connection, request: ClaimRequest, now: datetime, until: datetime) -> Claim | Busy | None:
@@ -71,11 +101,9 @@ def claim(connection: Connection, request: ClaimRequest, now: datetime, until: d
         raise _claimed_twice(request)
     # Only now: whoever holds a slice's lock hands out fences in the order of its claims.
     fence = _insert_attempt(connection, request, now)
+    connection.execute(_HOLD, {KEY.key: request.task, FENCE.key: fence})
     connection.execute(
-        update(leases).where(leases.c.task == request.task, leases.c.fence.is_(None)).values(fence=fence),
-    )
-    connection.execute(
-        insert(slices), [{"fence": fence, "label": label, "task": request.task} for label in request.labels]
+        _ADD_SLICES, [{"fence": fence, "label": label, "task": request.task} for label in request.labels]
     )
     _remember_last(connection, request.task, request.labels, fence)
     return Claim(request.attempt, name_of(request.task), tuple(request.labels), fence)
@@ -85,34 +113,28 @@ def renew(connection: Connection, held: Claim, until: datetime) -> bool:
     """Hold every slice until then; False (and the caller rolls back) if one is gone. An expired lease that nobody
     took is renewed like any other. Dying here leaves the old deadline or the new one."""
     _lock(connection, held.fence)
-    renewed = connection.execute(update(leases).where(leases.c.fence == held.fence).values(until=until))
+    renewed = connection.execute(_RENEW, {FENCE.key: held.fence, "held_until": until})
     return renewed.rowcount == len(held.labels)
 
 
 def release(connection: Connection, fence: int) -> None:
     """Let go of whatever this attempt still holds. What another has taken over stays theirs."""
     _lock(connection, fence)
-    connection.execute(delete(leases).where(leases.c.fence == fence))
+    connection.execute(_RELEASE, {FENCE.key: fence})
 
 
 def _lock(connection: Connection, fence: int) -> None:
     """In the order in which a claim takes them: PostgreSQL would lock them as they are on disk, and wait in a ring.
     SQLite has one lock for all, and leaves the clause out."""
     if connection.dialect.name != "sqlite":
-        in_order = select(leases.c.label).where(leases.c.fence == fence).order_by(leases.c.label)
-        connection.execute(in_order.with_for_update()).all()
+        connection.execute(_IN_ORDER, {FENCE.key: fence}).all()
 
 
 def _take(connection: Connection, request: ClaimRequest, now: datetime, until: datetime) -> set[str]:
     """The labels that were free or expired, now ours. In sorted order, so that two claims never wait in a ring."""
-    put = insert_or(connection, leases)
-    taking = put.on_conflict_do_update(
-        index_elements=[leases.c.task, leases.c.label],
-        set_={"fence": None, "until": put.excluded.until},
-        where=leases.c.until <= now,
-    ).returning(leases.c.label)
-    wanted = [{"task": request.task, "label": label, "until": until} for label in sorted(request.labels)]
-    return set(connection.execute(taking, wanted).scalars())
+    free = {"task": request.task, "until": until, "now": now}
+    wanted = [free | {"label": label} for label in sorted(request.labels)]
+    return set(connection.execute(_taking(connection.dialect.name), wanted).scalars())
 
 
 def _holder(connection: Connection, task: str, label: str) -> Busy | None:
@@ -125,10 +147,10 @@ def _holder(connection: Connection, task: str, label: str) -> Busy | None:
 
 
 def _claimed_before(connection: Connection, request: ClaimRequest) -> Claim | None:
-    found = connection.execute(select(attempts).where(attempts.c.id == request.attempt)).one_or_none()
+    found = connection.execute(_ATTEMPT, {"named": request.attempt}).one_or_none()
     if found is None:
         return None
-    labels = connection.execute(select(slices.c.label).where(slices.c.fence == found.fence)).scalars()
+    labels = connection.execute(_LABELS, {FENCE.key: found.fence}).scalars()
     asked = (request.task, request.kind, request.holder, AttemptState.CLAIMED.value, set(request.labels))
     if (found.task, found.kind, found.holder, found.state, set(labels)) != asked:
         raise _claimed_twice(request)
@@ -149,14 +171,11 @@ def _insert_attempt(connection: Connection, request: ClaimRequest, now: datetime
         "started": now,
         "discarded": False,
     }
-    return int(connection.execute(insert(attempts).returning(attempts.c.fence), values).scalar_one())
+    return int(connection.execute(_ADD_ATTEMPT, values).scalar_one())
 
 
 def _remember_last(connection: Connection, task: str, labels: Sequence[str], fence: int) -> None:
-    put = insert_or(connection, runs)
     connection.execute(
-        put.on_conflict_do_update(
-            index_elements=[runs.c.task, runs.c.label], set_={"last_fence": put.excluded.last_fence}
-        ),
+        _remembering(connection.dialect.name),
         [{"task": task, "label": label, "generation": 0, "last_fence": fence} for label in sorted(labels)],
     )

@@ -26,9 +26,29 @@ from sqlalchemy import (
 from twice.core.ledger.record import TABLE, AttemptState, Facts, InputRecord, Pinned, SliceRecord
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows
-from twice.ledgers.database.schema import attempts, audits, inputs, runs, slices
+from twice.ledgers.database.schema import FENCE, attempts, audits, inputs, runs, slices
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.history import input_record
+
+_FORGET_INPUTS = delete(inputs).where(inputs.c.fence == FENCE)
+_FORGET_AUDITS = delete(audits).where(audits.c.fence == FENCE)
+_ADD_INPUTS, _ADD_AUDITS = insert(inputs), insert(audits)
+_NOTES_AND_SECONDS = select(attempts.c.notes, attempts.c.seconds).where(attempts.c.fence == FENCE)
+_LEARN_OF_ATTEMPT = update(attempts).where(attempts.c.fence == FENCE)
+_EXPECTED = select(slices.c.label, slices.c.expected).where(slices.c.fence == FENCE)
+
+_CODE = bindparam("code", type_=Text)
+_LEARN_OF_SLICE = (
+    update(slices)
+    .where(slices.c.fence == FENCE, slices.c.label == bindparam("of"))
+    .values(
+        rows=func.coalesce(bindparam("counted", type_=BigInteger), slices.c.rows),
+        fingerprint=func.coalesce(bindparam("hashed", type_=Text), slices.c.fingerprint),
+        code_hash=func.coalesce(_CODE, slices.c.code_hash),
+        # Code and inputs are one intention: they change together, also to inputs that cannot be versioned.
+        inputs_hash=case((_CODE.is_(None), slices.c.inputs_hash), else_=bindparam("inputs", type_=Text)),
+    )
+)
 
 
 def learn(connection: Connection, fence: int, facts: Facts) -> None:
@@ -37,12 +57,12 @@ def learn(connection: Connection, fence: int, facts: Facts) -> None:
     _learn_of_slices(connection, fence, facts.slices)
     if facts.inputs:
         rows = [vars(record) | {"fence": fence, "position": position} for position, record in enumerate(facts.inputs)]
-        connection.execute(delete(inputs).where(inputs.c.fence == fence))
-        connection.execute(insert(inputs), rows)
+        connection.execute(_FORGET_INPUTS, {FENCE.key: fence})
+        connection.execute(_ADD_INPUTS, rows)
     if facts.audits:
         rows = [vars(result) | {"fence": fence, "position": position} for position, result in enumerate(facts.audits)]
-        connection.execute(delete(audits).where(audits.c.fence == fence))
-        connection.execute(insert(audits), rows)
+        connection.execute(_FORGET_AUDITS, {FENCE.key: fence})
+        connection.execute(_ADD_AUDITS, rows)
 
 
 def _learn_of_attempt(connection: Connection, fence: int, facts: Facts) -> None:
@@ -56,31 +76,24 @@ def _learn_of_attempt(connection: Connection, fence: int, facts: Facts) -> None:
     if facts.error is not None:
         values["error"] = json.dumps(dict(facts.error), sort_keys=True)
     if facts.notes or facts.seconds:
-        known = connection.execute(select(attempts.c.notes, attempts.c.seconds).where(attempts.c.fence == fence)).one()
+        known = connection.execute(_NOTES_AND_SECONDS, {FENCE.key: fence}).one()
         # A note is kept once, however often it is written.
         notes = dict.fromkeys([*json.loads(known.notes or "[]"), *facts.notes])
         values["notes"] = json.dumps(list(notes))
         values["seconds"] = json.dumps({**json.loads(known.seconds or "{}"), **facts.seconds})
     if values:
-        connection.execute(update(attempts).where(attempts.c.fence == fence).values(values))
+        connection.execute(_LEARN_OF_ATTEMPT, {FENCE.key: fence} | values)
 
 
 def _learn_of_slices(connection: Connection, fence: int, records: Sequence[SliceRecord]) -> None:
     if not records:
         return
     refuse_unknown(f"with fence {fence}", {record.label for record in records} - set(expected_of(connection, fence)))
-    code = bindparam("code", type_=Text)
-    news = {
-        "rows": func.coalesce(bindparam("counted", type_=BigInteger), slices.c.rows),
-        "fingerprint": func.coalesce(bindparam("hashed", type_=Text), slices.c.fingerprint),
-        "code_hash": func.coalesce(code, slices.c.code_hash),
-        # Code and inputs are one intention: they change together, also to inputs that cannot be versioned.
-        "inputs_hash": case((code.is_(None), slices.c.inputs_hash), else_=bindparam("inputs", type_=Text)),
-    }
     connection.execute(
-        update(slices).where(slices.c.fence == fence, slices.c.label == bindparam("of")).values(news),
+        _LEARN_OF_SLICE,
         [
             {
+                FENCE.key: fence,
                 "of": record.label,
                 "counted": record.rows,
                 "hashed": record.fingerprint,
@@ -93,7 +106,7 @@ def _learn_of_slices(connection: Connection, fence: int, records: Sequence[Slice
 
 
 def expected_of(connection: Connection, fence: int) -> dict[str, int | None]:
-    rows = connection.execute(select(slices.c.label, slices.c.expected).where(slices.c.fence == fence))
+    rows = connection.execute(_EXPECTED, {FENCE.key: fence})
     return {row.label: row.expected for row in rows}
 
 

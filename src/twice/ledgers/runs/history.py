@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, func, select, union
+from sqlalchemy import BindParameter, Connection, Integer, Select, and_, bindparam, func, select, union
 
 from twice.core.audit import AuditResult
 from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, SliceRecord
@@ -18,13 +19,19 @@ from twice.core.ledger.record_owner import TaskTable
 from twice.core.table.token import Intention
 from twice.core.write import Changes
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.own_rows import OwnRows, tasks
+from twice.ledgers.database.own_rows import KEY, OwnRows, in_any_table, tasks
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
 from twice.ledgers.database.transactions import Records
 
 _STATES = {state.value: state for state in AttemptState}
-Chosen = Select[int]
+
+
+class Chosen(NamedTuple):
+    """Attempts: a statement, and what it is executed with."""
+
+    rows: Select[Any]
+    values: Mapping[str, Any] = {}
 
 
 class SqlAttemptHistory(Records):
@@ -39,7 +46,7 @@ class SqlAttemptHistory(Records):
     def attempts(self, task: str, label: str | None = None, limit: int = 50) -> tuple[AttemptRecord, ...]:
         """Newest first."""
         with self._reading() as connection:
-            return read_attempts(connection, self._own, newest(self._own, task, label, limit))[::-1]
+            return read_attempts(connection, self._own, newest(self._own, task, label, limit))
 
     @outliving
     def open_attempts(self, task: str | None = None, labels: Sequence[str] | None = None) -> tuple[AttemptRecord, ...]:
@@ -55,17 +62,55 @@ class SqlAttemptHistory(Records):
             return read_attempts(connection, self._own, with_leftovers(self._own, task))
 
 
+_MOST = bindparam("most", type_=Integer)
+_IN_ORDER = select(attempts).order_by(attempts.c.fence)
+_OPEN = _IN_ORDER.where(IS_OPEN)
+_LEFTOVER = _IN_ORDER.where(HAS_LEFTOVERS)
+_NAMED = select(attempts).where(attempts.c.id == bindparam("named"))
+
+_OF_TASK = attempts.c.task == KEY
+_OPEN_OF_TASK = _OPEN.where(_OF_TASK)
+_LEFTOVER_OF_TASK = _LEFTOVER.where(_OF_TASK)
+_NAMED_OF_TASK = _NAMED.where(_OF_TASK)
+_NAMED_OF_ANY = _NAMED.where(in_any_table(attempts.c.task))
+_NEWEST_OF_TASK = select(attempts).where(_OF_TASK).order_by(attempts.c.fence.desc()).limit(_MOST)
+_NEWEST_OF_SLICE = (
+    select(attempts)
+    .join(slices, slices.c.fence == attempts.c.fence)
+    .where(slices.c.task == KEY, slices.c.label == bindparam("of"))
+    .order_by(slices.c.fence.desc())
+    .limit(_MOST)
+)
+
+
 def named(own: OwnRows, attempt: str, task: str | None = None) -> Chosen:
-    mine = own.of_any_table(attempts.c.task) if task is None else own.of(attempts.c.task, task)
-    return select(attempts.c.fence).where(attempts.c.id == attempt, mine)
+    if task is None:
+        return Chosen(_NAMED_OF_ANY, own.any_table() | {"named": attempt})
+    return Chosen(_NAMED_OF_TASK, {KEY.key: own.key(task), "named": attempt})
+
+
+def fence_of(connection: Connection, own: OwnRows, attempt: str) -> int | None:
+    found = connection.execute(*named(own, attempt)).one_or_none()
+    return None if found is None else int(found.fence)
 
 
 def still_open(own: OwnRows, task: str | None) -> Chosen:
-    return select(attempts.c.fence).where(IS_OPEN, own.of(attempts.c.task, task))
+    if task is None:
+        return Chosen(_OPEN.where(own.of(attempts.c.task, None)))
+    return Chosen(_OPEN_OF_TASK, {KEY.key: own.key(task)})
 
 
 def with_leftovers(own: OwnRows, task: str | None) -> Chosen:
-    return select(attempts.c.fence).where(HAS_LEFTOVERS, own.of(attempts.c.task, task))
+    if task is None:
+        return Chosen(_LEFTOVER.where(own.of(attempts.c.task, None)))
+    return Chosen(_LEFTOVER_OF_TASK, {KEY.key: own.key(task)})
+
+
+def newest(own: OwnRows, task: str, label: str | None, limit: int) -> Chosen:
+    """Newest first."""
+    if label is None:
+        return Chosen(_NEWEST_OF_TASK, {KEY.key: own.key(task), "most": limit})
+    return Chosen(_NEWEST_OF_SLICE, {KEY.key: own.key(task), "of": label, "most": limit})
 
 
 def tables_left_open(connection: Connection, own: OwnRows) -> tuple[tuple[str, TaskTable], ...]:
@@ -83,48 +128,56 @@ def _left(own: OwnRows, row: Any) -> TaskTable:
     return TaskTable(row.environment, row.target, names=names, kept_as=row.name)
 
 
-def newest(own: OwnRows, task: str, label: str | None, limit: int) -> Chosen:
-    if label is None:
-        chosen = select(attempts.c.fence).where(own.of(attempts.c.task, task)).order_by(attempts.c.fence.desc())
-    else:
-        of_slice = (own.of(slices.c.task, task), slices.c.label == label)
-        chosen = select(slices.c.fence).where(*of_slice).order_by(slices.c.fence.desc())
-    return chosen.limit(limit)
-
-
 def read_attempts(connection: Connection, own: OwnRows, chosen: Chosen) -> tuple[AttemptRecord, ...]:
-    """The chosen attempts with everything known of them, oldest first."""
-    rows = connection.execute(select(attempts).where(attempts.c.fence.in_(chosen)).order_by(attempts.c.fence)).all()
-    if not rows:
-        return ()
-    slices_of: dict[int, list[SliceRecord]] = defaultdict(list)
-    for row in connection.execute(select(slices).where(slices.c.fence.in_(chosen)).order_by(slices.c.label)):
-        slices_of[row.fence].append(_slice_record(row))
-    inputs_of: dict[int, list[InputRecord]] = defaultdict(list)
-    for row in connection.execute(select(inputs).where(inputs.c.fence.in_(chosen)).order_by(inputs.c.position)):
-        inputs_of[row.fence].append(input_record(row))
-    audits_of: dict[int, list[AuditResult]] = defaultdict(list)
-    for row in connection.execute(select(audits).where(audits.c.fence.in_(chosen)).order_by(audits.c.position)):
-        audits_of[row.fence].append(AuditResult(row.name, row.severity, row.passed, row.message))
-    leases_of = _leases_of(connection, chosen)
-    records = []
-    for row in rows:
-        until, held = leases_of.get(row.fence, (None, 0))
-        # With one slice taken over the lease is lost, even if others are still in its name.
-        whole = until if held == len(slices_of[row.fence]) else None
-        found = _Parts(tuple(slices_of[row.fence]), tuple(inputs_of[row.fence]), tuple(audits_of[row.fence]))
-        records.append(_attempt_record(row, own.owner.task_of(row.task), whole, found))
+    """The chosen attempts with everything known of them, in their order."""
+    records: list[AttemptRecord] = []
+    for some in in_parts(connection.execute(*chosen).all()):
+        found = _parts_of(connection, [row.fence for row in some])
+        records += (_attempt_record(row, own.owner.task_of(row.task), found[row.fence]) for row in some)
     return tuple(records)
 
 
-def _leases_of(connection: Connection, chosen: Chosen) -> dict[int, tuple[datetime, int]]:
-    """By attempt: when its first lease runs out, and how many slices it holds."""
-    rows = connection.execute(
-        select(leases.c.fence, func.min(leases.c.until), func.count())
-        .where(leases.c.fence.in_(chosen))
-        .group_by(leases.c.fence)
-    )
-    return {fence: (until, held) for fence, until, held in rows}
+_FENCES: BindParameter[int] = bindparam("fences", expanding=True)
+_LEASE_OF_SLICE = and_(
+    leases.c.task == slices.c.task, leases.c.label == slices.c.label, leases.c.fence == slices.c.fence
+)
+_SLICES = (
+    select(slices, leases.c.until)
+    .outerjoin(leases, _LEASE_OF_SLICE)
+    .where(slices.c.fence.in_(_FENCES))
+    .order_by(slices.c.label)
+)
+_INPUTS = select(inputs).where(inputs.c.fence.in_(_FENCES)).order_by(inputs.c.position)
+_AUDITS = select(audits).where(audits.c.fence.in_(_FENCES)).order_by(audits.c.position)
+
+
+@dataclass
+class _Parts:
+    """What other tables hold of one attempt."""
+
+    slices: list[SliceRecord] = field(default_factory=list)
+    leases: list[datetime | None] = field(default_factory=list)
+    inputs: list[InputRecord] = field(default_factory=list)
+    audits: list[AuditResult] = field(default_factory=list)
+
+    @property
+    def lease_until(self) -> datetime | None:
+        """When the first lease runs out. With one slice taken over it is lost, even if others are still in its name."""
+        held = [until for until in self.leases if until is not None]
+        return min(held) if held and len(held) == len(self.leases) else None
+
+
+def _parts_of(connection: Connection, fences: Sequence[int]) -> Mapping[int, _Parts]:
+    found: dict[int, _Parts] = defaultdict(_Parts)
+    chosen = {_FENCES.key: fences}
+    for row in connection.execute(_SLICES, chosen):
+        found[row.fence].slices.append(_slice_record(row))
+        found[row.fence].leases.append(row.until)
+    for row in connection.execute(_INPUTS, chosen):
+        found[row.fence].inputs.append(input_record(row))
+    for row in connection.execute(_AUDITS, chosen):
+        found[row.fence].audits.append(AuditResult(row.name, row.severity, row.passed, row.message))
+    return found
 
 
 def _slice_record(row: Any) -> SliceRecord:
@@ -132,15 +185,7 @@ def _slice_record(row: Any) -> SliceRecord:
     return SliceRecord(row.label, row.expected, intention, row.rows, row.fingerprint, row.aim)
 
 
-class _Parts(NamedTuple):
-    """What other tables hold of one attempt."""
-
-    slices: tuple[SliceRecord, ...]
-    inputs: tuple[InputRecord, ...]
-    audits: tuple[AuditResult, ...]
-
-
-def _attempt_record(row: Any, task: str, lease_until: datetime | None, parts: _Parts) -> AttemptRecord:
+def _attempt_record(row: Any, task: str, parts: _Parts) -> AttemptRecord:
     return AttemptRecord(
         id=row.id,
         task=task,
@@ -150,10 +195,10 @@ def _attempt_record(row: Any, task: str, lease_until: datetime | None, parts: _P
         holder=row.holder,
         started=row.started,
         finished=row.finished,
-        lease_until=lease_until,
-        slices=parts.slices,
-        inputs=parts.inputs,
-        audits=parts.audits,
+        lease_until=parts.lease_until,
+        slices=tuple(parts.slices),
+        inputs=tuple(parts.inputs),
+        audits=tuple(parts.audits),
         why=row.why,
         version=row.version,
         notes=tuple(json.loads(row.notes or "[]")),
@@ -169,15 +214,27 @@ def input_record(row: Any) -> InputRecord:
     return InputRecord(row.label, row.kind, row.name, row.identity, row.version)
 
 
+_FROZEN_AIM = (
+    select(slices.c.aim)
+    .where(slices.c.task == KEY, slices.c.label == bindparam("of"), slices.c.expected == bindparam("found"))
+    .where(slices.c.aim > slices.c.expected)
+    .order_by(slices.c.fence)
+    .limit(1)
+)
+_LAST_VERSION = select(func.max(runs.c.version)).where(runs.c.task == KEY)
+_PUBLISHERS = (
+    select(runs.c.label, attempts.c.fence).join(attempts, attempts.c.id == runs.c.attempt).where(runs.c.task == KEY)
+)
+
+
 class SqlGenerationHistory(Records):
     """See `core.ports.GenerationHistory`."""
 
     @outliving
     def frozen_aim(self, task: str, label: str, expected: int) -> int | None:
-        of_slice = (self._own.of(slices.c.task, task), slices.c.label == label, slices.c.expected == expected)
-        chosen = select(slices.c.aim).where(*of_slice, slices.c.aim > expected).order_by(slices.c.fence).limit(1)
+        of_slice = {KEY.key: self._own.key(task), "of": label}
         with self._reading() as connection:
-            return connection.execute(chosen).scalar_one_or_none()
+            return connection.execute(_FROZEN_AIM, of_slice | {"found": expected}).scalar_one_or_none()
 
     @outliving
     def furthest_aim(self, task: str, label: str, last: int) -> int | None:
@@ -197,16 +254,13 @@ class SqlGenerationHistory(Records):
 
     @outliving
     def last_version(self, task: str) -> int | None:
-        chosen = select(func.max(runs.c.version)).where(self._own.of(runs.c.task, task))
         with self._reading() as connection:
-            return connection.execute(chosen).scalar_one_or_none()
+            return connection.execute(_LAST_VERSION, {KEY.key: self._own.key(task)}).scalar_one_or_none()
 
     @outliving
     def publishers(self, task: str) -> dict[str, int]:
-        joined = select(runs.c.label, attempts.c.fence).join(attempts, attempts.c.id == runs.c.attempt)
-        of_task = joined.where(self._own.among(runs.c.task, task))
         with self._reading() as connection:
-            return {row.label: row.fence for row in connection.execute(of_task)}
+            return {row.label: row.fence for row in connection.execute(_PUBLISHERS, {KEY.key: self._own.key(task)})}
 
     @outliving
     def published_versions(self, task: str, labels: Sequence[str]) -> frozenset[int]:

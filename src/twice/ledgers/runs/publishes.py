@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, null, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Insert, and_, case, func, null, or_, select, update
 
 from twice.core.ledger.record import Adopted, AttemptState
-from twice.ledgers.database.schema import attempts, insert_or, runs, slices
+from twice.ledgers.database.schema import attempts, insert_in, runs, slices
 
 _OF_PUBLISH = ("attempt", "code_hash", "inputs_hash", "rows", "fingerprint", "version", "published")
 
@@ -19,7 +20,14 @@ def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> N
     fill in what was unknown; at a lower one nothing changes. A second call changes nothing."""
     if not rows:
         return
-    put = insert_or(connection, runs)
+    # Sorted, so that two publishes never wait for each other in a ring.
+    in_order = sorted(rows, key=lambda row: str(row["label"]))
+    connection.execute(_moving_forward(connection.dialect.name), in_order)
+
+
+@cache
+def _moving_forward(dialect: str) -> Insert:
+    put = insert_in(dialect, runs)
     given = put.excluded
     higher = runs.c.generation < given.generation
     same = and_(
@@ -29,18 +37,14 @@ def move_forward(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> N
     newest: dict[str, ColumnElement[Any]] = {
         name: case((higher, given[name]), else_=func.coalesce(runs.c[name], given[name])) for name in _OF_PUBLISH
     }
-    connection.execute(
-        put.on_conflict_do_update(
-            index_elements=[runs.c.task, runs.c.label],
-            set_={
-                "generation": given.generation,
-                **newest,
-                "quarantined": case((higher, null()), else_=runs.c.quarantined),
-            },
-            where=or_(higher, same),
-        ),
-        # Sorted, so that two publishes never wait for each other in a ring.
-        sorted(rows, key=lambda row: str(row["label"])),
+    return put.on_conflict_do_update(
+        index_elements=[runs.c.task, runs.c.label],
+        set_={
+            "generation": given.generation,
+            **newest,
+            "quarantined": case((higher, null()), else_=runs.c.quarantined),
+        },
+        where=or_(higher, same),
     )
 
 

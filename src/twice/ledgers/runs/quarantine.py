@@ -9,12 +9,14 @@ from sqlalchemy import Connection, func, literal, select, update
 
 from twice.core.ledger.record import Facts
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.own_rows import OwnRows
+from twice.ledgers.database.own_rows import KEY, OwnRows
 from twice.ledgers.database.schema import IS_QUARANTINED, UtcTime, attempts, runs, slices
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.claims import release
 from twice.ledgers.runs.facts import learn
-from twice.ledgers.runs.history import named
+from twice.ledgers.runs.history import fence_of
+
+_SET_ASIDE = select(runs.c.label, runs.c.quarantined).where(runs.c.task == KEY, IS_QUARANTINED)
 
 
 class SqlQuarantine(Records):
@@ -23,14 +25,14 @@ class SqlQuarantine(Records):
     @outliving
     def postpone(self, attempt: str, until: datetime, note: str) -> None:
         with self._writing() as connection:
-            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            fence = fence_of(connection, self._own, attempt)
             if fence is not None:
                 _postpone(connection, fence, until, note)
 
     @outliving
     def quarantine(self, attempt: str, note: str) -> bool:
         with self._writing() as connection:
-            fence = connection.execute(named(self._own, attempt)).scalar_one_or_none()
+            fence = fence_of(connection, self._own, attempt)
             return fence is not None and _quarantine(connection, fence, self._time(connection), note)
 
     @outliving
@@ -75,6 +77,5 @@ def _lift(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]
 
 def _quarantined(connection: Connection, own: OwnRows, task: str) -> Mapping[str, datetime]:
     """The slices of a task that are set aside, and since when."""
-    set_aside = (own.of(runs.c.task, task), IS_QUARANTINED)
-    rows = connection.execute(select(runs.c.label, runs.c.quarantined).where(*set_aside))
+    rows = connection.execute(_SET_ASIDE, {KEY.key: own.key(task)})
     return {row.label: row.quarantined for row in rows}

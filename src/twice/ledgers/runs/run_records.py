@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, or_, select
+from sqlalchemy import Connection, Select, bindparam, func, or_, select
 
 from twice.core.ledger.record import Adopted, AttemptState, Overview, RunRecord
 from twice.core.table.token import Intention
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.own_rows import OwnRows
+from twice.ledgers.database.own_rows import KEY, OwnRows
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import IS_QUARANTINED, attempts, runs
 from twice.ledgers.database.transactions import Records
@@ -19,6 +19,13 @@ from twice.ledgers.runs import publishes
 _STATES = {state.value: state for state in AttemptState}
 _BAD = [state.value for state in AttemptState if state.bad]
 _LAST = attempts.alias("last")
+_RUNS = select(runs, _LAST.c.id, _LAST.c.state, _LAST.c.retry_at).select_from(
+    runs.outerjoin(_LAST, _LAST.c.fence == runs.c.last_fence)
+)
+_IN_ORDER = _RUNS.order_by(runs.c.task, runs.c.label)
+_OF_TASK = _IN_ORDER.where(runs.c.task == KEY)
+_OF_SLICE = _RUNS.where(runs.c.task == KEY, runs.c.label == bindparam("of"))
+_OF_SLICES = _RUNS.where(runs.c.task == KEY, runs.c.label.in_(bindparam("of_any", expanding=True)))
 
 
 class SqlRunRecords(Records):
@@ -27,7 +34,8 @@ class SqlRunRecords(Records):
     @outliving
     def run(self, task: str, label: str) -> RunRecord | None:
         with self._reading() as connection:
-            return next(iter(read_runs(connection, self._own, task, label)), None)
+            found = connection.execute(_OF_SLICE, {KEY.key: self._own.key(task), "of": label}).one_or_none()
+            return None if found is None else _run_record(self._own, found)
 
     @outliving
     def runs_of(self, task: str, labels: Sequence[str]) -> dict[str, RunRecord]:
@@ -57,22 +65,20 @@ class SqlRunRecords(Records):
             publishes.forget(connection, self._own.key(task), label)
 
 
-def read_runs(
-    connection: Connection, own: OwnRows, task: str | None, label: str | None = None
-) -> tuple[RunRecord, ...]:
+def read_runs(connection: Connection, own: OwnRows, task: str | None) -> tuple[RunRecord, ...]:
     """By task and label. One row per (task, slice) that was ever claimed, published or adopted."""
-    chosen = _runs(own, task)
-    if label is not None:
-        chosen = chosen.where(runs.c.label == label)
-    found = connection.execute(chosen.order_by(runs.c.task, runs.c.label))
+    if task is None:
+        found = connection.execute(_IN_ORDER.where(own.among(runs.c.task, None)))
+    else:
+        found = connection.execute(_OF_TASK, {KEY.key: own.key(task)})
     # In parts: 100,000 rows at once keep the garbage collector busier than the ledger.
     return tuple(_run_record(own, row) for part in found.partitions(1000) for row in part)
 
 
 def read_runs_of(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]) -> Iterator[RunRecord]:
     for some in in_parts(labels):
-        chosen = _runs(own, task).where(runs.c.label.in_(some))
-        yield from (_run_record(own, row) for row in connection.execute(chosen))
+        chosen = {KEY.key: own.key(task), "of_any": some}
+        yield from (_run_record(own, row) for row in connection.execute(_OF_SLICES, chosen))
 
 
 def read_overview(connection: Connection, own: OwnRows, task: str | None, limit: int) -> Overview:
@@ -92,9 +98,7 @@ def read_overview(connection: Connection, own: OwnRows, task: str | None, limit:
 
 
 def _runs(own: OwnRows, task: str | None) -> Select[Any]:
-    joined = runs.outerjoin(_LAST, _LAST.c.fence == runs.c.last_fence)
-    chosen = select(runs, _LAST.c.id, _LAST.c.state, _LAST.c.retry_at).select_from(joined)
-    return chosen.where(own.among(runs.c.task, task))
+    return _RUNS.where(own.among(runs.c.task, task))
 
 
 def _run_record(own: OwnRows, row: Any) -> RunRecord:
