@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from tests.postgres_server import PostgresServer
+from tests.tiny_queries import INTERPRETED
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,11 +32,20 @@ _LONGEST_FIRST = ("proof", "acceptance", "spark", "contracts", "integration")
 """Files of few tests that take minutes, then those of many that take seconds: no process is left alone at the end."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is long
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if _is_left_out(item):
+            item.add_marker(pytest.mark.long)
     items.sort(key=_turn)
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    """A class that passes a suite may name the tests of it that `make test` takes, or those that it leaves out."""
+    suite, name = getattr(item, "cls", None), getattr(item, "originalname", item.name)
+    return name not in getattr(suite, "sampled", {name}) or name in getattr(suite, "left_out", ())
 
 
 def _turn(item: pytest.Item) -> int:
@@ -49,11 +59,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("warehouse")
 
 
-# Thousands of tiny queries, each other than the last: what is compiled for one is never used again. It makes the JVM a
-# third slower. Whatever a test starts as a process of its own, and `make test-long`, has Spark as users have it.
 _TINY_QUERIES = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **INTERPRETED,
     "spark.sql.ui.explainMode": "simple",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.extraJavaOptions": "-Xms1500m -Xmn900m",

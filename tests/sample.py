@@ -10,4 +10,8 @@ import pytest
 
 def sample(cases: Iterable[Any], of: Collection[Any]) -> list[Any]:
     """All cases, for `parametrize`; those that are not among `of` are long."""
-    return [case if case in of else pytest.param(case, marks=pytest.mark.long) for case in cases]
+    return [case if case in of else pytest.param(*_values(case), marks=pytest.mark.long) for case in cases]
+
+
+def _values(case: Any) -> tuple[Any, ...]:
+    return case if isinstance(case, tuple) else (case,)

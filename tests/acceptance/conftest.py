@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tiny_queries import SPARK_TOML
 from typer.testing import CliRunner
 
 from twice.cli.main import app
 
-TOML = """
+TOML = f"""
 project = "worldshop"
-[spark]
-short_jobs = true
-"""
+{SPARK_TOML}"""
 
 REVENUE = """
 from pyspark.sql import functions as F

@@ -49,7 +49,7 @@ def reset(target: Target, to: int, attempt: str) -> Landed | Lost:
 
 
 def table(harness: Harness, target: Target) -> list[Row]:
-    return harness.rows(target.read(EVENTS))
+    return harness.seen(target, EVENTS)
 
 
 class AppendSuite:

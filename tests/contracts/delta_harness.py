@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 from tests.contracts.spark_frames import collected, frame_of
-from tests.contracts.target_suite import Row
+from tests.contracts.target_suite import Row, ordered
+from tests.delta_reader import DeltaVersion
 
 from twice.core.ports import Column, Target
 from twice.core.task import TableName
@@ -50,10 +50,14 @@ class DeltaHarness:
     def rows(self, frame: Any) -> list[Row]:
         return collected(frame)
 
+    def seen(self, target: Target, table: TableName) -> list[Row]:
+        place = Path(self.locate(table))
+        found = DeltaVersion.newest(place).rows() if (place / "_delta_log").exists() else None
+        return self.rows(target.read(table)) if found is None else ordered(found)
+
     def files(self, table: TableName) -> Mapping[str, str]:
-        paths = self._spark.read.format("delta").load(self.locate(table)).inputFiles()
-        found = [Path(unquote(urlparse(path).path)) for path in paths]
-        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+        paths = DeltaVersion.newest(Path(self.locate(table))).paths()
+        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
     def leftovers(self, table: TableName, attempt: str) -> Sequence[str]:
         root = Path(self.locate(table))

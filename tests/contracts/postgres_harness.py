@@ -38,6 +38,9 @@ class PostgresHarness:
     def rows(self, frame: Any) -> list[Row]:
         return ordered(frame.rows)
 
+    def seen(self, target: Target, table: TableName) -> list[Row]:
+        return self.rows(target.read(table))
+
     def files(self, table: TableName) -> Mapping[str, str]:
         """Each stored row by its place, with the transaction that wrote it: the least that is rewritten."""
         return {str(place): f"{by} {row}" for place, by, row in self.ask(f"SELECT ctid, xmin, t FROM {table.name} t")}

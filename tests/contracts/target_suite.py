@@ -50,6 +50,9 @@ class Harness(Protocol):
 
     def rows(self, frame: Frame) -> list[Row]: ...
 
+    def seen(self, target: Target, table: TableName) -> list[Row]:
+        """What a reader of the table sees now."""
+
     def files(self, table: TableName) -> Mapping[str, str]:
         """Path and content of every file the current version refers to."""
 
@@ -147,7 +150,7 @@ def commit(target: Target, staged: Staged, expected: Mapping[str, int]) -> Lande
 
 
 def table(harness: Harness, target: Target) -> list[Row]:
-    return harness.rows(target.read(REVENUE))
+    return harness.seen(target, REVENUE)
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:
@@ -819,9 +822,9 @@ class TargetSuite:
 
         def poll() -> None:
             while not done.is_set():
-                seen.append(table(harness, reader))
+                seen.append(harness.rows(reader.read(REVENUE)))
                 time.sleep(0.005)
-            seen.append(table(harness, reader))
+            seen.append(harness.rows(reader.read(REVENUE)))
 
         def let_the_reader_look(point: Point | SendPoint) -> None:
             before = len(seen)

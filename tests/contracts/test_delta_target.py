@@ -42,12 +42,7 @@ class TestDeltaPublic(TargetSuite, UpsertSuite, AppendSuite):
             "test_a_crash_around_the_commit_publishes_all_or_nothing",
             "test_a_task_that_read_its_own_target_does_not_publish_over_a_change",
             "test_the_same_slice_at_once_has_one_winner",
-            "test_a_reader_during_publish_sees_only_old_or_new",
             "test_new_rows_are_inserted_changed_ones_updated_and_the_rest_is_left",
-            "test_a_correction_wins_its_ties_and_still_no_newer_row_gives_way",
-            "test_insert_only_leaves_what_is_there_and_counts_what_differs",
-            "test_delete_missing_deletes_inside_the_slice_only",
-            "test_a_crashed_upsert_run_again_gives_the_table_of_one_run",
             "test_two_at_once_on_one_token_have_one_winner",
             "test_a_path_that_cannot_compare_and_swap_refuses_them",
         }

@@ -33,6 +33,9 @@ class MemoryHarness:
     def rows(self, frame: Rows) -> list[Row]:
         return ordered(frame.rows)
 
+    def seen(self, target: Target, table: TableName) -> list[Row]:
+        return self.rows(target.read(table))
+
     def files(self, table: TableName) -> Mapping[str, str]:
         return dict.fromkeys(self._target.files(table), "")
 

@@ -72,7 +72,7 @@ def upsert(
 
 
 def table(harness: Harness, target: Target) -> list[Row]:
-    return harness.rows(target.read(ORDERS))
+    return harness.seen(target, ORDERS)
 
 
 class UpsertSuite:
@@ -128,7 +128,7 @@ class UpsertSuite:
                     staged, {plan.token_names[0]: 0}, CommitNote(staged.attempt, "run", {plan.token_names[0]: 1})
                 )
                 assert isinstance(landed, Landed)
-            tables.append(harness.rows(target.read(name)))
+            tables.append(harness.seen(target, name))
         assert tables[0] == tables[1] == tables[2]
         assert [row[0] for row in tables[0]] == [1, 2, 3, 4]
 
@@ -393,7 +393,7 @@ class UpsertSuite:
                 if turn == 3:
                     wins = 20 if slice_ is DAY else 10
                     assert landed.changes == Changes(updated=wins, deleted=10, ties=wins)
-            tables.append(harness.rows(target.read(name)))
+            tables.append(harness.seen(target, name))
         assert tables[0] == tables[1] == ordered([*rows[other][0], *rows[day][1], *found])
 
     def test_content_decides_between_equally_new_rows_of_one_slice_also_where_missing_ones_go(
@@ -410,7 +410,7 @@ class UpsertSuite:
                 staged = target.stage(name, harness.frame(target, BY_DAY, rows), plan, f"i{at}{turn}")
                 note = CommitNote(staged.attempt, "run", {plan.token_names[0]: turn + 1})
                 assert isinstance(target.commit(staged, {plan.token_names[0]: turn}, note), Landed)
-            tables.append(harness.rows(target.read(name)))
+            tables.append(harness.seen(target, name))
         assert tables[0] == tables[1]
 
     def test_delete_missing_on_the_whole_table_deletes_everywhere(self, harness: Harness) -> None:

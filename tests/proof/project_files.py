@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-TOML = 'project = "proof"\nlease_seconds = 2\n[spark]\nshort_jobs = true\n'
+from tests.tiny_queries import SPARK_TOML
+
+TOML = f'project = "proof"\nlease_seconds = 2\n{SPARK_TOML}'
 PIPELINE = """
 import os, time
 from pyspark.sql import functions as F

@@ -37,7 +37,6 @@ AROUND_THE_COMMIT: dict[str, tuple[End, ...]] = {
         (None, Point.IN_STAGE),
         (Ending.ERROR, Point.BEFORE_COMMIT),
         (Ending.CTRL_C, Point.AFTER_COMMIT),
-        (Ending.SIGTERM, Point.AFTER_PUBLISH),
     )
 }
 EVERYWHERE = {

@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.sample import sample
+from tests.tiny_queries import SPARK_TOML
 
 from twice.core.results.proof import Proof, TrialResult
 from twice.project import prove as project_prove
@@ -157,12 +158,11 @@ def keeps_to_itself(sales):
 '''
 
 
-TOML = """
+TOML = f"""
 project = "home"
-[spark]
-short_jobs = true
+{SPARK_TOML}
 [connections.pg]
-url = "${env:TWICE_TEST_RATES}"
+url = "${{env:TWICE_TEST_RATES}}"
 """
 
 SCRIPT = """
@@ -252,7 +252,7 @@ def test_a_task_that_was_published_before_is_proved_on_a_copy_of_its_table(home:
 
 def named(home: Home, task: str) -> tuple[str, str, str]:
     """The one thing that a proof says this task does beside its result, which is also why it does not hold."""
-    proof = home.prove(task, "twice", "row-order")
+    proof = home.prove(task, "twice")
     assert proof.trials[0].result is TrialResult.CHANGED, proof
     (found,) = proof.beside
     assert proof.trials[0].difference is not None

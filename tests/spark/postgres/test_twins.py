@@ -52,6 +52,7 @@ def test_a_task_retried_after_its_commit_counts_once(database: str, tmp_path: Pa
     check(database, *published(database, "local[2,2]", tmp_path))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_task_and_its_speculated_twin_that_both_commit_count_once(database: str, tmp_path: Path) -> None:
     """A Spark speculates only on another host than the first attempt's: a cluster of two loopback addresses."""
