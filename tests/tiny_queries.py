@@ -1,5 +1,6 @@
-"""Spark for thousands of tiny queries, each other than the last: what it compiles for one is never used again, and takes
-a third of the JVM's time. The demos, the soak of kills and the session of `make test-long` have Spark as users have it."""
+"""Spark for thousands of tiny queries, each other than the last: what it compiles for one is never used again, and
+takes a third of the JVM's time. The demos, the soak of kills and the session of `make test-long` have Spark as users
+have it."""
 
 from __future__ import annotations
 
