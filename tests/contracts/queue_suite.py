@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import IntegrityError
 
 from twice import Inbox, Retry, WorkQueue
 from twice.errors import BodyDiffers, LeaseLost, UsageError
@@ -55,6 +57,24 @@ class DatabaseSuite:
 def effect(of: Item | str) -> Callable[[Connection], object]:
     name = of if isinstance(of, str) else of.id
     return lambda connection: connection.execute(text("INSERT INTO effects VALUES (:item)"), {"item": name})
+
+
+def careless(of: Item | str) -> Callable[[Connection], object]:
+    """As people write it: a customer that may be there already. The error is swallowed, and the database has undone the
+    whole transaction: PostgreSQL always, SQLite with OR ROLLBACK."""
+
+    def handle(connection: Connection) -> None:
+        effect(of)(connection)
+        add = "INSERT OR ROLLBACK" if connection.dialect.name == "sqlite" else "INSERT"
+        connection.execute(text("CREATE TABLE customers (id INTEGER PRIMARY KEY)"))
+        connection.execute(text("INSERT INTO customers VALUES (1)"))
+        with suppress(IntegrityError):
+            connection.execute(text(f"{add} INTO customers VALUES (1)"))
+
+    return handle
+
+
+UNDONE = r"the database has undone the whole transaction.*Nothing of it was written.*connection\.begin_nested\(\)"
 
 
 def handler(item: Item, connection: Connection) -> None:
@@ -252,6 +272,52 @@ class CompleteSuite(DatabaseSuite):
         with pytest.raises(UsageError, match="the handler ended the transaction it was handed"):
             queue.complete(claimed(queue), lambda connection: getattr(connection, end)())
 
+    def test_an_item_is_never_done_whose_transaction_the_database_has_undone(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        queue.put("a")
+        with pytest.raises(UsageError, match=UNDONE):
+            queue.complete(claimed(queue), careless("a"))
+        queue.put("b")
+        worked = queue.work(lambda item, connection: careless(item)(connection))
+        assert (worked.done, worked.failed) == (0, 1)
+        assert effects() == []
+        assert queue.counts() == {PENDING: 0, PROCESSING: 1, DONE: 0, FAILED: 1}
+
+    def test_what_comes_after_the_database_has_undone_the_transaction_is_not_written_either(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        """SQLite would commit each further statement on its own."""
+        queue.put("a")
+
+        def goes_on(connection: Connection) -> None:
+            careless("a")(connection)
+            effect("after")(connection)
+
+        with pytest.raises(Exception, match="undone the whole transaction|transaction is aborted"):
+            queue.complete(claimed(queue), goes_on)
+        assert effects() == []
+
+    def test_a_transaction_of_ones_own_that_the_database_has_undone_is_an_error(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        with pytest.raises(UsageError, match=UNDONE), queue.connect() as connection:
+            careless("a")(connection)
+        assert effects() == []
+        with queue.connect():
+            pass  # nothing was asked, and nothing was undone
+
+    def test_a_savepoint_holds_what_may_fail(self, queue: WorkQueue, effects: Callable[[], list[str]]) -> None:
+        queue.put("a")
+
+        def careful(connection: Connection) -> None:
+            effect("a")(connection)
+            with suppress(IntegrityError), connection.begin_nested():
+                connection.execute(text("INSERT INTO effects VALUES (NULL)"))
+
+        assert queue.complete(claimed(queue), careful)
+        assert effects() == ["a"]
+
     def test_a_handlers_own_database_error_is_reported_as_it_is(self, queue: WorkQueue) -> None:
         queue.put("a")
         worked = queue.work(lambda item, connection: connection.execute(text("SELECT * FROM nowhere")))
@@ -365,6 +431,15 @@ class InboxSuite(DatabaseSuite):
         assert inbox.once("m1", b"", effect("m1"))
         assert effects() == ["m1"]
 
+    def test_a_message_is_never_handled_whose_transaction_the_database_has_undone(
+        self, inbox: Inbox, effects: Callable[[], list[str]]
+    ) -> None:
+        with pytest.raises(UsageError, match=UNDONE):
+            inbox.once("m1", b"10 EUR", careless("m1"))
+        assert effects() == []
+        assert inbox.once("m1", b"10 EUR", effect("m1"))
+        assert effects() == ["m1"]
+
     @pytest.mark.parametrize("bad", ["", " \t", None])
     def test_ids_that_identify_nothing_are_refused(self, inbox: Inbox, bad: Any) -> None:
         with pytest.raises(UsageError, match="the message's id"):
@@ -396,7 +471,7 @@ class InboxSuite(DatabaseSuite):
             go_on.set()
             first.join(30)
             second.join(30)
-        assert results == [True, False]
+        assert sorted(results) == [False, True]
         assert effects() == ["m1"]
 
     def test_if_the_first_of_two_deliveries_fails_the_other_handles_it(
