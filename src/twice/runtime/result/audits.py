@@ -93,7 +93,7 @@ def _ask(audit: Audit, stage: Frame) -> AuditResult:
     assert audit.check is not None, audit
     try:
         answer = audit.check(stage)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserCodeError(
             f"the audit {audit.name} raised {type(error).__name__}: {error}", fix="Correct the audit and run again."
         ) from error
