@@ -40,6 +40,11 @@ class SliceColumn:
     minutes: int
     derived: bool
 
+    @property
+    def one_value(self) -> bool:
+        """Whether all rows of a slice hold one value of it: a month's first day, not each day of a month."""
+        return self.derived or (self.type == "date" and self.grain == "day")
+
 
 @dataclass(frozen=True)
 class TimeScope:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from twice.core.audit import Audit, AuditResult, judge, result
 from twice.core.ports import Frame, Measured, Staged, Target
+from twice.core.scope import slice_column_of
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.errors import UserCodeError
@@ -41,8 +42,9 @@ def run_audits(context: RunContext, task: Task, target: Target, rows: StagedRows
         if len(known) == len(by_slice):
             results.append(_together(audit, known))
             continue
-        if audit.kind == "unique":
-            counted = target.duplicates(rows.staged, _unique(audit, rows.staged))
+        unique = _unique(audit, task, rows.staged)
+        if unique:
+            counted = target.duplicates(rows.staged, unique)
             if counted is not None:
                 results.append(_unique_result(audit, counted, rows.measured))
                 continue
@@ -62,9 +64,11 @@ def _together(audit: Audit, by_slice: Mapping[str, AuditResult]) -> AuditResult:
 
 
 def _read_stage(context: RunContext, audit: Audit, task: Task, stage: Frame, rows: StagedRows) -> AuditResult:
+    """One pass where a column says which slice a row is in; else a cut and a pass for each slice."""
     slices = rows.staged.plan.slices
-    if audit.kind == "unique":
-        return _unique_result(audit, context.engine.duplicates(stage, _unique(audit, rows.staged)), rows.measured)
+    unique = _unique(audit, task, rows.staged)
+    if unique:
+        return _unique_result(audit, context.engine.duplicates(stage, unique), rows.measured)
     if len(slices) == 1:
         return _ask(audit, stage)
     scope = task.scope
@@ -73,15 +77,26 @@ def _read_stage(context: RunContext, audit: Audit, task: Task, stage: Frame, row
     for slice_ in slices:
         assert slice_.bounds is not None, slice_
         part = context.engine.cut(stage, slice_.bounds.column, slice_.start, slice_.end, scope.zone)
-        by_slice[slice_.label] = _ask(audit, part)
+        if audit.kind == "unique":
+            mine = {slice_.label: rows.measured[slice_.label]}
+            by_slice[slice_.label] = _unique_result(audit, context.engine.duplicates(part, audit.columns), mine)
+        else:
+            by_slice[slice_.label] = _ask(audit, part)
     return _together(audit, by_slice)
 
 
-def _unique(audit: Audit, staged: Staged) -> tuple[str, ...]:
-    """The columns that must not repeat: within a slice, so several slices are distinguished too."""
-    slices = staged.plan.slices
-    held = [slice_.bounds.column for slice_ in slices[:1] if slice_.bounds is not None and len(slices) > 1]
-    return (*audit.columns, *(name for name in held if name not in audit.columns))
+def _unique(audit: Audit, task: Task, staged: Staged) -> tuple[str, ...]:
+    """The columns in which no two of all staged rows may agree; none where no column can say it. A value may come again
+    in another slice, so several slices are distinguished by their column, if all rows of a slice hold one value there.
+    """
+    if audit.kind != "unique":
+        return ()
+    if len(staged.plan.slices) == 1:
+        return audit.columns
+    held = slice_column_of(task.scope)
+    if held is None or not held.one_value:
+        return ()
+    return (*audit.columns, *(name for name in (held.name,) if name not in audit.columns))
 
 
 def _unique_result(audit: Audit, count: int, measured: Mapping[str, Measured]) -> AuditResult:
