@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twice.core.audit import Audit, AuditResult, judge, result
+from twice.core.audit import Audit, AuditResult, Before, judge, result
 from twice.core.ports import Frame, Measured, Staged, Target
-from twice.core.scope import slice_column_of
+from twice.core.scope import Whole, slice_column_of
+from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.errors import UserCodeError
@@ -19,12 +20,29 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class StagedRows:
-    """What is audited, with what was counted in flight, and how many rows each slice had before, where that is known;
-    both by slice."""
+    """What is audited, with what was counted in flight, and what each slice held before; both by slice."""
 
     staged: Staged
     measured: Mapping[str, Measured]
-    rows_before: Mapping[str, int | None]
+    before: Mapping[str, Before]
+
+
+def held_before(
+    context: RunContext, task: Task, target: Target, slices: Sequence[Slice], generations: Mapping[str, int]
+) -> Mapping[str, Before]:
+    """By slice: how many rows it has, as the ledger knows. A rebuilt ledger does not: then they are counted in the
+    table, if an audit asks for it and the table shows which rows are the slice's."""
+    runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
+    known = {label: run.rows for label, run in runs.items() if run.rows is not None}
+    unknown = [slice_ for slice_ in slices if generations[slice_.label] > 0 and slice_.label not in known]
+    if unknown and _can_be_counted(task) and any(audit.kind == "not_shrunk" for audit in task.audits):
+        known = {**known, **context.engine.count(target.read(task.target), unknown)}
+    return {label: Before(generation > 0, known.get(label)) for label, generation in generations.items()}
+
+
+def _can_be_counted(task: Task) -> bool:
+    owns_all = isinstance(task.scope, Whole) and task.write.kind == "replace"
+    return owns_all or task.write.layout(task.scope).slice_column is not None
 
 
 def run_audits(context: RunContext, task: Task, target: Target, rows: StagedRows) -> tuple[AuditResult, ...]:
@@ -35,9 +53,7 @@ def run_audits(context: RunContext, task: Task, target: Target, rows: StagedRows
     results: list[AuditResult] = []
     stage: Frame | None = None
     for audit in task.audits:
-        by_slice = {
-            label: judge(audit, of.rows, of.counts, rows.rows_before[label]) for label, of in rows.measured.items()
-        }
+        by_slice = {label: judge(audit, of.rows, of.counts, rows.before[label]) for label, of in rows.measured.items()}
         known = {label: each for label, each in by_slice.items() if each is not None}
         if len(known) == len(by_slice):
             results.append(_together(audit, known))
