@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, slice_named
+from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours, slice_named
+from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.time_scope import TimeScope
 from twice.errors import BeforeStart, DeclarationError, UsageError
@@ -189,8 +190,16 @@ def test_an_interval_must_lie_on_slice_boundaries() -> None:
         (lambda: Hourly("at", start="2026-01-01T00", zone="UTC"), "UTC instants"),
         (lambda: Every("at", start="2026-01-01T00:00", minutes=7), "does not divide a day"),
         (lambda: Every("at", start="2026-01-01T00:07", minutes=15), "is not the beginning of a window"),
+        (lambda: Since("day", initial="2026-01-01", lag=hours(12)), "lag=12:00:00 is no whole number of days, and the"),
+        (lambda: Since("day", initial="2026-01-01", lag=hours(36)), r"Write lag=days\(2\)"),
     ],
 )
 def test_a_scope_that_cannot_work_is_refused_where_it_is_written(make: object, message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         make()  # type: ignore[operator]
+
+
+def test_a_lag_of_whole_days_holds_the_mark_of_dates_back() -> None:
+    held = Since("day", initial="2026-01-01", lag=days(2)).held_back(date(2026, 6, 9))
+    assert held == date(2026, 6, 7)
+    assert Since("day", initial="2026-01-01", lag=hours(48)).held_back(date(2026, 6, 9)) == held
