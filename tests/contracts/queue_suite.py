@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -381,6 +382,53 @@ class FailSuite(DatabaseSuite):
         with pytest.raises(KeyboardInterrupt):
             queue.work(interrupted)
         assert queue.item("a").status is PENDING  # type: ignore[union-attr]
+
+    def test_an_item_that_was_only_given_back_is_no_dead_letter(self, queue: WorkQueue) -> None:
+        """A rolling deployment interrupts its workers: that is no attempt of the item."""
+        queue.put("a")
+
+        def deployed(item: Item, connection: Connection) -> None:
+            raise KeyboardInterrupt
+
+        for _ in range(6):
+            with pytest.raises(KeyboardInterrupt):
+                queue.work(deployed)
+        for _ in range(6):
+            queue.release(claimed(queue))
+        found = queue.item("a")
+        assert found is not None
+        assert (found.attempts, found.began, found.fence) == (0, None, 12)
+        assert queue.work(lambda item, connection: None).done == 1
+
+    def test_an_attempt_that_failed_before_stays_counted_when_the_next_is_given_back(self, queue: WorkQueue) -> None:
+        queue.put("a")
+        queue.fail(claimed(queue), ConnectionResetError("cut"))
+        first = queue.item("a")
+        queue.release(claimed(queue))
+        found = queue.item("a")
+        assert first is not None and found is not None
+        assert (found.attempts, found.error, found.began) == (1, "ConnectionResetError: cut", first.began)
+
+    def test_a_handler_that_exits_ends_its_worker_and_its_item_is_a_dead_letter_in_the_end(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        """The process is the caller's: sys.exit() may be its answer to a signal, and is passed on. An item whose own
+        code exits must not end every worker for ever."""
+        queue.put("a")
+
+        def leaving(item: Item, connection: Connection) -> None:
+            handler(item, connection)
+            sys.exit(0)
+
+        for attempt in range(1, 6):
+            with pytest.raises(SystemExit):
+                queue.work(leaving)
+            found = queue.item("a")
+            assert found is not None
+            assert (found.status, found.attempts, found.error) == (PENDING, attempt, "SystemExit: 0")
+        assert queue.work(leaving).done == 0
+        assert [item.id for item in queue.dead()] == ["a"]
+        assert effects() == []
 
     def test_work_goes_on_after_a_failed_item_and_stops_at_its_limit(
         self, queue: WorkQueue, effects: Callable[[], list[str]]
