@@ -121,14 +121,14 @@ def measures_of(audits: Sequence[Audit]) -> tuple[Measure, ...]:
 
 
 @dataclass(frozen=True)
-class Before:
+class HeldRows:
     """What a slice held until now: how many rows, where that is known, and whether it was published at all."""
 
     published: bool
     rows: int | None
 
 
-def judge(audit: Audit, row_count: int, counts: Mapping[str, int], before: Before) -> AuditResult | None:
+def judge(audit: Audit, row_count: int, counts: Mapping[str, int], before: HeldRows) -> AuditResult | None:
     """The result of an audit that the write's own counts decide; None for one that must read the stage."""
     if audit.kind == "rows":
         return _judge_rows(audit, row_count)
@@ -156,7 +156,7 @@ def _judge_rows(audit: Audit, row_count: int) -> AuditResult:
     return result(audit, enough and few, f"{row_count} rows")
 
 
-def _judge_not_shrunk(audit: Audit, row_count: int, before: Before) -> AuditResult:
+def _judge_not_shrunk(audit: Audit, row_count: int, before: HeldRows) -> AuditResult:
     if before.rows is not None:
         return result(audit, row_count >= before.rows * audit.share, f"{row_count} rows, {before.rows} before")
     unknown = "; how many it had before is not known" if before.published else ", published for the first time"

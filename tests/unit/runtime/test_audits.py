@@ -41,7 +41,7 @@ FINE = [
 ]
 """Scopes whose slice column is the scope column itself and holds many values in one slice; two neighbouring slices."""
 
-TWICE = {
+TWICE: dict[str, list[tuple[Any, ...]]] = {
     "2026-01": [(1, date(2026, 1, 3)), (1, date(2026, 1, 20)), (1, date(2026, 2, 5))],
     "2026-06-09T01": [(1, at(1, 3)), (1, at(1, 20)), (1, at(2, 5))],
     "2026-06-09T01:00": [(1, at(1, 3)), (1, at(1, 4)), (1, at(1, 20))],

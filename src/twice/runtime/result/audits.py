@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twice.core.audit import Audit, AuditResult, Before, judge, result
+from twice.core.audit import Audit, AuditResult, HeldRows, judge, result
 from twice.core.ports import Frame, Measured, Staged, Target
 from twice.core.scope import Whole, slice_column_of
 from twice.core.slice import Slice
@@ -24,12 +24,12 @@ class StagedRows:
 
     staged: Staged
     measured: Mapping[str, Measured]
-    before: Mapping[str, Before]
+    before: Mapping[str, HeldRows]
 
 
 def held_before(
     context: RunContext, task: Task, target: Target, slices: Sequence[Slice], generations: Mapping[str, int]
-) -> Mapping[str, Before]:
+) -> Mapping[str, HeldRows]:
     """By slice: how many rows it has, as the ledger knows. A rebuilt ledger does not: then they are counted in the
     table, if an audit asks for it and the table shows which rows are the slice's."""
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
@@ -37,7 +37,7 @@ def held_before(
     unknown = [slice_ for slice_ in slices if generations[slice_.label] > 0 and slice_.label not in known]
     if unknown and _can_be_counted(task) and any(audit.kind == "not_shrunk" for audit in task.audits):
         known = {**known, **context.engine.count(target.read(task.target), unknown)}
-    return {label: Before(generation > 0, known.get(label)) for label, generation in generations.items()}
+    return {label: HeldRows(generation > 0, known.get(label)) for label, generation in generations.items()}
 
 
 def _can_be_counted(task: Task) -> bool:
