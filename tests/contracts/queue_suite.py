@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import IntegrityError
 
 from twice import Inbox, Retry, WorkQueue
 from twice.errors import BodyDiffers, LeaseLost, UsageError
@@ -55,6 +58,24 @@ class DatabaseSuite:
 def effect(of: Item | str) -> Callable[[Connection], object]:
     name = of if isinstance(of, str) else of.id
     return lambda connection: connection.execute(text("INSERT INTO effects VALUES (:item)"), {"item": name})
+
+
+def careless(of: Item | str) -> Callable[[Connection], object]:
+    """As people write it: a customer that may be there already. The error is swallowed, and the database has undone the
+    whole transaction: PostgreSQL always, SQLite with OR ROLLBACK."""
+
+    def handle(connection: Connection) -> None:
+        effect(of)(connection)
+        add = "INSERT OR ROLLBACK" if connection.dialect.name == "sqlite" else "INSERT"
+        connection.execute(text("CREATE TABLE customers (id INTEGER PRIMARY KEY)"))
+        connection.execute(text("INSERT INTO customers VALUES (1)"))
+        with suppress(IntegrityError):
+            connection.execute(text(f"{add} INTO customers VALUES (1)"))
+
+    return handle
+
+
+UNDONE = r"the database has undone the whole transaction.*Nothing of it was written.*connection\.begin_nested\(\)"
 
 
 def handler(item: Item, connection: Connection) -> None:
@@ -252,6 +273,52 @@ class CompleteSuite(DatabaseSuite):
         with pytest.raises(UsageError, match="the handler ended the transaction it was handed"):
             queue.complete(claimed(queue), lambda connection: getattr(connection, end)())
 
+    def test_an_item_is_never_done_whose_transaction_the_database_has_undone(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        queue.put("a")
+        with pytest.raises(UsageError, match=UNDONE):
+            queue.complete(claimed(queue), careless("a"))
+        queue.put("b")
+        worked = queue.work(lambda item, connection: careless(item)(connection))
+        assert (worked.done, worked.failed) == (0, 1)
+        assert effects() == []
+        assert queue.counts() == {PENDING: 0, PROCESSING: 1, DONE: 0, FAILED: 1}
+
+    def test_what_comes_after_the_database_has_undone_the_transaction_is_not_written_either(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        """SQLite would commit each further statement on its own."""
+        queue.put("a")
+
+        def goes_on(connection: Connection) -> None:
+            careless("a")(connection)
+            effect("after")(connection)
+
+        with pytest.raises(Exception, match="undone the whole transaction|transaction is aborted"):
+            queue.complete(claimed(queue), goes_on)
+        assert effects() == []
+
+    def test_a_transaction_of_ones_own_that_the_database_has_undone_is_an_error(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        with pytest.raises(UsageError, match=UNDONE), queue.connect() as connection:
+            careless("a")(connection)
+        assert effects() == []
+        with queue.connect():
+            pass  # nothing was asked, and nothing was undone
+
+    def test_a_savepoint_holds_what_may_fail(self, queue: WorkQueue, effects: Callable[[], list[str]]) -> None:
+        queue.put("a")
+
+        def careful(connection: Connection) -> None:
+            effect("a")(connection)
+            with suppress(IntegrityError), connection.begin_nested():
+                connection.execute(text("INSERT INTO effects VALUES (NULL)"))
+
+        assert queue.complete(claimed(queue), careful)
+        assert effects() == ["a"]
+
     def test_a_handlers_own_database_error_is_reported_as_it_is(self, queue: WorkQueue) -> None:
         queue.put("a")
         worked = queue.work(lambda item, connection: connection.execute(text("SELECT * FROM nowhere")))
@@ -316,6 +383,53 @@ class FailSuite(DatabaseSuite):
             queue.work(interrupted)
         assert queue.item("a").status is PENDING  # type: ignore[union-attr]
 
+    def test_an_item_that_was_only_given_back_is_no_dead_letter(self, queue: WorkQueue) -> None:
+        """A rolling deployment interrupts its workers: that is no attempt of the item."""
+        queue.put("a")
+
+        def deployed(item: Item, connection: Connection) -> None:
+            raise KeyboardInterrupt
+
+        for _ in range(6):
+            with pytest.raises(KeyboardInterrupt):
+                queue.work(deployed)
+        for _ in range(6):
+            queue.release(claimed(queue))
+        found = queue.item("a")
+        assert found is not None
+        assert (found.attempts, found.began, found.fence) == (0, None, 12)
+        assert queue.work(lambda item, connection: None).done == 1
+
+    def test_an_attempt_that_failed_before_stays_counted_when_the_next_is_given_back(self, queue: WorkQueue) -> None:
+        queue.put("a")
+        queue.fail(claimed(queue), ConnectionResetError("cut"))
+        first = queue.item("a")
+        queue.release(claimed(queue))
+        found = queue.item("a")
+        assert first is not None and found is not None
+        assert (found.attempts, found.error, found.began) == (1, "ConnectionResetError: cut", first.began)
+
+    def test_a_handler_that_exits_ends_its_worker_and_its_item_is_a_dead_letter_in_the_end(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        """The process is the caller's: sys.exit() may be its answer to a signal, and is passed on. An item whose own
+        code exits must not end every worker for ever."""
+        queue.put("a")
+
+        def leaving(item: Item, connection: Connection) -> None:
+            handler(item, connection)
+            sys.exit(0)
+
+        for attempt in range(1, 6):
+            with pytest.raises(SystemExit):
+                queue.work(leaving)
+            found = queue.item("a")
+            assert found is not None
+            assert (found.status, found.attempts, found.error) == (PENDING, attempt, "SystemExit: 0")
+        assert queue.work(leaving).done == 0
+        assert [item.id for item in queue.dead()] == ["a"]
+        assert effects() == []
+
     def test_work_goes_on_after_a_failed_item_and_stops_at_its_limit(
         self, queue: WorkQueue, effects: Callable[[], list[str]]
     ) -> None:
@@ -365,6 +479,15 @@ class InboxSuite(DatabaseSuite):
         assert inbox.once("m1", b"", effect("m1"))
         assert effects() == ["m1"]
 
+    def test_a_message_is_never_handled_whose_transaction_the_database_has_undone(
+        self, inbox: Inbox, effects: Callable[[], list[str]]
+    ) -> None:
+        with pytest.raises(UsageError, match=UNDONE):
+            inbox.once("m1", b"10 EUR", careless("m1"))
+        assert effects() == []
+        assert inbox.once("m1", b"10 EUR", effect("m1"))
+        assert effects() == ["m1"]
+
     @pytest.mark.parametrize("bad", ["", " \t", None])
     def test_ids_that_identify_nothing_are_refused(self, inbox: Inbox, bad: Any) -> None:
         with pytest.raises(UsageError, match="the message's id"):
@@ -396,7 +519,7 @@ class InboxSuite(DatabaseSuite):
             go_on.set()
             first.join(30)
             second.join(30)
-        assert results == [True, False]
+        assert sorted(results) == [False, True]
         assert effects() == ["m1"]
 
     def test_if_the_first_of_two_deliveries_fails_the_other_handles_it(

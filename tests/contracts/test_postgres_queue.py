@@ -13,7 +13,7 @@ from tests.contracts import queue_suite as suite
 from tests.postgres_server import PostgresServer
 
 from twice import Inbox, WorkQueue
-from twice.errors import EnvironmentProblem
+from twice.errors import EnvironmentProblem, UsageError
 from twice.queues.item import Item, ItemStatus
 
 
@@ -63,6 +63,12 @@ class TestClaim(suite.ClaimSuite):
 
 
 class TestComplete(suite.CompleteSuite):
+    @pytest.mark.parametrize("word", ["COMMIT", "ROLLBACK"])
+    def test_a_handler_that_ends_the_transaction_in_sql_is_reported_too(self, queue: WorkQueue, word: str) -> None:
+        queue.put("a")
+        with pytest.raises(UsageError, match="the handler ended the transaction it was handed"):
+            queue.complete(suite.claimed(queue), lambda connection: connection.execute(text(word)))
+
     def test_a_handler_silent_for_longer_than_its_lease_counts_as_dead(
         self, queues: Callable[..., WorkQueue], effects: Callable[[], list[str]]
     ) -> None:

@@ -120,12 +120,20 @@ def measures_of(audits: Sequence[Audit]) -> tuple[Measure, ...]:
     return tuple(counted)
 
 
-def judge(audit: Audit, row_count: int, counts: Mapping[str, int], rows_before: int | None) -> AuditResult | None:
+@dataclass(frozen=True)
+class HeldRows:
+    """What a slice held until now: how many rows, where that is known, and whether it was published at all."""
+
+    published: bool
+    rows: int | None
+
+
+def judge(audit: Audit, row_count: int, counts: Mapping[str, int], before: HeldRows) -> AuditResult | None:
     """The result of an audit that the write's own counts decide; None for one that must read the stage."""
     if audit.kind == "rows":
         return _judge_rows(audit, row_count)
     if audit.kind == "not_shrunk":
-        return _judge_not_shrunk(audit, row_count, rows_before)
+        return _judge_not_shrunk(audit, row_count, before)
     broken = {m.column or "": counts[m.name] for m in measures_of([audit])}
     if not broken:
         return None
@@ -148,10 +156,11 @@ def _judge_rows(audit: Audit, row_count: int) -> AuditResult:
     return result(audit, enough and few, f"{row_count} rows")
 
 
-def _judge_not_shrunk(audit: Audit, row_count: int, rows_before: int | None) -> AuditResult:
-    if rows_before is None:
-        return result(audit, True, f"{row_count} rows, published for the first time")
-    return result(audit, row_count >= rows_before * audit.share, f"{row_count} rows, {rows_before} before")
+def _judge_not_shrunk(audit: Audit, row_count: int, before: HeldRows) -> AuditResult:
+    if before.rows is not None:
+        return result(audit, row_count >= before.rows * audit.share, f"{row_count} rows, {before.rows} before")
+    unknown = "; how many it had before is not known" if before.published else ", published for the first time"
+    return result(audit, True, f"{row_count} rows{unknown}")
 
 
 def _checked_columns(columns: tuple[str, ...], kind: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ SINCE = Slice(BEGINNING, END, "since")
 """The one slice of an incremental task: it continues from wherever the mark is."""
 
 _MICROSECOND = timedelta(microseconds=1)
+_DAY = timedelta(days=1)
 _EXAMPLE = 'Write initial="2026-01-01T00:00:00Z" for instants, "2026-01-01" for dates, 0 for numbers.'
 
 
@@ -36,6 +37,13 @@ class Since:
             raise DeclarationError(f"lag={self.lag} is a time, and the cursor counts numbers", fix="Write lag=1000.")
         if self.type != "integer" and not isinstance(self.lag, timedelta) and self.lag:
             raise DeclarationError(f"lag={self.lag} is a number, and the cursor is a time", fix="Write lag=hours(1).")
+        if self.type == "date" and isinstance(self.lag, timedelta) and self.lag % _DAY:
+            # Not rounded up: that would hold the target back by a time that nobody wrote.
+            whole = -(-self.lag // _DAY)
+            raise DeclarationError(
+                f"lag={self.lag} is no whole number of days, and the cursor is a date, which has no hours",
+                fix=f"Write lag=days({max(whole, 1)}), or take a cursor of instants.",
+            )
         if self._lag < 0:
             raise DeclarationError(f"lag={self.lag} is negative", fix="Write lag=hours(1), or leave it out.")
 

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo
 
 from twice.core.hints import hint, option
+from twice.core.local_day import begin_of
 from twice.core.slice import Bounds, Slice, SliceValue
 from twice.errors import BeforeStart, DeclarationError, UsageError
 
@@ -39,6 +40,11 @@ class SliceColumn:
     zone: str | None
     minutes: int
     derived: bool
+
+    @property
+    def one_value(self) -> bool:
+        """Whether all rows of a slice hold one value of it: a month's first day, not each day of a month."""
+        return self.derived or (self.type == "date" and self.grain == "day")
 
 
 @dataclass(frozen=True)
@@ -68,8 +74,10 @@ class TimeScope:
         """The slice that contains an instant."""
         if instant.tzinfo is None:
             raise UsageError(f"{instant.isoformat()} has no time zone", fix="Give it one, e.g. 2026-06-09T00:00Z.")
-        local = instant.astimezone(self._tz).replace(tzinfo=None)
-        return self._slice(self._floor(local))
+        found = self._slice(self._floor(instant.astimezone(self._tz).replace(tzinfo=None)))
+        while instant < found.start:  # shown on the clocks before they were put back over midnight
+            found = self._slice(self._floor(self._local_start(found) - timedelta(microseconds=1)))
+        return found
 
     def slice_of(self, text: str) -> Slice:
         """The slice named by a label (`2026-06-09`) or by an instant with its zone (an orchestrator's date)."""
@@ -151,10 +159,9 @@ class TimeScope:
 
     def widened(self, slice_: Slice, before: timedelta) -> datetime:
         """The instant `before` the slice's start; whole days are days of the zone's calendar, of 23 to 25 hours."""
-        local = slice_.start.astimezone(self._tz).replace(tzinfo=None)
-        if before % timedelta(days=1) or local != self._floor(local):
+        if before % timedelta(days=1):
             return slice_.start - before
-        return self._instant(local - before)
+        return self._instant(self._local_start(slice_) - before)
 
     @cached_property
     def first(self) -> Slice:
@@ -248,25 +255,7 @@ class TimeScope:
         return local.date() if self.held_in.type == "date" else instant
 
     def _instant(self, local: datetime) -> datetime:
-        # fold=0: where local midnight happens twice a day begins at the first; where it is skipped,
-        # the offset before the gap gives the instant of the jump, which is the day's first.
-        return local.replace(tzinfo=self._tz, fold=0).astimezone(timezone.utc)
-
-
-_HALF_SHIFT = timedelta(hours=2)
-"""More than any clock change moves a midnight."""
-
-
-def midnight(instant: datetime, zone: str | None) -> date | None:
-    """The date that begins at this instant; None if none does."""
-    if zone is None:
-        local = instant.astimezone(timezone.utc)
-        return local.date() if local.time() == datetime.min.time() else None
-    # `before=days(7)` over a clock change ends an hour beside midnight, and a midnight that the clocks skip
-    # begins its day at 01:00: the nearest midnight is meant.
-    local = instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
-    near = datetime.combine((local + timedelta(hours=12)).date(), datetime.min.time())
-    return near.date() if abs(local - near) <= _HALF_SHIFT else None
+        return begin_of(local, self._tz)
 
 
 def _zone(name: str) -> ZoneInfo:

@@ -100,6 +100,9 @@ class PlainEngine:
         numeric = [column.name for column in frame.columns if is_numeric(column.type)]
         return {slice_.label: {name: _sum(_inside(frame, slice_), name) for name in numeric} for slice_ in slices}
 
+    def count(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, int]:
+        return {slice_.label: len(_inside(frame, slice_).rows) for slice_ in slices}
+
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         order = [_index(frame, column) for column in columns]
         keys = [tuple(row[at] for at in order) for row in frame.rows]

@@ -15,7 +15,7 @@ from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 from twice.engine.frames import frames
-from twice.engine.frames.observe import observe, totals
+from twice.engine.frames.observe import count, observe, totals
 from twice.engine.guard import guard
 from twice.engine.lineage import leaves as lineage
 from twice.engine.lineage import portions as portions_
@@ -66,6 +66,9 @@ class SparkEngine:
 
     def totals(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, Mapping[str, str | None]]:
         return totals(frame, slices)
+
+    def count(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, int]:
+        return count(frame, slices)
 
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         return frames.duplicates(frame, columns)

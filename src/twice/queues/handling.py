@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, MetaData, inspect, text
+from sqlalchemy import Connection, MetaData, event, inspect, text
 
 from twice.errors import UsageError
 from twice.ledgers.database.connect import connect, for_writing, parse_url
@@ -29,6 +29,8 @@ class Handling:
         """Makes the tables if they are missing. Dying here leaves all of them, or none."""
         self._it = it
         self._engine = connect(parse_url(url, it), it)
+        if self._engine.dialect.name == "sqlite":
+            event.listen(self._engine, "before_cursor_execute", _refuse_outside)
         self._outage = Outage()
         try:
             self._make(tables)
@@ -50,8 +52,12 @@ class Handling:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
+        """Committed at the end, undone by an error. What the database has undone by itself is an error too: its reply
+        to COMMIT does not say so."""
         with plain_errors(self._engine.url, self._it), for_writing(self._engine).begin() as connection:
             yield connection
+            if connection.in_transaction() and _undone(connection):
+                raise _was_undone()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -77,7 +83,7 @@ class Handling:
                 handle(connection)
             except Exception as error:  # noqa: BLE001 - raised below as it is: it is not the database's error
                 failed = error
-            kept = connection.in_transaction()
+            kept = not _ended(connection)
             if failed is not None and kept:
                 connection.rollback()
         if not kept:
@@ -119,3 +125,40 @@ def _be_patient(connection: Connection, silence: timedelta) -> None:
         milliseconds = round(max(1.0, silence.total_seconds()) * 1000)
         connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"))
         connection.execute(text("SET LOCAL statement_timeout = 0"))
+
+
+def _undone(connection: Connection) -> bool:
+    """Whether the database has given the transaction up, which SQLAlchemy still takes for open. PostgreSQL does so
+    after every error that no savepoint holds, SQLite at OR ROLLBACK and where its disk is full."""
+    if connection.invalidated:
+        return True
+    driver: Any = connection.connection.dbapi_connection
+    if connection.dialect.name == "sqlite":
+        return not driver.in_transaction
+    return driver.info.transaction_status.name not in ("INTRANS", _IDLE)
+
+
+_IDLE = "IDLE"
+"""Of a session of PostgreSQL: no statement was sent yet, or one has ended the transaction."""
+
+
+def _ended(connection: Connection) -> bool:
+    """Whether a transaction in which our row is written was ended by the handler: by a call, or by a word of SQL."""
+    if not connection.in_transaction():
+        return True
+    driver: Any = None if connection.invalidated else connection.connection.dbapi_connection
+    return connection.dialect.name != "sqlite" and driver is not None and driver.info.transaction_status.name == _IDLE
+
+
+def _refuse_outside(connection: Connection, *_statement: object) -> None:
+    # PostgreSQL refuses every further statement by itself; SQLite would commit each on its own.
+    if connection.in_transaction() and _undone(connection):
+        raise _was_undone()
+
+
+def _was_undone() -> UsageError:
+    return UsageError(
+        "a statement failed and the code went on, but the database has undone the whole transaction with it",
+        now="Nothing of it was written.",
+        fix="Use connection.begin_nested() around what may fail (on SQLite without OR ROLLBACK), or let the error out.",
+    )

@@ -92,9 +92,18 @@ def claim(connection: Connection, queue: str, now: datetime, until: datetime, ho
 def move(connection: Connection, queue: str, item: Item, status: ItemStatus, due: datetime, error: str | None) -> bool:
     """From processing, under the claim's own fence, to another status or a later lease. False: the claim is over.
     Dying before the commit leaves the item as it was."""
-    held = (*_is(queue, item.id), items.c.status == "processing", items.c.fence == item.fence)
-    moved = connection.execute(update(items).where(*held).values(status=status.value, due=due, error=error))
+    moved = connection.execute(
+        update(items).where(*_held(queue, item)).values(status=status.value, due=due, error=error)
+    )
     return moved.rowcount == 1
+
+
+def give_back(connection: Connection, queue: str, item: Item, now: datetime) -> bool:
+    """Pending again, due now, as if this claim had not been: its attempt does not count, only the fence stays grown.
+    False: the claim is over. Dying before the commit leaves the item as it was."""
+    before = item.attempts - 1
+    afresh = {"status": "pending", "due": now, "attempts": before, "began": items.c.began if before else null()}
+    return connection.execute(update(items).where(*_held(queue, item)).values(afresh)).rowcount == 1
 
 
 def revive(connection: Connection, queue: str, id_: str, now: datetime) -> bool:
@@ -127,6 +136,10 @@ def counts(connection: Connection, queue: str) -> Mapping[ItemStatus, int]:
 
 def _is(queue: str, id_: str) -> tuple[ColumnElement[bool], ...]:
     return (items.c.queue == queue, items.c.id == id_)
+
+
+def _held(queue: str, item: Item) -> tuple[ColumnElement[bool], ...]:
+    return (*_is(queue, item.id), items.c.status == "processing", items.c.fence == item.fence)
 
 
 def _item(row: Any) -> Item | None:

@@ -116,12 +116,17 @@ class WorkQueue(OnDatabase):
         self._move(item, ItemStatus.PROCESSING, None, self._lease)
 
     def release(self, item: Item) -> None:
-        """Give a claimed item back: pending, due now. LeaseLost if the claim is over."""
-        self._move(item, ItemStatus.PENDING, item.error)
+        """Give a claimed item back: pending, due now; the attempt does not count. LeaseLost if the claim is over."""
+
+        def act(connection: Connection, now: datetime) -> None:
+            if not items.give_back(connection, self.name, item, now):
+                raise self._lost(item, items.read(connection, self.name, item.id))
+
+        self._writing(act)
 
     def work(self, handle: Callable[[Item, Connection], object], *, limit: int | None = None) -> Worked:
         """Claim and complete until nothing is due (or `limit` items were tried). A handler's error fails its item, not
-        the worker. Interrupted, it gives its item back."""
+        the worker. Interrupted, it gives its item back; `sys.exit()` in a handler ends the worker, and counts."""
         done = failed = 0
         while (limit is None or done + failed < limit) and (item := self.claim()) is not None:
             try:
@@ -130,6 +135,12 @@ class WorkQueue(OnDatabase):
                 failed += 1
                 with suppress(LeaseLost):
                     self.fail(item, error)
+            except SystemExit as error:
+                # Perhaps the process's answer to a signal, perhaps the item's own code: it ends the worker, but not
+                # every worker for ever.
+                with suppress(TwiceError):
+                    self._move(item, ItemStatus.PENDING, f"SystemExit: {error}")
+                raise
             except BaseException:
                 with suppress(TwiceError):
                     self.release(item)

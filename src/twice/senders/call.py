@@ -28,6 +28,6 @@ class CallSender:
         except EffectRefused as error:
             wait = None if error.retry_after is None else timedelta(seconds=error.retry_after)
             return Refused(redaction.redact(error.what), error.for_good, wait)
-        except Exception as error:  # noqa: BLE001 - user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - user code
             return Doubtful(redaction.redact(f"{type(error).__name__}: {error}"))
         return Delivered(redaction.redact("returned" if receipt is None else str(receipt)))

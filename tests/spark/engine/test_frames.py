@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from twice.core.local_day import turned_back
 from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole, slice_column_of
 from twice.engine.frames.frames import cut, duplicates, shape
 from twice.errors import DeclarationError, ResultRefused
@@ -60,6 +61,19 @@ def test_a_derived_slice_column_is_added(session: SparkSession, scope: Any, name
     assert note.partitioned_by == name
     assert [(c.name, c.type) for c in note.columns] == [("at", "timestamp"), (name, type_)]
     assert frame.selectExpr(f"cast({name} AS string)").collect()[0][0] == value
+
+
+@pytest.mark.parametrize("zone", ["America/St_Johns", "Antarctica/Casey"])
+def test_a_derived_day_is_that_of_the_slice_where_clocks_were_put_back_over_midnight(
+    session: SparkSession, zone: str
+) -> None:
+    scope = Daily("at", start="1900-01-01", zone=zone)
+    first, last, _ = turned_back(zone)[-1]
+    near = [first + timedelta(minutes=minutes) for minutes in range(-5, 185)] + [last]
+    values = ", ".join(f"(timestamp'{at.isoformat()}')" for at in near)
+    shaped, _ = shape(session.sql(f"SELECT at FROM VALUES {values} AS t(at)"), scope.held_in)
+    found = [str(row[0]) for row in shaped.orderBy("at").select("local_day").collect()]
+    assert found == [scope.slice_at(at).label for at in sorted(near)]
 
 
 def test_a_derived_value_is_the_low_bound_of_the_slice_that_the_scope_names(session: SparkSession) -> None:

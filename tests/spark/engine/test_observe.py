@@ -16,7 +16,7 @@ from twice.core.audit import measures_of
 from twice.core.ports import Measured
 from twice.core.scope import Daily, Hourly, Monthly
 from twice.core.slice import WHOLE, Slice
-from twice.engine.frames.observe import observe
+from twice.engine.frames.observe import count, observe
 from twice.errors import DeclarationError
 
 DAYS = Daily("day", start="2020-01-01")
@@ -263,3 +263,13 @@ def test_counts_of_a_frame_that_was_never_written_are_an_error_not_a_wait(
     observed = observe(session.range(1), (WHOLE,), ())
     with pytest.raises(StageMismatch, match="no counts"):
         observed.read()
+
+
+def test_the_rows_of_slices_are_counted_where_they_are(session: SparkSession) -> None:
+    frame = session.sql("SELECT explode(array(DATE'2026-06-08', DATE'2026-06-09', DATE'2026-06-09', NULL)) AS day")
+    days = tuple(DAYS.slice_of(f"2026-06-{day:02}") for day in (7, 8, 9))
+    assert count(frame, days) == {"2026-06-07": 0, "2026-06-08": 1, "2026-06-09": 2}
+    assert count(frame, days[2:]) == {"2026-06-09": 2}
+    month = Monthly("day", start="2026-01", slice_column="day")
+    assert count(frame, (month.slice_of("2026-05"), month.slice_of("2026-06"))) == {"2026-05": 0, "2026-06": 3}
+    assert count(frame, (WHOLE,)) == {"all": 4}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from twice import Daily, Whole, audit, days, read, replace, sql_task, task
-from twice.core.audit import Audit, judge
+from twice.core.audit import Audit, HeldRows, judge
 from twice.core.project.project import assemble
 from twice.core.table.token import CommitNote, Intention
 from twice.core.task import TableName, Task
@@ -177,18 +177,19 @@ def test_audits_refuse_options_that_check_nothing() -> None:
 def test_counts_decide_an_audit(
     declared: Audit, rows: int, counts: dict[str, int], before: int | None, passed: bool
 ) -> None:
-    judged = judge(declared, rows, counts, before)
+    held = HeldRows(before is not None, before)
+    judged = judge(declared, rows, counts, held)
     assert judged is not None
     assert judged.passed is passed
     assert judged.stops is not passed
-    warned = judge(declared.warn(), rows, counts, before)
+    warned = judge(declared.warn(), rows, counts, held)
     assert warned is not None
     assert not warned.stops
 
 
 def test_an_audit_of_the_staged_rows_is_not_decided_by_counts() -> None:
-    assert judge(audit.unique("a"), 1, {}, None) is None
-    assert judge(audit.custom(lambda _: True), 1, {}, None) is None
+    assert judge(audit.unique("a"), 1, {}, HeldRows(False, None)) is None
+    assert judge(audit.custom(lambda _: True), 1, {}, HeldRows(False, None)) is None
 
 
 def test_a_note_round_trips_through_a_commit_and_foreign_text_is_no_note() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, slice_named
+from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours, slice_named
+from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.time_scope import TimeScope
 from twice.errors import BeforeStart, DeclarationError, UsageError
@@ -189,8 +190,59 @@ def test_an_interval_must_lie_on_slice_boundaries() -> None:
         (lambda: Hourly("at", start="2026-01-01T00", zone="UTC"), "UTC instants"),
         (lambda: Every("at", start="2026-01-01T00:00", minutes=7), "does not divide a day"),
         (lambda: Every("at", start="2026-01-01T00:07", minutes=15), "is not the beginning of a window"),
+        (lambda: Since("day", initial="2026-01-01", lag=hours(12)), "lag=12:00:00 is no whole number of days, and the"),
+        (lambda: Since("day", initial="2026-01-01", lag=hours(36)), r"Write lag=days\(2\)"),
     ],
 )
 def test_a_scope_that_cannot_work_is_refused_where_it_is_written(make: object, message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         make()  # type: ignore[operator]
+
+
+def test_a_lag_of_whole_days_holds_the_mark_of_dates_back() -> None:
+    held = Since("day", initial="2026-01-01", lag=days(2)).held_back(date(2026, 6, 9))
+    assert held == date(2026, 6, 7)
+    assert Since("day", initial="2026-01-01", lag=hours(48)).held_back(date(2026, 6, 9)) == held
+
+
+BACK_OVER_MIDNIGHT = ["America/St_Johns", "America/Moncton", "America/Goose_Bay", "Antarctica/Casey"]
+"""There the clocks were put back from 00:01 to 23:01 (Casey: from 02:00 to 23:00): the day before has two parts."""
+
+
+@pytest.mark.parametrize("zone", [*BACK_OVER_MIDNIGHT, "America/Havana", "America/Sao_Paulo"])
+def test_every_instant_is_in_exactly_one_slice_also_where_clocks_were_put_back_over_midnight(zone: str) -> None:
+    scope = Daily("at", start="1990-01-01", zone=zone)
+    at, end = datetime(2006, 1, 1, tzinfo=UTC), datetime(2011, 1, 1, tzinfo=UTC)
+    outside = []
+    while at < end:
+        slice_ = scope.slice_at(at)
+        if not slice_.start <= at < slice_.end:
+            outside.append((at.isoformat(), slice_.label))
+        at += timedelta(minutes=30)
+    assert outside == []
+
+
+def test_a_day_begins_at_the_last_midnight_where_clocks_were_put_back_over_it() -> None:
+    newfoundland = Daily("at", start="2000-01-01", zone="America/St_Johns")
+    day = newfoundland.slice_of("2006-10-29")
+    assert day.start == datetime(2006, 10, 29, 3, 30, tzinfo=UTC)  # at 02:30 it was midnight for the first time
+    assert newfoundland.slice_at(datetime(2006, 10, 29, 2, 30, tzinfo=UTC)).label == "2006-10-28"
+    assert newfoundland.slice_of("2006-10-28").end == day.start
+    # In Havana clocks go back from 01:00 to 00:00: the day has that hour twice, and begins once.
+    havana = Daily("at", start="2000-01-01", zone="America/Havana").slice_of("2025-11-02")
+    assert havana.end - havana.start == timedelta(hours=25)
+
+
+@pytest.mark.parametrize(("zone", "day"), [("America/Toronto", "1919-03-31"), ("America/Sao_Paulo", "2018-11-04")])
+def test_a_day_whose_midnight_was_jumped_over_begins_at_the_jump(zone: str, day: str) -> None:
+    scope = Daily("at", start="1900-01-01", zone=zone)
+    found = scope.slice_of(day)
+    assert scope.slice_at(found.start) == found
+    assert scope.slice_at(found.start - timedelta(microseconds=1)).end == found.start
+
+
+@pytest.mark.parametrize("day", ["2018-11-04", "2018-11-05", "2019-02-17"])
+def test_days_before_a_day_whose_midnight_is_skipped_are_days_of_the_calendar_too(day: str) -> None:
+    scope = Daily("at", start="2010-01-01", zone="America/Sao_Paulo")
+    earlier = scope.earlier(scope.slice_of(day), 7)
+    assert scope.widened(scope.slice_of(day), days(7)) == earlier[0].start

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twice.core.local_day import turned_back
 from twice.core.names.spark import quoted
 from twice.core.ports import Column
-from twice.core.scope import Daily, Every, Hourly, Monthly
+from twice.core.scope import Daily, Every, Hourly, Monthly, days, hours
 from twice.engine.frames.columns import not_a_frame, refuse_twins
 from twice.engine.frames.slices import check_given, check_source, cut_of, value_of
 from twice.errors import DeclarationError, ResultRefused
@@ -26,7 +27,7 @@ def test_the_dates_before_a_local_day_are_whole_dates_over_every_clock_change(
 ) -> None:
     scope = Daily("at", start="2000-01-01", zone=zone)
     slice_ = scope.slice_at(datetime(day.year, day.month, day.day, 12, tzinfo=ZoneInfo(zone)))
-    cut = cut_of(DAY, "day", slice_.start - timedelta(days=before), slice_.end, zone)
+    cut = cut_of(DAY, "day", scope.widened(slice_, timedelta(days=before)), slice_.end, zone)
     local = date.fromisoformat(slice_.label)
     if zone != "Pacific/Apia":  # it skipped a whole day once, which no count of hours can follow
         assert (cut.low, cut.high) == (local - timedelta(days=before), local + timedelta(days=1))
@@ -36,6 +37,35 @@ def test_an_hour_of_a_date_column_is_refused_with_the_reason() -> None:
     hour = Hourly("at", start="2026-01-01T00").slice_of("2026-01-01T13")
     with pytest.raises(DeclarationError, match="DATE column 'day'.*not whole days.*A date says nothing about the hour"):
         cut_of(DAY, "day", hour.start, hour.end, None)
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin", "America/Sao_Paulo"])
+@pytest.mark.parametrize("day", ["2018-06-09", "2018-11-04"])  # in Sao Paulo this one begins at 01:00
+def test_some_hours_before_a_date_are_refused_in_a_zone_as_without_one(zone: str | None, day: str) -> None:
+    """A date says nothing about the hour: two hours of yesterday would be left out without a word."""
+    scope = Daily("at", start="2010-01-01", zone=zone)
+    slice_ = scope.slice_of(day)
+    wanted = date.fromisoformat(day)
+    assert cut_of(DAY, "day", scope.widened(slice_, days(1)), slice_.end, zone).low == wanted - timedelta(days=1)
+    for some in (hours(1), hours(2), hours(25)):
+        with pytest.raises(DeclarationError, match="are not whole days"):
+            cut_of(DAY, "day", scope.widened(slice_, some), slice_.end, zone)
+
+
+@pytest.mark.parametrize("zone", ["America/St_Johns", "Antarctica/Casey"])
+def test_a_derived_day_is_that_of_the_slice_also_where_clocks_were_put_back_over_midnight(zone: str) -> None:
+    back = turned_back(zone)
+    assert back
+    for first, last, day in back:
+        for at in (first - timedelta(minutes=1), first, last - timedelta(minutes=1), last):
+            for scope in (Daily("at", start="1900-01-01", zone=zone), Monthly("at", start="1900-01", zone=zone)):
+                bounds = scope.slice_at(at).bounds
+                assert bounds is not None
+                assert value_of(scope.held_in, at) == bounds.low, (at, day)
+
+
+def test_only_where_clocks_were_put_back_over_midnight_a_day_has_two_parts() -> None:
+    assert turned_back("Europe/Berlin") == turned_back("America/Havana") == turned_back("America/Sao_Paulo") == ()
 
 
 def test_a_missing_column_names_those_there_are() -> None:

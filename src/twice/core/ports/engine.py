@@ -117,6 +117,9 @@ class Engine(Protocol):
     def totals(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, Mapping[str, str | None]]:
         """By slice label: the sum of each numeric column, as text (None: no value). A read, by a job of its own."""
 
+    def count(self, frame: Frame, slices: Sequence[Slice]) -> Mapping[str, int]:
+        """By slice label: how many rows. A read, by a job of its own."""
+
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         """How many rows share their values in these columns with an earlier row. NULL equals NULL."""
 

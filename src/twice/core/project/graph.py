@@ -13,10 +13,11 @@ from dataclasses import MISSING, dataclass, fields
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+from twice.core.local_day import midnight
 from twice.core.project.project import Project
 from twice.core.slice import Slice
 from twice.core.task import TableName, Task
-from twice.core.time_scope import TimeScope, midnight
+from twice.core.time_scope import TimeScope
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from twice.core.local_day import turned_back
 from twice.core.names.spark import quoted, type_text
 from twice.core.ports import Column, Shape
 from twice.core.since import CursorValue, Window, type_of
@@ -132,7 +133,7 @@ def sample(frame: DataFrame, slice_: Slice, count: int) -> tuple[Mapping[str, An
 def derived(held: SliceColumn, source: SparkColumn) -> SparkColumn:
     """The slice column's value, from the scope column, in a session in UTC."""
     if held.source_type == "timestamp" and held.type == "date":
-        source = sf.to_date(sf.from_utc_timestamp(source, held.zone or "UTC"))
+        source = _day(source, held.zone or "UTC")
     if held.grain == "month":
         return sf.trunc(source, "MM")
     if held.grain == "day":
@@ -140,6 +141,14 @@ def derived(held: SliceColumn, source: SparkColumn) -> SparkColumn:
     width = sf.lit((60 if held.grain == "hour" else held.minutes) * 60_000_000).cast("bigint")
     micros = sf.unix_micros(source)
     return sf.timestamp_micros(micros - sf.pmod(micros, width))
+
+
+def _day(source: SparkColumn, zone: str) -> SparkColumn:
+    """What the zone's clocks show, but a midnight that comes again has not come yet: as `core.local_day.day_of`."""
+    day = sf.to_date(sf.from_utc_timestamp(source, zone))
+    for first, last, before in turned_back(zone):
+        day = sf.when((source >= moment(first)) & (source < moment(last)), moment(before)).otherwise(day)
+    return day
 
 
 def moment(value: SliceValue) -> SparkColumn:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
+from twice.core.local_day import day_of, midnight
 from twice.core.ports import Column
 from twice.core.since import CursorType
-from twice.core.time_scope import SliceColumn, midnight
+from twice.core.time_scope import SliceColumn
 from twice.engine.frames.columns import declared, find, listed
 from twice.errors import DeclarationError, ResultRefused
 
@@ -109,13 +110,14 @@ def value_of(held: SliceColumn, moment: date | datetime | None) -> date | dateti
 
 
 def _floor(moment: datetime, held: SliceColumn) -> date | datetime:
-    local = moment.astimezone(ZoneInfo(held.zone) if held.zone else timezone.utc)
+    zone = ZoneInfo(held.zone) if held.zone else timezone.utc
     if held.grain in ("day", "month"):
-        day = local.date()
+        day = day_of(moment, zone)
         return day.replace(day=1) if held.grain == "month" else day
-    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    local = moment.astimezone(zone)
+    start = local.replace(hour=0, minute=0, second=0, microsecond=0)
     step = timedelta(minutes=60 if held.grain == "hour" else held.minutes)
-    return midnight + (local - midnight) // step * step
+    return start + (local - start) // step * step
 
 
 def _dates(name: str, start: datetime, end: datetime, zone: str | None) -> tuple[date, date]:

@@ -18,6 +18,7 @@ from twice.core.ports.clock import SYSTEM_CLOCK
 from twice.core.results.proof import Difference, Proof, Scenario, SideEffect, Trial
 from twice.engine.frames.compare import compare
 from twice.engine.session.session import run_session
+from twice.errors import UserCodeError
 from twice.proof.disturb import hidden, ordered, settings, spread
 from twice.proof.effect_counts import compare_effects
 from twice.proof.enclosure.enclosure import Enclosure, only_findings, with_findings
@@ -56,10 +57,23 @@ class JobProof:
             session.conf.set(name, value)
         try:
             with recorder.watching():
-                self.job(session, where)
+                call_job(self.job, session, where)
         except Crash:
             return False
         return True
+
+
+def call_job(job: Job, session: SparkSession, where: Path) -> None:
+    """Call the user's job. One that exits must not take the process of the proof with it, which would look as if that
+    had died."""
+    try:
+        job(session, where)
+    except SystemExit as error:
+        raise UserCodeError(
+            f"the job raised SystemExit: {error}",
+            now="Your tables are unchanged: it ran in a copy.",
+            fix="Leave out sys.exit(): return where the job has ended well, or raise an error.",
+        ) from error
 
 
 @dataclass(frozen=True)

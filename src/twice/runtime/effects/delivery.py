@@ -113,7 +113,7 @@ def ask_probes(delivery: Delivery, task: str | None = None) -> None:
             continue
         try:
             arrived = declared.probe(effect.key)
-        except Exception:  # noqa: BLE001 - user code; a probe that fails is no answer
+        except (Exception, SystemExit):  # noqa: BLE001 - user code; a probe that fails is no answer
             continue
         if arrived is None or (not arrived and may_wake_up(effect)):
             continue
@@ -174,7 +174,7 @@ def _send(delivery: Delivery, effect: EffectRecord, began: float) -> Answer:
         return Refused("it resumed too late to send")
     except DeclarationError as error:
         return Refused(f"{error.what}. {error.fix}".strip())
-    except Exception as error:  # noqa: BLE001 - a defect of a sender; what it had done by then is not known
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a defect of a sender; what it had done by then is not known
         return Doubtful(f"the sender failed with {type(error).__name__}")
 
 
@@ -193,7 +193,7 @@ def _composed(delivery: Delivery, effect: EffectRecord) -> Message | Change:
         message = sender.compose(declared, result, effect.key, delivery.ledger.now())
     except TwiceError as error:
         return Change(S.DEAD, f"its text cannot be rendered: {error}")
-    except Exception as error:  # noqa: BLE001 - user code
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - user code
         return Change(S.DEAD, f"its text cannot be rendered: {type(error).__name__}: {error}")
     if len(message.body.encode()) > LONGEST_BODY:
         return Change(S.DEAD, f"its text is longer than {LONGEST_BODY:,} bytes")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twice.core.audit import Audit, AuditResult, judge, result
+from twice.core.audit import Audit, AuditResult, HeldRows, judge, result
 from twice.core.ports import Frame, Measured, Staged, Target
+from twice.core.scope import Whole, slice_column_of
+from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.errors import UserCodeError
@@ -18,12 +20,29 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class StagedRows:
-    """What is audited, with what was counted in flight, and how many rows each slice had before, where that is known;
-    both by slice."""
+    """What is audited, with what was counted in flight, and what each slice held before; both by slice."""
 
     staged: Staged
     measured: Mapping[str, Measured]
-    rows_before: Mapping[str, int | None]
+    before: Mapping[str, HeldRows]
+
+
+def held_before(
+    context: RunContext, task: Task, target: Target, slices: Sequence[Slice], generations: Mapping[str, int]
+) -> Mapping[str, HeldRows]:
+    """By slice: how many rows it has, as the ledger knows. A rebuilt ledger does not: then they are counted in the
+    table, if an audit asks for it and the table shows which rows are the slice's."""
+    runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
+    known = {label: run.rows for label, run in runs.items() if run.rows is not None}
+    unknown = [slice_ for slice_ in slices if generations[slice_.label] > 0 and slice_.label not in known]
+    if unknown and _can_be_counted(task) and any(audit.kind == "not_shrunk" for audit in task.audits):
+        known = {**known, **context.engine.count(target.read(task.target), unknown)}
+    return {label: HeldRows(generation > 0, known.get(label)) for label, generation in generations.items()}
+
+
+def _can_be_counted(task: Task) -> bool:
+    owns_all = isinstance(task.scope, Whole) and task.write.kind == "replace"
+    return owns_all or task.write.layout(task.scope).slice_column is not None
 
 
 def run_audits(context: RunContext, task: Task, target: Target, rows: StagedRows) -> tuple[AuditResult, ...]:
@@ -34,15 +53,14 @@ def run_audits(context: RunContext, task: Task, target: Target, rows: StagedRows
     results: list[AuditResult] = []
     stage: Frame | None = None
     for audit in task.audits:
-        by_slice = {
-            label: judge(audit, of.rows, of.counts, rows.rows_before[label]) for label, of in rows.measured.items()
-        }
+        by_slice = {label: judge(audit, of.rows, of.counts, rows.before[label]) for label, of in rows.measured.items()}
         known = {label: each for label, each in by_slice.items() if each is not None}
         if len(known) == len(by_slice):
             results.append(_together(audit, known))
             continue
-        if audit.kind == "unique":
-            counted = target.duplicates(rows.staged, _unique(audit, rows.staged))
+        unique = _unique(audit, task, rows.staged)
+        if unique:
+            counted = target.duplicates(rows.staged, unique)
             if counted is not None:
                 results.append(_unique_result(audit, counted, rows.measured))
                 continue
@@ -62,9 +80,11 @@ def _together(audit: Audit, by_slice: Mapping[str, AuditResult]) -> AuditResult:
 
 
 def _read_stage(context: RunContext, audit: Audit, task: Task, stage: Frame, rows: StagedRows) -> AuditResult:
+    """One pass where a column says which slice a row is in; else a cut and a pass for each slice."""
     slices = rows.staged.plan.slices
-    if audit.kind == "unique":
-        return _unique_result(audit, context.engine.duplicates(stage, _unique(audit, rows.staged)), rows.measured)
+    unique = _unique(audit, task, rows.staged)
+    if unique:
+        return _unique_result(audit, context.engine.duplicates(stage, unique), rows.measured)
     if len(slices) == 1:
         return _ask(audit, stage)
     scope = task.scope
@@ -73,15 +93,26 @@ def _read_stage(context: RunContext, audit: Audit, task: Task, stage: Frame, row
     for slice_ in slices:
         assert slice_.bounds is not None, slice_
         part = context.engine.cut(stage, slice_.bounds.column, slice_.start, slice_.end, scope.zone)
-        by_slice[slice_.label] = _ask(audit, part)
+        if audit.kind == "unique":
+            mine = {slice_.label: rows.measured[slice_.label]}
+            by_slice[slice_.label] = _unique_result(audit, context.engine.duplicates(part, audit.columns), mine)
+        else:
+            by_slice[slice_.label] = _ask(audit, part)
     return _together(audit, by_slice)
 
 
-def _unique(audit: Audit, staged: Staged) -> tuple[str, ...]:
-    """The columns that must not repeat: within a slice, so several slices are distinguished too."""
-    slices = staged.plan.slices
-    held = [slice_.bounds.column for slice_ in slices[:1] if slice_.bounds is not None and len(slices) > 1]
-    return (*audit.columns, *(name for name in held if name not in audit.columns))
+def _unique(audit: Audit, task: Task, staged: Staged) -> tuple[str, ...]:
+    """The columns in which no two of all staged rows may agree; none where no column can say it. A value may come again
+    in another slice, so several slices are distinguished by their column, if all rows of a slice hold one value there.
+    """
+    if audit.kind != "unique":
+        return ()
+    if len(staged.plan.slices) == 1:
+        return audit.columns
+    held = slice_column_of(task.scope)
+    if held is None or not held.one_value:
+        return ()
+    return (*audit.columns, *(name for name in (held.name,) if name not in audit.columns))
 
 
 def _unique_result(audit: Audit, count: int, measured: Mapping[str, Measured]) -> AuditResult:
@@ -93,7 +124,7 @@ def _ask(audit: Audit, stage: Frame) -> AuditResult:
     assert audit.check is not None, audit
     try:
         answer = audit.check(stage)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserCodeError(
             f"the audit {audit.name} raised {type(error).__name__}: {error}", fix="Correct the audit and run again."
         ) from error

@@ -228,20 +228,23 @@ def _call(task: Task, arguments: Mapping[str, Any]) -> Frame:
         return task.function(**arguments)
     except TwiceError:
         raise
-    except Exception as error:
-        line = _innermost(error, task)
+    except (Exception, SystemExit) as error:
+        line, exits = _innermost(error, task), isinstance(error, SystemExit)
         raise UserCodeError(
             f"the task's own code raised {type(error).__name__}: {_first_line(error)}{line}",
-            fix="Correct the code and run again.",
+            fix=_NO_EXIT if exits else "Correct the code and run again.",
         ) from error
 
 
-def _first_line(error: Exception) -> str:
+_NO_EXIT = "Leave out sys.exit(): return a frame, which may be empty, or raise an error."
+
+
+def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else "(no message)"
 
 
-def _innermost(error: Exception, task: Task) -> str:
+def _innermost(error: BaseException, task: Task) -> str:
     """Where in the user's file, if the traceback passes through it."""
     found, trace = "", error.__traceback__
     while trace is not None:

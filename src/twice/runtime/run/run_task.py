@@ -18,7 +18,7 @@ from twice.core.table.token import Kind
 from twice.core.task import Task
 from twice.errors import AuditFailed, EmptyRefused, StageMismatch, TwiceError, UsageError
 from twice.runtime.context import RunContext, Trace
-from twice.runtime.result.audits import StagedRows, run_audits
+from twice.runtime.result.audits import StagedRows, held_before, run_audits
 from twice.runtime.result.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
 from twice.runtime.result.window import next_window
 from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, giving_back, reported
@@ -269,12 +269,9 @@ def _shown_right(attempt: Attempt, found: TableState, computed: Computed) -> tup
 
 def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:
     """Fail before anyone sees it. Dying in here leaves the table as it was."""
-    ledger = attempt.context.ledger
-    labels = [slice_.label for slice_ in attempt.plan.slices]
-    known = ledger.runs_of(attempt.task.name, labels)
-    before = {label: known[label].rows if label in known else None for label in labels}
-    rows = StagedRows(ready.staged, ready.measured, before)
-    results = run_audits(attempt.context, attempt.task, attempt.target, rows)
+    ledger, context, task = attempt.context.ledger, attempt.context, attempt.task
+    before = held_before(context, task, attempt.target, attempt.plan.slices, ready.found.generations)
+    results = run_audits(context, task, attempt.target, StagedRows(ready.staged, ready.measured, before))
     facts = Facts(audits=results, seconds=attempt.trace.seconds)
     failed = [audit for audit in results if audit.stops]
     if failed:

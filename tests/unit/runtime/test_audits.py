@@ -1,0 +1,116 @@
+"""Audits: what a batch and a rebuilt ledger make of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twice import Daily, Every, Hourly, Monthly, Whole, audit, merge, read, task
+from twice import replace as replace_rows
+from twice.core.backfill.plan import BackfillRequest
+from twice.core.ports import Column
+from twice.core.scope import slice_named
+from twice.core.task import TableName, Task
+from twice.errors import AuditFailed
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Stop, work
+from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.rebuild import rebuild
+from twice.targets.memory.rows import Rows
+
+from .conftest import DAY, REVENUE, Bench, revenue_task
+from .test_rebuild import lose_the_ledger
+
+CUSTOMERS, BILLS = TableName("shop.customers"), TableName("shop.bills")
+
+
+def at(hour: int, minute: int, day: int = 9) -> datetime:
+    return datetime(2026, 6, day, hour, minute, tzinfo=timezone.utc)
+
+
+SAME: Any = {"slice_column": "at", "batch": True}
+FINE = [
+    (Monthly("at", start="2026-01", **SAME), "date", ("2026-01", "2026-02")),
+    (Hourly("at", start="2026-06-09T00", **SAME), "timestamp", ("2026-06-09T01", "2026-06-09T02")),
+    (Every("at", start="2026-06-09T00:00", **SAME), "timestamp", ("2026-06-09T01:00", "2026-06-09T01:15")),
+    (Daily("at", start="2026-01-01", zone="UTC", **SAME), "timestamp", ("2026-06-09", "2026-06-10")),
+]
+"""Scopes whose slice column is the scope column itself and holds many values in one slice; two neighbouring slices."""
+
+TWICE: dict[str, list[tuple[Any, ...]]] = {
+    "2026-01": [(1, date(2026, 1, 3)), (1, date(2026, 1, 20)), (1, date(2026, 2, 5))],
+    "2026-06-09T01": [(1, at(1, 3)), (1, at(1, 20)), (1, at(2, 5))],
+    "2026-06-09T01:00": [(1, at(1, 3)), (1, at(1, 4)), (1, at(1, 20))],
+    "2026-06-09": [(1, at(1, 3)), (1, at(1, 20)), (1, at(0, 5, day=10))],
+}
+"""By the first slice, in which customer 1 has two bills; in the second one there is one, as it must be."""
+
+
+def bills(scope: Any) -> Task:
+    """One bill in each slice for each customer, in a table that is partitioned by the scope column."""
+    return task(
+        "shop.bills",
+        scope=scope,
+        inputs={"customers": read("shop.customers", by="at")},
+        write=replace_rows(),
+        audits=[audit.unique("customer")],
+        name="bills",
+    )(lambda customers: customers)
+
+
+@pytest.mark.parametrize(("scope", "type_", "labels"), FINE)
+def test_in_a_batch_a_slice_is_audited_as_if_it_had_come_alone(
+    bench: Bench, scope: Any, type_: str, labels: tuple[str, str]
+) -> None:
+    rows = tuple(TWICE[labels[0]])
+    bench.put(CUSTOMERS, Rows((Column("customer", "bigint"), Column("at", type_)), rows))
+    declared = bench.declare(bills(scope))
+    with pytest.raises(AuditFailed, match="1 of 2 rows repeat another's customer"):
+        run_task(bench.context, declared, (scope.slice_of(labels[0]),))
+    with pytest.raises(AuditFailed, match=f"{labels[0]}: 1 of 2 rows repeat another's customer"):
+        run_task(bench.context, declared, tuple(scope.slice_of(label) for label in labels))
+    record, _ = start(bench.context, BackfillRequest("bills", *labels, batch=2))
+    work(bench.context, record.name, lambda event: None, Stop.never())
+    assert bench.target.read(BILLS).rows == rows[2:]
+
+
+def each(orders: Rows) -> Rows:
+    return orders
+
+
+@pytest.mark.parametrize("scope", [Daily("order_date", start="2026-01-01"), Whole()])
+def test_a_rebuilt_ledger_does_not_let_a_slice_shrink(bench: Bench, tmp_path: Path, scope: Any) -> None:
+    """The table has the rows of before also where the ledger does not know them."""
+    declared = bench.declare(replace(revenue_task(each, audits=(audit.not_shrunk(to=0.5),)), scope=scope))
+    slices = (slice_named(scope, None if isinstance(scope, Whole) else "2026-06-09"),)
+    bench.put_orders(*((number, DAY, 10) for number in range(100)))
+    run_task(bench.context, declared, slices)
+    lose_the_ledger(bench, tmp_path)
+    rebuild(bench.context, None)
+    bench.put_orders((1, DAY, 10))
+    with pytest.raises(AuditFailed, match="1 rows, 100 before"):
+        run_task(bench.context, declared, slices)
+    assert len(bench.target.read(REVENUE).rows) == 100
+
+
+def test_where_nobody_can_count_what_a_slice_had_not_shrunk_does_not_say_that_it_is_the_first(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """Rows that were merged in do not say which slice they are of."""
+    merged = replace(revenue_task(each, audits=(audit.not_shrunk(to=0.5),)), write=merge("order_id"))
+    declared = bench.declare(merged)
+    bench.run(declared)
+    assert message_of(bench) == "2 rows, published for the first time"
+    lose_the_ledger(bench, tmp_path)
+    rebuild(bench.context, None)
+    bench.put_orders((1, DAY, 11))
+    bench.run(declared)
+    assert message_of(bench) == "1 rows; how many it had before is not known"
+
+
+def message_of(bench: Bench) -> str:
+    return next(attempt.audits[0].message for attempt in bench.ledger.attempts("revenue") if attempt.audits)
