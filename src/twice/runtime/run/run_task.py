@@ -28,7 +28,7 @@ from twice.runtime.run.retry import AttemptCount
 from twice.runtime.run.send_effects import send_effects
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
-from twice.runtime.staleness.made_since import Baseline, made_since
+from twice.runtime.staleness.made_since import Baseline, made_since, published_after
 from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind
 from twice.runtime.table.settle import TableState, look
 from twice.runtime.table.write_plan import layout_of, make_write_plan
@@ -87,7 +87,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         found, window = _look(attempt, pins)
     if window is None and isinstance(attempt.task.scope, Since):
         return _nothing_new(attempt, found, attempt.task.scope)
-    moved = attempt.baseline.moved(found.generations, lambda earlier: _landed(attempt, earlier))
+    moved = _moved(attempt, found)
     hit(Point.AFTER_LOOK)
     with step("compute"):
         computed = compute(attempt.context, attempt.task, attempt.plan, pins, window)
@@ -169,8 +169,15 @@ def _was_compared(attempt: Attempt, state: SliceState) -> bool:
     return any(record.kind in (PLAN, "rows") for record in held)
 
 
+def _moved(attempt: Attempt, found: TableState) -> tuple[str, ...]:
+    """The slices that were published since somebody decided on this run. The look has just brought the ledger up."""
+    ledger, since = attempt.context.ledger, attempt.request.since
+    moved = attempt.baseline.moved(found.generations, lambda earlier: _landed(attempt, earlier))
+    return moved if since is None else (*moved, *published_after(ledger, attempt.task.name, found.generations, since))
+
+
 def _landed(attempt: Attempt, earlier: str) -> bool:
-    record = attempt.context.ledger.attempt(earlier)  # the look has just brought it up to the table
+    record = attempt.context.ledger.attempt(earlier)
     return record is not None and record.state is AttemptState.PUBLISHED
 
 
