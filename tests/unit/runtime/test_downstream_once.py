@@ -1,5 +1,5 @@
-"""A backfill publishes a slice below once, also where nobody can compare its inputs; and never leaves it at the rows that
-a run has read which began before what it reads was made."""
+"""A backfill publishes a slice below once, also where nobody can compare its inputs; and never leaves it at the rows
+that a run has read which began before what it reads was made."""
 
 from __future__ import annotations
 

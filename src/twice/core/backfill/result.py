@@ -85,8 +85,8 @@ class SliceEnd:
 
 @dataclass(frozen=True)
 class BatchClaim:
-    """A batch in one worker's hands. `tries` distinguishes a slow worker from the one that followed. `since`: the newest
-    fence when the batch was first claimed, by whichever worker; an attempt with a higher one began after that."""
+    """A batch in one worker's hands. `tries` distinguishes a slow worker from the one that followed. `since`: the
+    newest fence when the batch was first claimed, whoever did; an attempt with a higher one began after that."""
 
     backfill: str
     number: int

@@ -229,7 +229,7 @@ batches = Table(
     Column("until", UtcTime),
     Column("error", Text),
     Column("seconds", Float),
-    # The newest fence when it was first claimed: an attempt with a higher one began after what the batch needs was done.
+    # The newest fence when it was first claimed: an attempt with a higher one began when all that it needs was done.
     Column("since", BigInteger),
     PrimaryKeyConstraint("backfill", "number", name="twice_batches_pk"),
 )

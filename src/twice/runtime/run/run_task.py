@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from twice.core.audit import measures_of
 from twice.core.failure.failpoints import Point, hit
 from twice.core.hints import command, hint
-from twice.core.ledger.record import AttemptState, Facts, InputRecord, SliceRecord
+from twice.core.ledger.record import AttemptState, Facts, SliceRecord
 from twice.core.ports import PLAN, Measured, Staged
 from twice.core.results.run import PLAIN_RUN, Outcome, RunRequest, RunResult, SliceResult
 from twice.core.since import Since, Window, mark_text
@@ -26,6 +26,7 @@ from twice.runtime.run.lease import Heartbeat, beating, claim_slices
 from twice.runtime.run.publish import finish, publish
 from twice.runtime.run.retry import AttemptCount
 from twice.runtime.run.send_effects import send_effects
+from twice.runtime.run.shown_right import shown_right
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.made_since import Baseline, made_since, published_after
@@ -93,7 +94,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         computed = compute(attempt.context, attempt.task, attempt.plan, pins, window)
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
-        return _unchanged(attempt, found, decision.why, _shown_right(attempt, found, computed))
+        return _unchanged(attempt, found, decision.why, computed)
     made = None if window else made_since(attempt.kind, moved, states(found, computed))
     if made is not None:
         return _unchanged(attempt, found, made)  # nobody has shown of which versions it is right
@@ -197,12 +198,14 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
     ]
 
 
-def _unchanged(attempt: Attempt, found: TableState, why: str, pinned: tuple[InputRecord, ...] = ()) -> RunResult:
-    """Nothing to write. The table was only read."""
+def _unchanged(attempt: Attempt, found: TableState, why: str, computed: Computed | None = None) -> RunResult:
+    """Nothing to write. The table was only read. `computed`, where it was compared with what is published."""
     ledger = attempt.context.ledger
+    runs = ledger.runs_of(attempt.task.name, tuple(found.generations))
+    shown = Facts() if computed is None else shown_right(attempt, runs, computed, states(found, computed))
     attempt.notes.extend(found.others.notes(attempt.task, published=False))
-    facts = Facts(
-        inputs=pinned,
+    facts = replace(
+        shown,
         why=why,
         version=found.version,
         notes=tuple(attempt.notes),
@@ -211,7 +214,6 @@ def _unchanged(attempt: Attempt, found: TableState, why: str, pinned: tuple[Inpu
     ledger.close_attempt(attempt.id, AttemptState.UNCHANGED, facts)
     ledger.discarded(attempt.id)
     slices = []
-    runs = ledger.runs_of(attempt.task.name, tuple(found.generations))
     for label, generation in found.generations.items():
         run = runs.get(label)
         slices.append(SliceResult(label, generation, run.rows if run else None, run.fingerprint if run else None))
@@ -265,13 +267,6 @@ def _slice_records(found: TableState, computed: Computed, measured: Mapping[str,
         SliceRecord(label, generation, computed.intentions[label], measured[label].rows, measured[label].fingerprint)
         for label, generation in found.generations.items()
     )
-
-
-def _shown_right(attempt: Attempt, found: TableState, computed: Computed) -> tuple[InputRecord, ...]:
-    """The tables, at these versions, of which what is published is right and left as it is, by slice. What stays by
-    policy, whatever its inputs are by now, is not thereby right."""
-    same = {state.label for state in states(found, computed) if difference(state) is None}
-    return tuple(record for record in computed.pin_records(attempt.plan.slices) if record.label in same)
 
 
 def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:

@@ -1,8 +1,8 @@
 """Was a slice made since somebody decided to make it? One decision moves a slice by one generation.
 
 The decision is older than the look of the attempt that carries it out. A backfill's plan was frozen days ago: a slice
-that has moved on since is not moved a second time, whoever moved it, unless other code did. A slice below waits for what
-it reads: it was made since if an attempt published it that began after its batch was first claimed, since all it reads
+that has moved on since is not moved a second time, whoever moved it, unless other code did. A slice below waits for
+what it reads: it was made since if an attempt published it that began after its batch was first claimed: all it reads
 was made by then. One that began before may have read the rows of before, and publish them later. A retry follows an
 attempt of the same run, whose reply may have been lost: if that one landed, there is nothing left to do. What others
 publish in its pause is no answer: they may have read their inputs before this run was asked for.
