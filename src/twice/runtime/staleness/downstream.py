@@ -138,8 +138,8 @@ def followed(context: RunContext, task: Task, due: Mapping[str, set[str]]) -> di
 
 def _touched_since(context: RunContext, task: Task, up: Task, source: Read, due: set[str]) -> Iterator[Slice]:
     """Slices of the task that read rows which a publish of these slices changed after they looked. In doubt all that
-    looked before one: where the log does not say which rows it changed, or does not reach back so far. What the ledger
-    does not know to be another's may be a publish of these (its attempts were pruned)."""
+    looked before one: where the log does not say which rows it changed, or does not reach back so far. Where
+    not all publishes of these are on record (they were pruned), each commit before may be one."""
     pins = context.ledger.pins(task.name, str(context.project.located(up.target)))
     made = context.ledger.published_versions(up.name, sorted(due))
     if not pins or made == Publishes():

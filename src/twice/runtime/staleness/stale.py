@@ -149,7 +149,7 @@ _NEVER = Pinned(-1, -1)
 
 @dataclass(frozen=True)
 class _Readers:
-    """The published slices of a task that read a table: by label up to which version of it each is known to be right."""
+    """The published slices of a task that read a table: by label, up to which version each is known to be right."""
 
     task: Task
     table: str
