@@ -167,4 +167,5 @@ def _input_rows(connection: Connection, own: OwnRows, task: str, *which: ColumnE
         .join(inputs, and_(inputs.c.fence == later.c.fence, inputs.c.label == runs.c.label))
     )
     adopted = (runs.c.published.is_(None), ~exists().where(attempts.c.id == runs.c.attempt))
-    yield from connection.execute(found_right.where(of_task, *adopted, *which).order_by(inputs.c.fence))
+    in_order = (inputs.c.fence, inputs.c.position)
+    yield from connection.execute(found_right.where(of_task, *adopted, *which).order_by(*in_order))
