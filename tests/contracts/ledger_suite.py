@@ -28,6 +28,8 @@ from twice.core.ledger.record import (
     Facts,
     InputRecord,
     Overview,
+    Pinned,
+    Publishes,
     SliceRecord,
 )
 from twice.core.results.proof import Difference, Proof, ProofRecord, RowPair, Trial, TrialResult
@@ -696,6 +698,40 @@ class AdoptSuite(LedgerSuite):
         ledger.publish("two", Facts(), generations={"a": 3})
         assert [run.generation for run in ledger.runs()] == [3, 5]
         assert len(ledger.attempts("revenue", "a")) == 2
+
+    def test_an_adopted_slice_is_known_to_be_right_from_what_was_found_the_same(self, ledger: Ledger) -> None:
+        ledger.adopt("revenue", [Adopted(label, 3, attempt="lost", intention=CODE_A, version=12) for label in "ab"])
+        leaf, pin = InputRecord("a", "delta", "file:/orders", "x", 5), InputRecord("a", "table", "shop.orders", "id", 5)
+        assert (ledger.inputs("revenue"), ledger.pins("revenue", "shop.orders")) == ({}, {})
+        for attempt, intention in (("other", Intention("code a", "inputs b")), ("same", CODE_A)):
+            held = claim(ledger, attempt)
+            shown = Facts(slices=(SliceRecord("a", intention=intention),), inputs=(leaf, pin))
+            ledger.close_attempt(attempt, S.UNCHANGED, shown)
+            if attempt == "other":
+                assert ledger.inputs("revenue") == {}, "it was found of other inputs"
+        assert ledger.inputs("revenue") == ledger.inputs("revenue", ["a", "b"]) == {"a": (leaf, pin)}
+        assert ledger.inputs("revenue", ["b"]) == {}
+        assert ledger.pins("revenue", "shop.orders") == {"a": Pinned(5, held.fence, "id")}
+
+    def test_versions_are_all_known_back_to_the_first_publish_that_is_not_on_record(self, ledger: Ledger) -> None:
+        def published(attempt: str, generation: int) -> None:
+            held = claim(ledger, attempt)
+            ledger.fix(held, {"a": generation - 1})
+            ledger.publish(attempt, Facts(version=10 * generation), generations={"a": generation})
+
+        def versions() -> Publishes:
+            return ledger.published_versions("revenue", ["a", "b"])
+
+        assert versions() == Publishes()
+        published("one", 1)
+        published("two", 2)
+        assert versions() == Publishes(frozenset({10, 20}), 0)
+        ledger.adopt("revenue", [Adopted("a", 4, attempt="elsewhere", version=40)])
+        assert versions() == Publishes(frozenset({10, 20, 40}), 40), "another ledger knows what was at 30"
+        published("five", 5)
+        assert versions() == Publishes(frozenset({10, 20, 50}), 50)
+        ledger.adopt("revenue", [Adopted("b", 1)])
+        assert versions() == Publishes(frozenset({10, 20, 50}), None)
 
     def test_a_ledger_that_lost_a_publish_is_brought_forward_and_goes_on(self, ledger: Ledger) -> None:
         ledger.adopt("revenue", [Adopted("a", 5)])

@@ -16,6 +16,7 @@ from twice.core.effect import Message
 from twice.core.ledger.outbox import Change, EffectState, PreparedEffect
 from twice.core.ledger.record import (
     TABLE,
+    Adopted,
     AttemptState,
     Busy,
     Claim,
@@ -189,6 +190,22 @@ class PruneSuite:
         assert ledger.prune(clock.now() - 90 * DAY) == Pruned(attempts=1)
         assert answers(ledger) == before
         assert [each.id for each in ledger.attempts("revenue")] == ["3", "2", "1", "5"]
+
+    def test_what_an_adopted_slice_was_found_to_be_made_of_stays(self, ledger: Ledger, clock: HandClock) -> None:
+        made_of = Intention("code", "inputs")
+        ledger.adopt("revenue", [Adopted("all", 3, "lost", made_of, 12)])
+        leaf = InputRecord("all", "delta", "file:/orders", "its files", 5)
+        for at in range(4):
+            held = ledger.claim(ClaimRequest("revenue", ("all",), f"{at}", "run", "host"), timedelta(minutes=1))
+            assert isinstance(held, Claim)
+            pin = InputRecord("all", TABLE, "shop.orders", None, 5 + at)
+            found = Facts(slices=(SliceRecord("all", intention=made_of),), inputs=(leaf, pin) if at == 0 else (pin,))
+            ledger.close_attempt(held.attempt, S.UNCHANGED, found)
+        clock.tick(100 * 24 * 3600)
+        before = answers(ledger)
+        assert ledger.prune(clock.now() - 90 * DAY) == Pruned(attempts=2)
+        assert answers(ledger) == before
+        assert {record.kind: record.version for record in ledger.inputs("revenue")["all"]} == {"delta": 5, TABLE: 8}
 
     def test_of_a_sent_effect_stays_that_it_was_sent(self, ledger: Ledger, clock: HandClock) -> None:
         attempt(ledger, "5", "revenue", "all", "published", "sent")

@@ -11,6 +11,7 @@ from tests.processes.ledger_processes import MINUTE
 
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.backfill.result import BackfillState, BatchClaim, BatchState, Comparison, SliceEnd
+from twice.core.ledger.record import Claim, ClaimRequest
 from twice.ledgers.ledger import Ledger
 
 REQUEST = BackfillRequest("revenue", "2026-01-01", "2026-01-06", batch=3)
@@ -107,6 +108,25 @@ def test_a_silent_workers_batch_goes_to_the_next_and_the_slow_one_can_say_nothin
     assert not book.split(slow)
     assert not book.release(slow)
     assert book.done(quick, ends(quick), 1.0)
+
+
+def test_a_batch_keeps_the_fence_of_its_first_claim(ledger: Ledger, clock: HandClock) -> None:
+    """What an attempt with a higher one published was made since, and not before."""
+
+    def begun(attempt: str) -> int:
+        claim = ledger.claim(ClaimRequest("revenue", (attempt,), attempt, "run", "me"), MINUTE)
+        assert isinstance(claim, Claim)
+        return claim.fence
+
+    ledger.backfills.create(plan())
+    before = begun("before")
+    first = claimed(ledger)
+    assert before <= first.since < begun("after")
+    clock.time += 2 * MINUTE
+    again = claimed(ledger, "you")
+    assert (again.number, again.since) == (first.number, first.since)
+    assert ledger.backfills.split(again)
+    assert [claimed(ledger).since, claimed(ledger).since] == [first.since, first.since], "its parts, too"
 
 
 def test_a_renewed_claim_is_kept(ledger: Ledger, clock: HandClock) -> None:

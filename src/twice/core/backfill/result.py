@@ -85,7 +85,8 @@ class SliceEnd:
 
 @dataclass(frozen=True)
 class BatchClaim:
-    """A batch in one worker's hands. `tries` distinguishes a slow worker from the one that followed."""
+    """A batch in one worker's hands. `tries` distinguishes a slow worker from the one that followed. `since`: the
+    newest fence when the batch was first claimed, whoever did; an attempt with a higher one began after that."""
 
     backfill: str
     number: int
@@ -94,6 +95,7 @@ class BatchClaim:
     slices: tuple[PlannedSlice, ...]
     kind: Kind
     silent: bool
+    since: int = 0
 
     @property
     def labels(self) -> tuple[str, ...]:

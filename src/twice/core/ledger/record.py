@@ -128,6 +128,20 @@ class Pinned:
 
 
 @dataclass(frozen=True)
+class Publishes:
+    """The versions of its table at which a task has published some slices, as far as the ledger knows. From the version
+    `complete_from` on these are all; before it there may have been others (attempts that were pruned, publishes that
+    another ledger knew). None: there may have been others at any version."""
+
+    versions: frozenset[int] = frozenset()
+    complete_from: int | None = 0
+
+    def may_be(self, version: int) -> bool:
+        """Whether one of the slices was published at this version, for all that is known."""
+        return version in self.versions or self.complete_from is None or version < self.complete_from
+
+
+@dataclass(frozen=True)
 class SliceRecord:
     """One slice of one attempt. `expected` is the generation found at look, `aim` the one it would publish."""
 

@@ -42,7 +42,8 @@ class BackfillStore(Protocol):
 
     def claim(self, name: str, holder: str, lease: timedelta) -> BatchClaim | None:
         """The first batch that is free (or whose worker was silent for too long) and needs nothing more; None if there
-        is none now. Dying after it leaves a claim that runs out by itself, and so does a reply that was lost."""
+        is none now. The newest fence is kept at a batch's first claim and stays. Dying after it leaves a claim that
+        runs out by itself, and so does a reply that was lost."""
 
     def renew(self, claim: BatchClaim, lease: timedelta) -> bool:
         """Hold on for another `lease`. False: another worker has the batch."""

@@ -22,6 +22,7 @@ from twice.core.ledger.record import (
     InputRecord,
     Pinned,
     Pruned,
+    Publishes,
     RunRecord,
     Shown,
 )
@@ -107,8 +108,9 @@ class GenerationHistory(Protocol):
     def last_version(self, task: str) -> int | None:
         """The newest version of its table that a task has published; None if none is on record."""
 
-    def published_versions(self, task: str, labels: Sequence[str]) -> frozenset[int]:
-        """The versions of its table at which a task has published one of these slices."""
+    def published_versions(self, task: str, labels: Sequence[str]) -> Publishes:
+        """The versions of its table at which a task has published one of these slices, and from where on they are all
+        known."""
 
     def publishers(self, task: str) -> Mapping[str, int]:
         """The fence of the attempt that published each slice of a task, by label."""
@@ -139,8 +141,8 @@ class RunRecords(Protocol):
 class Inputs(Protocol):
     """What published slices were computed from."""
 
-    def inputs(self, task: str) -> Mapping[str, tuple[InputRecord, ...]]:
-        """What each published slice of a task was computed from, by label."""
+    def inputs(self, task: str, labels: Sequence[str] | None = None) -> Mapping[str, tuple[InputRecord, ...]]:
+        """What each published slice of a task (or of these slices) was computed from, by label."""
 
     def pins(self, task: str, table: str) -> Mapping[str, Pinned]:
         """Up to which version of a table each published slice of a task is known to be right, by label."""

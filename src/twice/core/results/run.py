@@ -18,12 +18,13 @@ from twice.core.write import Changes
 class RunRequest:
     """How slices are to be run. `wait`: for how long to wait for another attempt on them; None: not at all. `silent`:
     its effects are not prepared. `planned`: the generations at which somebody decided on this run; a slice that moved
-    on since was made since."""
+    on since was made since. `since`: a slice that an attempt with a higher fence published was made since, too."""
 
     kind: Kind = "run"
     wait: timedelta | None = None
     silent: bool = False
     planned: Mapping[str, int] | None = None
+    since: int | None = None
 
 
 PLAIN_RUN = RunRequest()

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, and_, exists, or_, select, update
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, and_, exists, func, or_, select, update
 
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, halves
 from twice.core.backfill.result import (
@@ -27,10 +27,11 @@ from twice.core.backfill.result import (
 from twice.core.ledger.record_owner import backfill_key
 from twice.ledgers.backfills.plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.schema import backfills, batches, insert_or, needs
+from twice.ledgers.database.schema import attempts, backfills, batches, insert_or, needs
 from twice.ledgers.database.transactions import Records
 
 _OPEN = [state.value for state in BatchState if state.open]
+_NEWEST_FENCE = func.coalesce(select(func.max(attempts.c.fence)).scalar_subquery(), 0)
 
 
 class SqlBackfills(Records):
@@ -123,7 +124,8 @@ class SqlBackfills(Records):
                 update(batches)
                 .where(batches.c.backfill == key, batches.c.number == number, _free(now))
                 .values(state=BatchState.CLAIMED.value, holder=holder, until=now + lease, tries=batches.c.tries + 1)
-                .returning(batches.c.task, batches.c.kind, batches.c.tries)
+                .values(since=func.coalesce(batches.c.since, _NEWEST_FENCE))
+                .returning(batches.c.task, batches.c.kind, batches.c.tries, batches.c.since)
             ).one_or_none()
             if taken is None:
                 return None
@@ -131,7 +133,7 @@ class SqlBackfills(Records):
             silent = BackfillRequest.from_data(json.loads(request)).silent
             slices = slices_of(connection, key, number)
             return BatchClaim(
-                name, number, taken.tries, self._own.owner.task_of(taken.task), slices, taken.kind, silent
+                name, number, taken.tries, self._own.owner.task_of(taken.task), slices, taken.kind, silent, taken.since
             )
 
     @outliving

@@ -48,7 +48,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from twice.core.ledger.record import AttemptState
 
-HEAD = "0008"
+HEAD = "0009"
 """The newest migration. Known without loading alembic, which most openings do not need."""
 
 VERSION_TABLE = "twice_schema"
@@ -231,6 +231,8 @@ batches = Table(
     Column("until", UtcTime),
     Column("error", Text),
     Column("seconds", Float),
+    # The newest fence when it was first claimed: an attempt with a higher one began when all that it needs was done.
+    Column("since", BigInteger),
     PrimaryKeyConstraint("backfill", "number", name="twice_batches_pk"),
 )
 

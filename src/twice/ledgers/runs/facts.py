@@ -17,6 +17,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    exists,
     func,
     insert,
     select,
@@ -26,6 +27,7 @@ from sqlalchemy import (
 from twice.core.ledger.record import TABLE, AttemptState, Facts, InputRecord, Pinned, SliceRecord
 from twice.ledgers.database.outage import outliving
 from twice.ledgers.database.own_rows import OwnRows
+from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import FENCE, attempts, audits, inputs, runs, slices
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.history import input_record
@@ -119,9 +121,12 @@ class SqlInputs(Records):
     """See `core.ports.Inputs`."""
 
     @outliving
-    def inputs(self, task: str) -> Mapping[str, tuple[InputRecord, ...]]:
+    def inputs(self, task: str, labels: Sequence[str] | None = None) -> Mapping[str, tuple[InputRecord, ...]]:
         with self._reading() as connection:
-            return read_inputs(connection, self._own, task)
+            if labels is None:
+                return read_inputs(connection, self._own, task)
+            parts = [read_inputs(connection, self._own, task, runs.c.label.in_(some)) for some in in_parts(labels)]
+            return {label: records for part in parts for label, records in part.items()}
 
     @outliving
     def pins(self, task: str, table: str) -> Mapping[str, Pinned]:
@@ -129,11 +134,13 @@ class SqlInputs(Records):
             return read_pins(connection, self._own, task, table)
 
 
-def read_inputs(connection: Connection, own: OwnRows, task: str) -> dict[str, tuple[InputRecord, ...]]:
+def read_inputs(
+    connection: Connection, own: OwnRows, task: str, *which: ColumnElement[bool]
+) -> dict[str, tuple[InputRecord, ...]]:
     """What each published slice of a task was computed from, by label. Later attempts that found nothing to do bring
     their pinned tables up to date: up to those versions the slice is known to be right."""
     found: dict[str, dict[tuple[str, str, int], InputRecord]] = defaultdict(dict)
-    for row in _input_rows(connection, own, task):
+    for row in _input_rows(connection, own, task, *which):
         position = -1 if row.kind == TABLE else row.position
         found[row.label][row.kind, row.name, position] = input_record(row)
     return {label: tuple(records.values()) for label, records in found.items()}
@@ -147,7 +154,8 @@ def read_pins(connection: Connection, own: OwnRows, task: str, table: str) -> di
 
 
 def _input_rows(connection: Connection, own: OwnRows, task: str, *which: ColumnElement[bool]) -> Iterator[Any]:
-    """Those of the publishing attempts; then, oldest first, the tables of later ones that found nothing to do."""
+    """Those of the publishing attempts; then, oldest first, the tables of later ones that found nothing to do. Of a
+    publish that was adopted the attempt is not on record: the same is known from those that found it right."""
     shown = select(inputs).select_from(
         runs.join(attempts, attempts.c.id == runs.c.attempt).join(
             inputs, and_(inputs.c.fence == attempts.c.fence, inputs.c.label == runs.c.label)
@@ -164,3 +172,13 @@ def _input_rows(connection: Connection, own: OwnRows, task: str, *which: ColumnE
     of_task = own.among(runs.c.task, task)
     yield from connection.execute(shown.where(of_task, *which))
     yield from connection.execute(confirmed.where(of_task, *unchanged, *which).order_by(inputs.c.fence))
+    # By code and inputs, not by generation: that may be the same in two tables of one name.
+    of_slice = and_(*(slices.c[name] == runs.c[name] for name in ("task", "label", "code_hash", "inputs_hash")))
+    found_right = select(inputs).select_from(
+        runs.join(slices, of_slice)
+        .join(later, and_(later.c.fence == slices.c.fence, later.c.state == AttemptState.UNCHANGED.value))
+        .join(inputs, and_(inputs.c.fence == later.c.fence, inputs.c.label == runs.c.label))
+    )
+    adopted = (runs.c.published.is_(None), ~exists().where(attempts.c.id == runs.c.attempt))
+    in_order = (inputs.c.fence, inputs.c.position)
+    yield from connection.execute(found_right.where(of_task, *adopted, *which).order_by(*in_order))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BindParameter, Connection, Integer, Select, and_, bindparam, func, select, union
 
 from twice.core.audit import AuditResult
-from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, SliceRecord
+from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, Publishes, SliceRecord
 from twice.core.ledger.record_owner import TaskTable
 from twice.core.table.token import Intention
 from twice.core.write import Changes
@@ -23,6 +23,7 @@ from twice.ledgers.database.own_rows import KEY, OwnRows, in_any_table, tasks
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
 from twice.ledgers.database.transactions import Records
+from twice.ledgers.runs.versions import read_publishes
 
 _STATES = {state.value: state for state in AttemptState}
 
@@ -263,18 +264,6 @@ class SqlGenerationHistory(Records):
             return {row.label: row.fence for row in connection.execute(_PUBLISHERS, {KEY.key: self._own.key(task)})}
 
     @outliving
-    def published_versions(self, task: str, labels: Sequence[str]) -> frozenset[int]:
+    def published_versions(self, task: str, labels: Sequence[str]) -> Publishes:
         with self._reading() as connection:
-            return frozenset(_published_versions(connection, self._own, task, labels))
-
-
-def _published_versions(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]) -> Iterator[int]:
-    """Of every attempt that the ledger still has, and of publishes that it has adopted."""
-    landed = (attempts.c.state == AttemptState.PUBLISHED.value, attempts.c.version.is_not(None))
-    of_attempts = select(attempts.c.version).join(slices, slices.c.fence == attempts.c.fence).where(*landed)
-    for some in in_parts(labels):
-        yield from connection.execute(
-            of_attempts.where(own.of(slices.c.task, task), slices.c.label.in_(some)).distinct()
-        ).scalars()
-        adopted = select(runs.c.version).where(own.of(runs.c.task, task), runs.c.version.is_not(None))
-        yield from connection.execute(adopted.where(runs.c.label.in_(some))).scalars()
+            return read_publishes(connection, self._own, task, labels)

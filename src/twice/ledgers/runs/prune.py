@@ -121,13 +121,14 @@ def _ids(connection: Connection, own: OwnRows, *where: ColumnElement[bool]) -> l
 
 
 def _confirming() -> Select[int]:
-    """By slice and table, the newest attempt that found the slice right up to a version (`history.read_inputs`)."""
-    unchanged = (attempts.c.state == AttemptState.UNCHANGED.value, inputs.c.kind == TABLE)
+    """By slice and table, the newest attempt that found the slice right up to a version (`facts.read_inputs`); and the
+    newest that has recorded for an adopted slice what it is made of beside its tables."""
+    table = case((inputs.c.kind == TABLE, inputs.c.name), else_="")
     return (
         select(func.max(inputs.c.fence))
         .join(attempts, attempts.c.fence == inputs.c.fence)
-        .where(*unchanged)
-        .group_by(attempts.c.task, inputs.c.label, inputs.c.name)
+        .where(attempts.c.state == AttemptState.UNCHANGED.value)
+        .group_by(attempts.c.task, inputs.c.label, table)
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from twice.core.audit import measures_of
 from twice.core.failure.failpoints import Point, hit
 from twice.core.hints import command, hint
-from twice.core.ledger.record import AttemptState, Facts, InputRecord, SliceRecord
+from twice.core.ledger.record import AttemptState, Facts, SliceRecord
 from twice.core.ports import PLAN, Measured, Staged
 from twice.core.results.run import PLAIN_RUN, Outcome, RunRequest, RunResult, SliceResult
 from twice.core.since import Since, Window, mark_text
@@ -26,9 +26,10 @@ from twice.runtime.run.lease import Heartbeat, beating, claim_slices
 from twice.runtime.run.publish import finish, publish
 from twice.runtime.run.retry import AttemptCount
 from twice.runtime.run.send_effects import send_effects
+from twice.runtime.run.shown_right import shown_right
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
-from twice.runtime.staleness.made_since import Baseline, made_since
+from twice.runtime.staleness.made_since import Baseline, made_since, published_after
 from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind
 from twice.runtime.table.settle import TableState, look
 from twice.runtime.table.write_plan import layout_of, make_write_plan
@@ -87,13 +88,13 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         found, window = _look(attempt, pins)
     if window is None and isinstance(attempt.task.scope, Since):
         return _nothing_new(attempt, found, attempt.task.scope)
-    moved = attempt.baseline.moved(found.generations, lambda earlier: _landed(attempt, earlier))
+    moved = _moved(attempt, found)
     hit(Point.AFTER_LOOK)
     with step("compute"):
         computed = compute(attempt.context, attempt.task, attempt.plan, pins, window)
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
-        return _unchanged(attempt, found, decision.why, _shown_right(attempt, found, computed))
+        return _unchanged(attempt, found, decision.why, computed)
     made = None if window else made_since(attempt.kind, moved, states(found, computed))
     if made is not None:
         return _unchanged(attempt, found, made)  # nobody has shown of which versions it is right
@@ -169,8 +170,15 @@ def _was_compared(attempt: Attempt, state: SliceState) -> bool:
     return any(record.kind in (PLAN, "rows") for record in held)
 
 
+def _moved(attempt: Attempt, found: TableState) -> tuple[str, ...]:
+    """The slices that were published since somebody decided on this run. The look has just brought the ledger up."""
+    ledger, since = attempt.context.ledger, attempt.request.since
+    moved = attempt.baseline.moved(found.generations, lambda earlier: _landed(attempt, earlier))
+    return moved if since is None else (*moved, *published_after(ledger, attempt.task.name, found.generations, since))
+
+
 def _landed(attempt: Attempt, earlier: str) -> bool:
-    record = attempt.context.ledger.attempt(earlier)  # the look has just brought it up to the table
+    record = attempt.context.ledger.attempt(earlier)
     return record is not None and record.state is AttemptState.PUBLISHED
 
 
@@ -190,12 +198,14 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
     ]
 
 
-def _unchanged(attempt: Attempt, found: TableState, why: str, pinned: tuple[InputRecord, ...] = ()) -> RunResult:
-    """Nothing to write. The table was only read."""
+def _unchanged(attempt: Attempt, found: TableState, why: str, computed: Computed | None = None) -> RunResult:
+    """Nothing to write. The table was only read. `computed`, where it was compared with what is published."""
     ledger = attempt.context.ledger
+    runs = ledger.runs_of(attempt.task.name, tuple(found.generations))
+    shown = Facts() if computed is None else shown_right(attempt, runs, computed, states(found, computed))
     attempt.notes.extend(found.others.notes(attempt.task, published=False))
-    facts = Facts(
-        inputs=pinned,
+    facts = replace(
+        shown,
         why=why,
         version=found.version,
         notes=tuple(attempt.notes),
@@ -204,7 +214,6 @@ def _unchanged(attempt: Attempt, found: TableState, why: str, pinned: tuple[Inpu
     ledger.close_attempt(attempt.id, AttemptState.UNCHANGED, facts)
     ledger.discarded(attempt.id)
     slices = []
-    runs = ledger.runs_of(attempt.task.name, tuple(found.generations))
     for label, generation in found.generations.items():
         run = runs.get(label)
         slices.append(SliceResult(label, generation, run.rows if run else None, run.fingerprint if run else None))
@@ -258,13 +267,6 @@ def _slice_records(found: TableState, computed: Computed, measured: Mapping[str,
         SliceRecord(label, generation, computed.intentions[label], measured[label].rows, measured[label].fingerprint)
         for label, generation in found.generations.items()
     )
-
-
-def _shown_right(attempt: Attempt, found: TableState, computed: Computed) -> tuple[InputRecord, ...]:
-    """The tables, at these versions, of which what is published is right and left as it is, by slice. What stays by
-    policy, whatever its inputs are by now, is not thereby right."""
-    same = {state.label for state in states(found, computed) if difference(state) is None}
-    return tuple(record for record in computed.pin_records(attempt.plan.slices) if record.label in same)
 
 
 def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:

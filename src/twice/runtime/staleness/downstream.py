@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.backfill.plan import BackfillRequest, PlannedBatch, PlannedSlice
+from twice.core.ledger.record import Publishes
 from twice.core.scope import slices_named
 from twice.core.since import Since
 from twice.core.slice import Slice
@@ -137,20 +138,25 @@ def followed(context: RunContext, task: Task, due: Mapping[str, set[str]]) -> di
 
 def _touched_since(context: RunContext, task: Task, up: Task, source: Read, due: set[str]) -> Iterator[Slice]:
     """Slices of the task that read rows which a publish of these slices changed after they looked. In doubt all that
-    looked before one: where the log does not say which rows it changed, or does not reach back so far."""
+    looked before one: where the log does not say which rows it changed, or does not reach back so far. Where
+    not all publishes of these are on record (they were pruned), each commit before may be one."""
     pins = context.ledger.pins(task.name, str(context.project.located(up.target)))
     made = context.ledger.published_versions(up.name, sorted(due))
-    if not pins or not made:
+    if not pins or made == Publishes():
         return
-    since = min(pin.version for pin in pins.values())
-    later = {version for version in made if version > since}
-    now = context.target_of(up.target, context.engine.fresh()).touched(up.target, min(later or made) - 1, source.by)
+    oldest = min(pin.version for pin in pins.values())
+    later = {version for version in made.versions if version > oldest}
+    doubtful = made.complete_from is None or oldest < made.complete_from - 1
+    since = oldest if doubtful else min(later or made.versions) - 1
+    now = context.target_of(up.target, context.engine.fresh()).touched(up.target, since, source.by)
     if now is None:
         return
-    slices = slices_named(task.scope, pins)
-    theirs = None if now.spans is None else tuple(span for span in now.spans if span.version in later)
+    if doubtful:
+        later.add(now.version if made.complete_from is None else made.complete_from - 1)
     newest = dict.fromkeys(pins, max(later, default=-1))
-    if theirs is not None:
+    slices = slices_named(task.scope, pins)
+    if now.spans is not None:
+        theirs = tuple(span for span in now.spans if made.may_be(span.version))
         newest = newest_touch(task, slices, source, replace(now, spans=theirs))
     for slice_ in slices:
         pin = pins[slice_.label]

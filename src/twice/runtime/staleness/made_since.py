@@ -1,15 +1,18 @@
 """Was a slice made since somebody decided to make it? One decision moves a slice by one generation.
 
 The decision is older than the look of the attempt that carries it out. A backfill's plan was frozen days ago: a slice
-that has moved on since is not moved a second time, whoever moved it, unless other code did. A retry follows an attempt
-of the same run, whose reply may have been lost: if that one landed, there is nothing left to do. What others publish in
-its pause is no answer: they may have read their inputs before this run was asked for.
+that has moved on since is not moved a second time, whoever moved it, unless other code did. A slice below waits for
+what it reads: it was made since if an attempt published it that began after its batch was first claimed: all it reads
+was made by then. One that began before may have read the rows of before, and publish them later. A retry follows an
+attempt of the same run, whose reply may have been lost: if that one landed, there is nothing left to do. What others
+publish in its pause is no answer: they may have read their inputs before this run was asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from twice.core.ports import RunLedger
 from twice.core.table.mark import version_text
 from twice.core.table.token import Intention, Kind
 from twice.runtime.staleness.decide import SliceState
@@ -37,6 +40,14 @@ class Baseline:
         if self._planned.issuperset(later) or any(landed(attempt) for attempt in self._attempts):
             return tuple(later)
         return tuple(label for label in later if label in self._planned)
+
+
+def published_after(ledger: RunLedger, task: str, labels: Iterable[str], fence: int) -> tuple[str, ...]:
+    """The slices whose publisher began after the attempt with this fence. What only the table knows of is not shown to
+    have begun then."""
+    runs = ledger.runs_of(task, tuple(labels)).values()
+    makers = {run.label: ledger.attempt(run.attempt, task) for run in runs if run.generation and run.attempt}
+    return tuple(label for label, maker in makers.items() if maker is not None and maker.fence > fence)
 
 
 def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -> str | None:

@@ -7,7 +7,7 @@ days' rows a merge changed beside those of its own slice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from twice.core.ledger.record import Pinned
@@ -52,7 +52,8 @@ def stale_slices(
     for up in project.upstream(task):
         wanted = None if due is None else due.get(up.name, set())
         if wanted is None or wanted:
-            for label, why in _since(project, ledger, task, up, wanted):
+            readers = _readers(project, ledger, task, up, published)
+            for label, why in _since(project, ledger, readers, up, wanted):
                 if label in published and found.get(label) in (None, CODE_CHANGED):
                     found[label] = f"{found[label]}, and {why}" if label in found else why
     return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
@@ -142,28 +143,57 @@ class _Publish:
         return self.version > pin.version or self.fence > pin.fence
 
 
-def _since(
-    project: Project, ledger: RunLedger, task: Task, up: Task, wanted: set[str] | None
-) -> Iterator[tuple[str, str]]:
-    """Slices of the task that read a slice of `up` which was published after they looked, and which; and those that
-    read another table than the last of them."""
+_NEVER = Pinned(-1, -1)
+"""The pin of a slice of which nobody knows what it read: before every publish."""
+
+
+@dataclass(frozen=True)
+class _Readers:
+    """The published slices of a task that read a table: by label, up to which version each is known to be right."""
+
+    task: Task
+    table: str
+    pins: Mapping[str, Pinned]
+
+
+def _readers(project: Project, ledger: RunLedger, task: Task, up: Task, published: Iterable[str]) -> _Readers:
+    """Where the attempt that published a slice is on record without such a version, its code did not read the table.
+    Where none is (the ledger was rebuilt, another one has seen the publish), in doubt it read an old one."""
     table = str(project.located(up.target))
-    pins = ledger.pins(task.name, table)
+    pins = dict(ledger.pins(task.name, table))
+    missing = [label for label in published if label not in pins]
+    if missing:
+        known = ledger.publishers(task.name)
+        pins.update((label, _NEVER) for label in missing if label not in known)
+    return _Readers(task, table, pins)
+
+
+def _since(
+    project: Project, ledger: RunLedger, readers: _Readers, up: Task, wanted: set[str] | None
+) -> Iterator[tuple[str, str]]:
+    """Slices that read a slice of `up` which was published after they looked, and which; and those that read another
+    table than the last of them."""
+    task, table, pins = readers.task, readers.table, readers.pins
     if not pins:
         return
     fences = ledger.publishers(up.name)
     remade = [
-        _Publish(run.label, run.version, fences.get(run.label, 0))
+        _Publish(run.label, -1 if run.version is None else run.version, fences.get(run.label, 0))
         for run in ledger.runs(up.name)
-        if run.generation and run.version is not None and (wanted is None or run.label in wanted)
+        if run.generation and (wanted is None or run.label in wanted)
     ]
     for source in reads_of(project, task, up):
         for label, by in _newest(task, up, source, remade, pins).items():
-            yield label, f"its input {table} was published again since: {up.name}[{by.label}]"
+            if pins[label] is not _NEVER:
+                yield label, f"its input {table} was published again since: {up.name}[{by.label}]"
+            else:
+                yield label, f"there is no record of which version of its input {table} it read"
     if wanted is None:
         last = max(pins.values(), key=lambda pin: pin.fence)
         for label, pin in pins.items():
-            if pin.id is not None and last.id not in (None, pin.id):
+            if pin is _NEVER:
+                yield label, f"there is no record of which version of its input {table} it read"
+            elif pin.id is not None and last.id not in (None, pin.id):
                 yield label, f"its input {table} was recreated, or replaced by an older copy, since it was read"
 
 
@@ -175,11 +205,13 @@ def _newest(
     if reads_all(task, up, source):
         last = [max(ordered, key=lambda each: each.version), ordered[-1]] if ordered else []
         return {label: each for each in last for label, pin in pins.items() if each.is_after(pin)}
+    found: dict[str, _Publish] = {}
+    if ordered and reads_unknown(task, up, source):
+        found = {label: ordered[-1] for label, pin in pins.items() if pin is _NEVER}
     exact = _exact(up, source)
     if exact is None or not isinstance(task.scope, TimeScope):
-        return {}
+        return found
     oldest = Pinned(min(pin.version for pin in pins.values()), min(pin.fence for pin in pins.values()))
-    found: dict[str, _Publish] = {}
     for each in ordered:
         for slice_ in slices_named(up.scope, [each.label]) if each.is_after(oldest) else ():
             read = [reader.label for reader in exact(task.scope, slice_)]
