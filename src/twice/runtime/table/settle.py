@@ -201,12 +201,12 @@ def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note:
     generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
     if attempt.state in _BEFORE_COMMIT:
         forget_effects(context, task, generations)
+    # The commit's own word, also where more was known before it: only the write shows whether rows gave way.
     learnt = tuple(
         SliceRecord(
             slice_.label, intention=note.intentions.get(token_name(context.project.id, task.first_name, slice_.label))
         )
         for slice_ in attempt.slices
-        if slice_.intention is None
     )
     facts = Facts(slices=learnt, version=note.version, changes=note.changes)
     context.ledger.publish(attempt.id, facts, generations=generations)
