@@ -128,8 +128,8 @@ class Changes:
     """What a write did, in rows. `older`: ignored, since the table holds a newer row of their key, or one that is
     equally new and wins by its content. `differing`: left alone by an insert-only write although the table's row of
     their key differs. `ties`: how often two rows of a key were equally new and differed, in the batch or between it and
-    the table; these rows are counted by what became of them, too. `elsewhere`: of the older ones, where missing rows are
-    deleted, those whose newer row is of another slice."""
+    the table; these rows are counted by what became of them, too. `elsewhere`: of the older ones, where missing rows
+    are deleted, those whose newer row is of another slice."""
 
     inserted: int = 0
     updated: int = 0

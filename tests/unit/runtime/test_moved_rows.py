@@ -1,5 +1,5 @@
-"""merge(delete_missing): a row that moved to another day with an older stamp gives way to the one that is to be deleted,
-and comes in once that is gone, whichever day runs first."""
+"""merge(delete_missing): a row that moved to another day with an older stamp gives way to the one that is to be
+deleted, and comes in once that is gone, whichever day runs first."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_what_gave_way_is_known_also_where_the_run_died_after_its_commit(
 def test_two_at_once_whose_rows_gave_way_cannot_show_that_they_are_the_same(bench: Bench, declared: Task) -> None:
     def overtaken(point: object) -> None:
         if point is Point.PUBLISHING and not overtakers:
-            overtakers.append(bench.context.ledger.attempts("copy")[0].id)
+            overtakers.append(bench.ledger.attempts("copy")[0].id)
             bench.clock.ahead += timedelta(hours=1)
             bench.run(declared, MONDAY.isoformat())
 

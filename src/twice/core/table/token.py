@@ -32,8 +32,8 @@ class SliceToken:
 class Intention:
     """What a run means to publish for one slice: the hash of its code (with options) and of its inputs.
 
-    `inputs` is None where the inputs cannot be versioned, and where rows gave way to those of another slice: such a run is
-    never shown to be the same as another.
+    `inputs` is None where the inputs cannot be versioned, and where rows gave way to those of another slice: such a run
+    is never shown to be the same as another.
     """
 
     code: str

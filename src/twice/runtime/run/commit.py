@@ -84,8 +84,8 @@ def _asked(landing: Landing, target: Target, table: TableName, note: CommitNote,
 
 
 def _facts(landed: Landed, staged: Staged, note: CommitNote, notes: tuple[str, ...] = ()) -> Facts:
-    """What the ledger records of it. Where rows gave way to those of other slices, as in the table: without the inputs, so
-    that the slice is computed again once these have run."""
+    """What the ledger records of it. Where rows gave way to those of other slices, as in the table: without the inputs,
+    so that the slice is computed again once these have run."""
     facts = Facts(version=landed.version, changes=landed.changes, notes=notes)
     verb, changes = staged.plan.write, landed.changes
     if not isinstance(verb, UpsertRows) or not verb.may_give_way or (changes is not None and not changes.elsewhere):

@@ -89,8 +89,8 @@ def loses(stage: Stage, verb: UpsertRows) -> sql.Composable:
 
 
 def older_elsewhere(stage: Stage, verb: UpsertRows) -> sql.Composable:
-    """The staged row is older than one of another slice, which that slice may be about to delete. Never where missing rows
-    stay."""
+    """The staged row is older than one of another slice, which that slice may be about to delete. Never where missing
+    rows stay."""
     if verb.newest_by is None or not verb.delete_missing:
         return sql.SQL("false")
     inside = condition(verb.slices, owner_column(stage, verb.slices), "t")
