@@ -239,6 +239,15 @@ class OutboxSuite(LedgerSuite):
         assert ledger.outbox.due(None, 10) == ()
         assert ledger.outbox.counts() == {S.UNKNOWN: 1}
 
+    def test_when_changed_compares_with_the_last_rows_that_are_known_also_behind_a_publish_that_is_not(
+        self, ledger: Ledger
+    ) -> None:
+        assert landed(ledger, "one", prepared("when_changed"))
+        unknown = replace(prepared("when_changed", 2), fingerprint=None, occasion="2:None")
+        assert ledger.outbox.remember_unknown("revenue", [unknown]) == 1
+        assert landed(ledger, "three", prepared("when_changed", 3), generation=3) == ()
+        assert landed(ledger, "four", prepared("when_changed", 4, "g"), generation=4)
+
     def test_a_renamed_task_keeps_what_it_sent(self, ledger: Ledger) -> None:
         pending(ledger)
         ledger.rename("revenue", "revenue_daily")

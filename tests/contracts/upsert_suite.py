@@ -396,6 +396,41 @@ class UpsertSuite:
             tables.append(harness.seen(target, name))
         assert tables[0] == tables[1] == ordered([*rows[other][0], *rows[day][1], *found])
 
+    def test_a_row_older_than_another_slices_gives_way_is_counted_and_leaves_its_commit_without_inputs(
+        self, harness: Harness
+    ) -> None:
+        """The other slice may have lost it, and then deletes it: this one must be run again after that."""
+        target, day, other = harness.target(), date(2026, 6, 9), date(2026, 6, 10)
+        prepare(target, BY_DAY, Layout(DAILY.held_in, ("order_id",), any_partitions=True))
+        verb = replace(NEWEST, slices=(DAY,), delete_missing=True)
+        later, plan = replace(verb, slices=(NEXT,)), plan_of(verb)
+
+        def inputs() -> str | None:
+            (name,) = plan.token_names
+            found = target.provenance(ORDERS, name, generations(target, plan)[name])
+            assert found is not None
+            return found.intentions[name].inputs
+
+        upsert(harness, target, [(4, "lost", 20, None)], NEWEST, "z", columns=BY_DAY)
+        upsert(harness, target, [(1, "old", 20, other), (2, "old", 20, other)], later, "a", columns=BY_DAY)
+        assert upsert(harness, target, [(3, "new", 20, day)], verb, "b", columns=BY_DAY) == Changes(inserted=1)
+        assert inputs() == "b"
+        batch = [(1, "moved", 10, day), (2, "moved", None, day), (3, "older", 10, day), (4, "found", 10, day)]
+        gave_way = upsert(harness, target, batch, verb, "c", columns=BY_DAY)
+        assert gave_way == Changes(older=4, elsewhere=3)
+        assert inputs() is None
+        new = (5, "new", 10, day)  # also where the commit writes rows
+        assert upsert(harness, target, [*batch, new], verb, "d", columns=BY_DAY) == Changes(
+            inserted=1, older=4, elsewhere=3
+        )
+        assert inputs() is None
+        assert upsert(harness, target, [], later, "e", columns=BY_DAY) == Changes(deleted=2)
+        again = upsert(harness, target, [*batch, new], verb, "f", columns=BY_DAY)
+        assert again == Changes(inserted=2, unchanged=1, older=2, elsewhere=1)
+        assert table(harness, target) == ordered([*batch[:2], (3, "new", 20, day), (4, "lost", 20, None), new])
+        assert upsert(harness, target, [*batch[:3], new], verb, "g", columns=BY_DAY) == Changes(unchanged=3, older=1)
+        assert inputs() == "g", "older than a row of its own slice, as ever"
+
     def test_content_decides_between_equally_new_rows_of_one_slice_also_where_missing_ones_go(
         self, harness: Harness
     ) -> None:

@@ -29,7 +29,8 @@ class UpsertRows:
     order of the target's own. The same order holds between a staged row and the table's, so that batches give one table
     whatever order they come in; unless `wins_ties`: a correction lands also where it is only equally new.
     `delete_missing`: rows inside the slices (all rows, where a slice has no bounds) whose key is not staged go; and a
-    staged row wins its tie with a row outside them, which its own slice may be about to delete.
+    staged row wins its tie with a row outside them, which its own slice may be about to delete. If it is older than
+    such a row it gives way, and is counted (`Changes.elsewhere`).
     """
 
     slices: tuple[Slice, ...]
@@ -39,6 +40,11 @@ class UpsertRows:
     delete_missing: bool = False
     null_keys: NullKeys = "refuse"
     wins_ties: bool = False
+
+    @property
+    def may_give_way(self) -> bool:
+        """Whether a staged row may be older than one that another slice is about to delete."""
+        return self.delete_missing and self.newest_by is not None and self.slices[0].bounds is not None
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,8 @@ class Changes:
     """What a write did, in rows. `older`: ignored, since the table holds a newer row of their key, or one that is
     equally new and wins by its content. `differing`: left alone by an insert-only write although the table's row of
     their key differs. `ties`: how often two rows of a key were equally new and differed, in the batch or between it and
-    the table; these rows are counted by what became of them, too."""
+    the table; these rows are counted by what became of them, too. `elsewhere`: of the older ones, where missing rows
+    are deleted, those whose newer row is of another slice."""
 
     inserted: int = 0
     updated: int = 0
@@ -132,12 +139,14 @@ class Changes:
     older: int = 0
     differing: int = 0
     ties: int = 0
+    elsewhere: int = 0
 
     def __str__(self) -> str:
         words = {
             "older": "older ignored",
             "differing": "left alone though they differ",
             "ties": "equally new though they differ",
+            "elsewhere": "of the older ones newer in another slice",
         }
         counts = [(getattr(self, field.name), words.get(field.name, field.name)) for field in fields(self)]
         return ", ".join(f"{count:,} {word}" for count, word in counts if count) or "none changed"

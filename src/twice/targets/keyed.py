@@ -52,13 +52,13 @@ def upsert(
     staged: Sequence[Row], there: Sequence[Row], names: Sequence[str], verb: UpsertRows, owned: Callable[[Row], bool]
 ) -> Upserted:
     """`owned` says which of the rows that are there belong to the slice: only those may be deleted, and where rows are
-    deleted, only those win a tie."""
+    deleted, only those win a tie. What is older than another slice's row is counted: that slice may have lost it."""
     key, rank = key_of(names, verb), _rank(names, verb)
     held = {key(row): row for row in there}
     counts = Counter(key(row) for row in there)
     if any(counts[key(row)] > 1 for row in staged):
         raise several_of_a_key(verb)
-    inserted, updated, unchanged, older, differing, ties = [], [], 0, 0, 0, 0
+    inserted, updated, unchanged, older, differing, ties, elsewhere = [], [], 0, 0, 0, 0, 0
     for row in staged:
         old = held.get(key(row))
         if old is None:
@@ -70,14 +70,16 @@ def upsert(
         else:
             tied = verb.newest_by is not None and rank(row) == rank(old)
             ties += tied
-            wins = verb.wins_ties or (verb.delete_missing and not owned(old))
+            another_slice = verb.delete_missing and not owned(old)
+            elsewhere += another_slice and rank(row) < rank(old)
+            wins = verb.wins_ties or another_slice
             if rank(row) < rank(old) or (tied and not wins and content(row) < content(old)):
                 older += 1
             else:
                 updated.append(row)
     given = {key(row) for row in staged}
     missing = [key(row) for row in there if verb.delete_missing and owned(row) and key(row) not in given]
-    changes = Changes(len(inserted), len(updated), unchanged, 0, len(missing), older, differing, ties)
+    changes = Changes(len(inserted), len(updated), unchanged, 0, len(missing), older, differing, ties, elsewhere)
     return Upserted((*inserted, *updated), frozenset((*(key(row) for row in updated), *missing)), changes)
 
 

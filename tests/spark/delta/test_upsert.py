@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.contracts.append_suite import APP, EVENTS, ONE, PLAN, append, mark, m
 from tests.contracts.append_suite import COLUMNS as EVENT_COLUMNS
 from tests.contracts.append_suite import prepare as prepare_events
 from tests.contracts.delta_harness import UNUSUAL, DeltaHarness
-from tests.contracts.target_suite import DAILY
+from tests.contracts.target_suite import DAILY, DAY
 from tests.contracts.upsert_suite import (
     BY_DAY,
     COLUMNS,
@@ -107,6 +108,21 @@ def test_what_a_merge_did_is_not_reported_where_others_came_before_it(spark: Any
     with meanwhile(public, "UPDATE {} SET updated_at = 9"):
         assert commit(target, staged) == Landed(3, changes=None)
     assert table(public, target) == [(1, "new", 9), (2, "new", 1)]
+
+
+def test_a_merge_that_others_came_before_does_not_say_of_which_inputs_it_is_all(spark: Any, tmp_path: Path) -> None:
+    """Rows may have given way to theirs: a process that dies right after it leaves a slice that is computed again."""
+    public = DeltaHarness(spark, tmp_path, internal=False)
+    target, day = public.target(), DAY.start.date()
+    prepare(target, BY_DAY, Layout(DAILY.held_in, ("order_id",), any_partitions=True))
+    verb = replace(NEWEST, slices=(DAY,), delete_missing=True)
+    upsert(public, target, [(1, "new", 1, day)], verb, "a", columns=BY_DAY)
+    staged = stage(public, target, [(1, "new", 1, day), (2, "moved", 1, day)], verb, "b", BY_DAY)
+    with meanwhile(public, "INSERT INTO {} VALUES (2, 'theirs', 9, DATE '2026-06-10')"):
+        assert commit(target, staged) == Landed(3, changes=None)
+    (name,) = staged.plan.token_names
+    note = target.provenance(ORDERS, name, 2)
+    assert note is not None and note.intentions[name].inputs is None
 
 
 def test_writers_that_never_stop_are_reported_and_leave_nothing_behind(harness: DeltaHarness) -> None:

@@ -32,7 +32,8 @@ class SliceToken:
 class Intention:
     """What a run means to publish for one slice: the hash of its code (with options) and of its inputs.
 
-    `inputs` is None where the inputs cannot be versioned: such a run is never shown to be the same as another.
+    `inputs` is None where the inputs cannot be versioned, and where rows gave way to those of another slice: such a run
+    is never shown to be the same as another.
     """
 
     code: str
@@ -79,6 +80,16 @@ class CommitNote:
     version: int | None = field(default=None, compare=False)
     changed: frozenset[str] | None = None
     cursor: Cursor | None = None
+
+    def counted(self, changes: Changes | None) -> CommitNote:
+        """With what its write did. Rows that gave way to those of other slices may be due once these are run: what was
+        published is then not all there is of its inputs, and does not name them."""
+        note = replace(self, changes=changes)
+        return note.without_inputs() if changes is not None and changes.elsewhere else note
+
+    def without_inputs(self) -> CommitNote:
+        """Whose next run computes again, whatever it reads."""
+        return replace(self, intentions={name: replace(each, inputs=None) for name, each in self.intentions.items()})
 
     def to_json(self) -> str:
         slices = {

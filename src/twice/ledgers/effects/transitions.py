@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, insert, literal, or_, select, update
 
 from twice.core.effect import Message
 from twice.core.ledger.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
@@ -192,14 +192,16 @@ def record_of(row: Any) -> EffectRecord:
 
 
 def _counted_before(connection: Connection, task: str, effect: PreparedEffect) -> bool:
-    """By name, not by key: a renamed task keeps the effects it sent."""
+    """By name, not by key: a renamed task keeps the effects it sent. Rows are compared with the last ones known to have
+    counted: what is unknown without its rows says nothing of them."""
     of_slice = (effects.c.task == task, effects.c.label == effect.label, effects.c.name == effect.name, COUNTS)
     if connection.execute(select(exists().where(*of_slice, effects.c.occasion == effect.occasion))).scalar_one():
         return True
     if effect.again != "when_changed":
         return False
+    known = or_(effects.c.state != S.UNKNOWN.value, effects.c.fingerprint.is_not(None))
     last = connection.execute(
-        select(effects.c.fingerprint).where(*of_slice).order_by(effects.c.id.desc()).limit(1)
+        select(effects.c.fingerprint).where(*of_slice, known).order_by(effects.c.id.desc()).limit(1)
     ).scalar_one_or_none()
     return last is not None and last == effect.fingerprint
 

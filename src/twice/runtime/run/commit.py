@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from twice.core.failure.interruption import BrokenOff, behind, being_handled
 from twice.core.failure.root_cause import cause_line
-from twice.core.ledger.record import Facts
+from twice.core.ledger.record import Facts, SliceRecord
 from twice.core.ports import Landed, Lost, Staged, Target
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
+from twice.core.write import Changes, UpsertRows
 from twice.errors import OutcomeUnknown
 from twice.runtime.run.landing import LOOKS_FIRST, Known, Landing
 
@@ -44,7 +45,7 @@ def commit(
         notes = (
             () if interrupt else (f"{landing.wording.landed}, and then {type(error).__name__}: {cause_line(error)}",)
         )
-        landing.landed(Facts(version=landed.version, changes=landed.changes, notes=notes), aims)
+        landing.landed(_facts(landed, staged, note, notes), aims)
         landing.unused = lambda: target.discard(staged.table, staged.attempt, staged.plan.file_slices)
         if interrupt is not None:
             raise
@@ -53,7 +54,7 @@ def commit(
         landing.known = Known.NOT_LANDED
         return end
     end = _counted(end, staged)
-    landing.landed(Facts(version=end.version, changes=end.changes), aims)
+    landing.landed(_facts(end, staged, note), aims)
     return end
 
 
@@ -80,6 +81,32 @@ def _asked(landing: Landing, target: Target, table: TableName, note: CommitNote,
             now=landing.wording.may_hold,
             fix=LOOKS_FIRST,
         ) from error
+
+
+def _facts(landed: Landed, staged: Staged, note: CommitNote, notes: tuple[str, ...] = ()) -> Facts:
+    """What the ledger records of it. Where rows gave way to those of other slices, as in the table: without the inputs,
+    so that the slice is computed again once these have run."""
+    facts = Facts(version=landed.version, changes=landed.changes, notes=notes)
+    verb, changes = staged.plan.write, landed.changes
+    if not isinstance(verb, UpsertRows) or not verb.may_give_way or (changes is not None and not changes.elsewhere):
+        return facts
+    unsure = note.without_inputs().intentions
+    slices = tuple(
+        SliceRecord(slice_.label, intention=unsure[name])
+        for name, slice_ in zip(staged.plan.token_names, staged.plan.slices, strict=True)
+        if name in unsure
+    )
+    return replace(facts, slices=slices, notes=(*notes, _gave_way(changes)))
+
+
+def _gave_way(changes: Changes | None) -> str:
+    if changes is None:
+        return "it is not known whether rows gave way to newer ones of other slices: the next run computes it again"
+    gave_way = "1 row gave" if changes.elsewhere == 1 else f"{changes.elsewhere:,} rows gave"
+    return (
+        f"{gave_way} way to newer ones of the same key in other slices: if these slices have them no more, run these, "
+        "then this one again; a key belongs to one slice at a time"
+    )
 
 
 def _counted(landed: Landed, staged: Staged) -> Landed:

@@ -62,7 +62,7 @@ def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:
     changed = _changed(attempt, ready, end)
     outcome = _outcome(attempt, ready, end.changes, changed)
     attempt.notes.extend(ready.found.others.notes(attempt.task, published=True))
-    facts = Facts(version=end.version, notes=tuple(attempt.notes), seconds=attempt.trace.seconds, changes=end.changes)
+    facts = replace(attempt.landing.facts, notes=tuple(attempt.notes), seconds=attempt.trace.seconds)
     attempt.landing.landed(facts, generations)
     attempt.landing.record()
     attempt.landing.remove_unused()
@@ -189,7 +189,10 @@ def _compare_winner(
     ours = ready.computed.intentions.values()
     if all(mine.same_as(intention) for mine, intention in zip(ours, known, strict=True)):
         return ended(attempt, Outcome.ALREADY, slices, f"published by {won_by}", published.version)
-    unknown = all(mine == intention for mine, intention in zip(ours, known, strict=True))
+    unknown = all(
+        mine == intention or (mine.code == intention.code and intention.inputs is None)
+        for mine, intention in zip(ours, known, strict=True)
+    )
     how = "and it cannot be shown that it read the same inputs" if unknown else "with other code or other inputs"
     raise Superseded(
         f"another attempt ({won_by}) published first, {how}",

@@ -66,7 +66,8 @@ def _status(task: Task, token: SliceToken, run: RunRecord | None, code: str, cha
         why = "it is quarantined" if run.quarantined else f"its last attempt: {_ended(run)}"
         return PlannedSlice(label, "failed", why, generation)
     published = run.intention if run is not None else None
-    inputs = published.inputs if published is not None and changed is None else ""
+    # What was published without its inputs is not the same as anything.
+    inputs = (published.inputs or "") if published is not None and changed is None else ""
     state = SliceState(label, generation, published, Intention(code, inputs))
     decision = decide("run", rerun_of(task), [state])
     if generation == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from twice.core.ledger.outbox import PublishedGeneration, prepare
 from twice.core.ledger.record import Adopted, AttemptRecord, AttemptState, Facts, RunRecord, SliceRecord
@@ -62,7 +62,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     known = context.ledger.runs_of(task.name, [token.label for token in tokens])
     for label, maker in made_by_others(context, task, target, tokens, known).items():
         notes.append(_exchanged(context, task, known.pop(label), maker))
-    intentions = {token.label: _catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
+    intentions = {token.label: catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
     return TableState(
         published.version,
         {token.label: token.generation for token in tokens},
@@ -201,12 +201,12 @@ def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note:
     generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
     if attempt.state in _BEFORE_COMMIT:
         forget_effects(context, task, generations)
+    # The commit's own word, also where more was known before it: only the write shows whether rows gave way.
     learnt = tuple(
         SliceRecord(
             slice_.label, intention=note.intentions.get(token_name(context.project.id, task.first_name, slice_.label))
         )
         for slice_ in attempt.slices
-        if slice_.intention is None
     )
     facts = Facts(slices=learnt, version=note.version, changes=note.changes)
     context.ledger.publish(attempt.id, facts, generations=generations)
@@ -237,11 +237,11 @@ def _exchanged(context: RunContext, task: Task, run: RunRecord, maker: str) -> s
     )
 
 
-def _catch_up(
+def catch_up(
     context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None
 ) -> Intention | None:
     """The intention the slice was published with; the ledger learns what it did not know. At which version is asked of
-    the commit itself: what others did after it must stay in sight."""
+    the commit itself: what others did after it must stay in sight. Dying in here leaves the rest to the next look."""
     label, generation = token.label, token.generation
     if known is not None and known.generation == generation:
         return known.intention
@@ -250,6 +250,12 @@ def _catch_up(
     note = target.provenance(task.target, token.name, generation)
     intention = note.intentions.get(token.name) if note else None
     attempt, version = (note.attempt, note.version) if note else (None, None)
+    if note and note.kind == "takeover":
+        # It has no effects of its own: those that this ledger may not know of are of the publish below it.
+        below = replace(token, generation=generation - 1)
+        catch_up(context, task, target, below, _of_this_table(task, target, below, known))
+        context.ledger.adopt(task.name, [Adopted(label, generation, attempt, version=version)])
+        return None
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = context.ledger.attempt(attempt, task.name) if attempt else None
     if note and ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
@@ -264,6 +270,14 @@ def _catch_up(
     rows, fingerprint = (recorded.rows, recorded.fingerprint) if recorded else (None, None)
     context.ledger.adopt(task.name, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
     return intention
+
+
+def _of_this_table(task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> RunRecord | None:
+    """What is remembered of a generation, unless the table says that another attempt made it."""
+    if known is None or known.generation != token.generation or known.attempt is None:
+        return known
+    note = target.provenance(task.target, token.name, token.generation, at=known.version)
+    return known if note is None or note.attempt == known.attempt else None
 
 
 def forget_effects(context: RunContext, task: Task, generations: Mapping[str, int]) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 from twice.core.ledger.record import Adopted
 from twice.core.ports import Held
-from twice.core.table.token import token_name
+from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
 from twice.runtime.context import RunContext
-from twice.runtime.table.settle import forget_effects, never_looked, record_landed
+from twice.runtime.table.settle import catch_up, forget_effects, never_looked, record_landed
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,15 @@ def rebuild(context: RunContext, session: Any) -> tuple[Rebuilt, ...]:
     found = []
     for task in context.project.in_order():
         tokens = tokens_of(context, task, session)
-        known = {run.label: run.generation for run in context.ledger.runs(task.name)}
-        missed = {label: held for label, held in tokens.items() if known.get(label, 0) < held.generation}
+        known = {run.label: run for run in context.ledger.runs(task.name)}
+        missed = {
+            label: held
+            for label, held in tokens.items()
+            if label not in known or known[label].generation < held.generation
+        }
+        for label in [label for label, held in missed.items() if held.note and held.note.kind == "takeover"]:
+            token = SliceToken(_name(context, task, label), label, missed.pop(label).generation)
+            catch_up(context, task, context.target_of(task.target, session), token, known.get(label))
         unseen = {label: held for label, held in missed.items() if not _recorded(context, task, held)}
         forget_effects(context, task, {label: held.generation for label, held in unseen.items()})
         adopted = [_adopted(context, task, label, held) for label, held in tokens.items()]
@@ -57,7 +64,7 @@ def _recorded(context: RunContext, task: Task, held: Held) -> bool:
 
 def tokens_of(context: RunContext, task: Task, session: Any) -> Mapping[str, Held]:
     """By label: what the task's target says was published."""
-    prefix = token_name(context.project.id, task.first_name, "")
+    prefix = _name(context, task, "")
     tokens = context.target_of(task.target, session).tokens(task.target, prefix)
     return {name.removeprefix(prefix): held for name, held in tokens.items()}
 
@@ -65,5 +72,9 @@ def tokens_of(context: RunContext, task: Task, session: Any) -> Mapping[str, Hel
 def _adopted(context: RunContext, task: Task, label: str, held: Held) -> Adopted:
     if held.note is None:
         return Adopted(label, held.generation)
-    intention = held.note.intentions.get(token_name(context.project.id, task.first_name, label))
+    intention = held.note.intentions.get(_name(context, task, label))
     return Adopted(label, held.generation, held.note.attempt, intention, held.version)
+
+
+def _name(context: RunContext, task: Task, label: str) -> str:
+    return token_name(context.project.id, task.first_name, label)

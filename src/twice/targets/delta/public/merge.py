@@ -75,10 +75,16 @@ def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -
     there = transaction.rows(handle.table)
     with compared(Before(there, lambda _: there, inside), rows, staged.rows, verb, table_handle.instruments) as found:
         changes = in_all_changes(found.changes, staged)
+    call = partial(_token_alone, transaction, staged)
     if found.written or found.gone:
-        merge = partial(_merge, table_handle, staged, rows, inside)
-        return Work(public=merge, changes=changes, at=transaction.version)
-    return Work(public=lambda note: _token_alone(transaction, staged, note), changes=changes, at=transaction.version)
+        call = partial(_merge, table_handle, staged, rows, inside)
+
+    def public_call(note: CommitNote) -> None:
+        """The commit carries no counts, since others may come in between; what they mean for its inputs it does."""
+        unsure = verb.may_give_way and table_handle.log.generations(())[0] != transaction.version
+        call(note.without_inputs() if changes.elsewhere or unsure else note)
+
+    return Work(public=public_call, changes=changes, at=transaction.version)
 
 
 def _token_alone(transaction: Transaction, staged: Staged, note: CommitNote) -> None:

@@ -112,7 +112,7 @@ def swap(
             return lost
         todo = work(transaction)
         with lock():
-            note = replace(publishing.note, changes=todo.certain)
+            note = publishing.note.counted(todo.certain)
             outcome, failure = _commit(replace(publishing, note=note), transaction, todo)
         if isinstance(outcome, Landed):
             table_handle.delete(todo.spare)

@@ -20,6 +20,8 @@ from twice.targets.instruments import Hashes, Instruments
 from twice.targets.keyed import several_of_a_key
 
 UPDATED, DELETED, UNCHANGED, OLDER, DIFFERING = "updated", "deleted", "unchanged", "older", "differing"
+ELSEWHERE = "older than a row of another slice"
+"""Where missing rows are deleted: that slice may be about to delete it."""
 WON, LOST = "won a tie", "lost a tie"
 """Equally new and not the same: the greater content stays. Where missing rows are deleted, a row outside the slice wins
 no tie: its slice may have lost it, and would then delete it."""
@@ -56,7 +58,7 @@ class RowDiff:
 
     def to_write(self, staged: DataFrame) -> DataFrame:
         """The staged rows that are new or change something."""
-        ours = self.keys.where(sf.col(self._difference).isin([UNCHANGED, OLDER, LOST, DIFFERING]))
+        ours = self.keys.where(sf.col(self._difference).isin([UNCHANGED, OLDER, ELSEWHERE, LOST, DIFFERING]))
         return staged.join(ours, self._matching(staged.columns, self.verb.null_keys == "match"), "left_anti")
 
     def staying(self, rows: DataFrame) -> DataFrame:
@@ -105,15 +107,16 @@ def compared(
 def _changes(rows: int, counts: Mapping[str, int]) -> Changes:
     """Of so many staged rows, one of each key: those that matched no row of the table are new."""
     known = sum(count for difference, count in counts.items() if difference != DELETED)
-    won, lost = counts.get(WON, 0), counts.get(LOST, 0)
+    won, lost, elsewhere = counts.get(WON, 0), counts.get(LOST, 0), counts.get(ELSEWHERE, 0)
     return Changes(
         inserted=rows - known,
         updated=counts.get(UPDATED, 0) + won,
         unchanged=counts.get(UNCHANGED, 0),
         deleted=counts.get(DELETED, 0),
-        older=counts.get(OLDER, 0) + lost,
+        older=counts.get(OLDER, 0) + elsewhere + lost,
         differing=counts.get(DIFFERING, 0),
         ties=won + lost,
+        elsewhere=elsewhere,
     )
 
 
@@ -161,7 +164,7 @@ class _Rule:
 class _ComparedColumns(NamedTuple):
     """Columns of the comparison, under names that the table does not have: the staged side's stamp (`at`), mark
     (`given`) and hashes; of each key which side is newer (`behind`), whether the contents are the same, whether ours is
-    the lesser, and how many rows of the table have it."""
+    the lesser, whether the table's is the slice's own, and how many rows of the table have it."""
 
     at: str
     given: str
@@ -171,6 +174,7 @@ class _ComparedColumns(NamedTuple):
     behind: str
     equal: str
     lesser: str
+    inside: str
     held: str
     difference: str
 
@@ -190,6 +194,7 @@ def _by_key(table: DataFrame, staged: DataFrame, rule: _Rule) -> DataFrame:
             sf.max(sf.when(newer(stamp, at), 1).when(newer(at, stamp), -1).otherwise(0)).alias(names.behind),
             sf.min(alike).alias(names.equal),
             sf.max(below).alias(names.lesser),
+            sf.max(rule.ours_alone).alias(names.inside),
             sf.count(sf.lit(1)).alias(names.held),
             sf.collect_set(names.file).alias(names.file),
         )
@@ -237,6 +242,7 @@ def _difference(rule: _Rule, names: _ComparedColumns) -> SparkColumn:
         sf.when(sf.col(names.given).isNull(), DELETED)
         .when((behind == 0) & sf.col(names.equal), _UNSURE if rule.hashes is None else UNCHANGED)
         .when(sf.lit(verb.insert_only), DIFFERING)
+        .when((behind > 0) & ~sf.coalesce(sf.col(names.inside), sf.lit(False)), ELSEWHERE)
         .when(behind > 0, OLDER)
         .when((behind < 0) | sf.lit(verb.newest_by is None), UPDATED)
         .when(sf.lit(verb.wins_ties) | ~sf.col(names.lesser), WON)

@@ -88,6 +88,15 @@ def loses(stage: Stage, verb: UpsertRows) -> sql.Composable:
     )
 
 
+def older_elsewhere(stage: Stage, verb: UpsertRows) -> sql.Composable:
+    """The staged row is older than one of another slice, which that slice may be about to delete. Never where missing
+    rows stay."""
+    if verb.newest_by is None or not verb.delete_missing:
+        return sql.SQL("false")
+    inside = condition(verb.slices, owner_column(stage, verb.slices), "t")
+    return sql.SQL("({} AND {} IS NOT TRUE)").format(_older(stage, verb.newest_by), inside)
+
+
 def equally_new(stage: Stage, verb: UpsertRows) -> sql.Composable:
     """The staged row has the stamp of the one that is there. NULL equals NULL. Never without stamps."""
     if verb.newest_by is None:

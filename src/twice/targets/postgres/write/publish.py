@@ -94,7 +94,7 @@ def _exchange(
     changes = done.changes
     if changes is not None:
         changes = replace(changes, deduplicated=staged.deduplicated, ties=changes.ties + staged.ties)
-    version = state.move(connection, number, now.oid, replace(note, changes=changes, changed=done.changed))
+    version = state.move(connection, number, now.oid, replace(note.counted(changes), changed=done.changed))
     drop(connection, stage.attempt)
     return Landed(version, changes, done.changed)
 

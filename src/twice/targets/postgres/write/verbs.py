@@ -21,6 +21,7 @@ from twice.targets.postgres.write.order import (
     equally_new,
     held_value,
     loses,
+    older_elsewhere,
     staged_value,
 )
 from twice.targets.postgres.write.stage import Stage, lost
@@ -137,6 +138,7 @@ def _classified(connection: Connection, stage: Stage, verb: UpsertRows) -> Chang
         counts += [sql.SQL("{} AND {} AND {}").format(there, differs, loser), sql.SQL("false")]
     tied = sql.SQL("false") if verb.insert_only else equally_new(stage, verb)
     counts += [sql.SQL("{} AND {} AND {}").format(there, differs, tied)]
+    counts += [sql.SQL("{} AND {}").format(there, older_elsewhere(stage, verb))]
     listed_counts = sql.SQL(", ").join(sql.SQL("count({}) FILTER (WHERE {})").format(first, each) for each in counts)
     row = connection.execute(
         sql.SQL("SELECT {} FROM {} s LEFT JOIN {} t ON {}").format(
@@ -144,13 +146,13 @@ def _classified(connection: Connection, stage: Stage, verb: UpsertRows) -> Chang
         )
     ).fetchone()
     assert row is not None
-    inserted, updated, unchanged, older, differing, ties = row
+    inserted, updated, unchanged, older, differing, ties, elsewhere = row
     deleted = 0
     if verb.delete_missing:
         gone = connection.execute(_missing(stage, verb, "SELECT count(*)")).fetchone()
         assert gone is not None
         deleted = gone[0]
-    return Changes(inserted, updated, unchanged, 0, deleted, older, differing, ties)
+    return Changes(inserted, updated, unchanged, 0, deleted, older, differing, ties, elsewhere)
 
 
 def _missing(stage: Stage, verb: UpsertRows, verb_text: str) -> sql.Composed:
