@@ -69,8 +69,8 @@ def _other_cut(task: Task, held: Mapping[str, int]) -> TableTaken | None:
         return None
     if task.write.kind == "append":
         return TableTaken(
-            f"{task.target} has one slice per {cut_text(other[0])}, and this scope one per {cut_text(mine)}: rows would "
-            "be appended a second time",
+            f"{task.target} has one slice per {cut_text(other[0])}, and this scope one per {cut_text(mine)}: rows "
+            "would be appended a second time",
             now=UNCHANGED,
             fix=OTHER_SCOPE,
         )
