@@ -10,7 +10,7 @@ import pytest
 
 from twice.wiring.open_project import open_project
 
-from .conftest import REVENUE, Shop
+from .conftest import REVENUE, TOML, Shop
 
 
 def published(spark: Any, shop: Shop, table: str) -> Any:
@@ -125,6 +125,47 @@ def test_every_scope_cuts_its_input_and_adds_its_slice_column(
     assert sorted(row.id for row in copied.collect()) == ids
     assert {str(row[column]) for row in copied.selectExpr(f"CAST({column} AS STRING) AS {column}").collect()} == {value}
     assert "already published" in shop.call("run", "copy", "--date", date).out
+
+
+@pytest.mark.parametrize(
+    ("write", "internal"),
+    [("replace()", True), ("replace()", False), ('merge(("order_date", "region"), order="any")', True)],
+    ids=["replace", "replace by public calls", "merge"],
+)
+def test_after_a_rollback_from_months_to_days_the_days_are_computed_again(
+    stocked: Shop, spark: Any, write: str, internal: bool
+) -> None:
+    if not internal:
+        stocked.write("twice.toml", f"internal = false\n{TOML}")
+    daily = REVENUE.replace("write=replace()", f"write={write}").replace("import Daily", "import merge, Daily, Monthly")
+    months = 'Monthly("order_date", start="2026-01", slice_column="order_date")'
+    by_month = daily.replace('Daily("order_date", start="2026-01-01")', months).replace(
+        'F.sum("amount")', '(-F.sum("amount"))'
+    )
+
+    def deployed(version: str, date: str) -> tuple[str, str]:
+        stocked.write("pipelines/revenue.py", version)
+        answer = stocked.call("run", "revenue_daily", "--date", date, "--output", "json")
+        assert answer.code == 0, answer.out
+        (result,) = answer.data["results"]
+        return result["outcome"], result["why"]
+
+    def revenue() -> dict[str, Decimal]:
+        rows = published(spark, stocked, "revenue_daily").where("order_date = DATE'2026-06-09'").collect()
+        return {row.region: row.revenue for row in rows}
+
+    right = {"EU": Decimal("12.50"), "US": Decimal("1.00")}
+    assert deployed(daily, "2026-06-09")[0] == "published"
+    assert deployed(by_month, "2026-06")[0] == "published"
+    assert revenue() == {region: -amount for region, amount in right.items()}
+    stocked.write("pipelines/revenue.py", daily)
+    range_ = ("--from", "2026-06-09", "--to", "2026-06-10", "--only", "stale", "--dry-run", "--output", "json")
+    planned = stocked.call("backfill", "revenue_daily", *range_).data["plan"]
+    assert [each["label"] for each in planned["slices"]] == ["2026-06-09"]
+    assert deployed(daily, "2026-06-09") == ("published", "the task has cut its table into other slices meanwhile")
+    assert revenue() == right
+    assert deployed(daily, "2026-06-09")[0] == "already published"
+    assert deployed(by_month, "2026-06")[0] == "published"
 
 
 def test_the_run_parameter_reads_tables_that_are_not_declared_and_they_are_recorded(stocked: Shop) -> None:

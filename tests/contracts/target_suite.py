@@ -18,7 +18,7 @@ from twice.core.ports import Column, Frame, Held, Landed, Lost, Shape, Staged, T
 from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
-from twice.core.table.owner import Owner, Ownership, form_of, takeover_token
+from twice.core.table.owner import Owner, Ownership, cut_token, form_of, takeover_token
 from twice.core.table.token import CommitNote, Intention, token_name
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
@@ -605,6 +605,23 @@ class TargetSuite:
         }
         assert harness.target().tokens(REVENUE, "twice/p/revenue_of_others/") == {}
         assert harness.target().tokens(TableName("shop.missing"), "twice/p/revenue/") == {}
+
+    def test_tokens_beside_those_of_the_slices_are_moved_with_them(self, harness: Harness) -> None:
+        """Where they cannot be in the same commit, no reader finds rows before them, but in a table that is new."""
+        owner, plan = Owner("p", "revenue"), plan_of(DAY)
+        for attempt, moved in (("a", {"day": 1}), ("b", {"day@Europe/Berlin": 5}), ("c", {"day": 7, "window/15": 8})):
+            target = harness.target()
+            beside = {cut_token(owner, cut): number for cut, number in moved.items()}
+            staged = stage_new(harness, target, [sale("2026-06-09", "eu", "1.00")], DAY, attempt=attempt)
+            expected = generations(target, plan)
+            end = target.commit(staged, expected, replace(note_of(plan, attempt, expected), beside=beside))
+            assert isinstance(end, Landed)
+            found = harness.target().provenance(REVENUE, plan.token_names[0], expected[plan.token_names[0]] + 1)
+            assert found is not None and (found.attempt, found.version) == (attempt, end.version)
+        published = harness.target().published(REVENUE, plan.token_names)
+        assert published.owners.cuts == {owner: {"day": 7, "day@Europe/Berlin": 5, "window/15": 8}}
+        assert (published.owners.slices, list(published.generations.values())) == ({owner: 1}, [3])
+        assert len(table(harness, harness.target())) == 1
 
     def test_a_look_finds_whose_slices_the_table_holds_and_who_took_it_over(self, harness: Harness) -> None:
         target = harness.target()

@@ -83,6 +83,13 @@ class Cut:
         return f"{self.owner} {self.how}"
 
 
+def cut_text(how: str) -> str:
+    """A cut for people: `window of 15 minutes`, `day in Europe/Berlin`."""
+    grain, _, zone = how.partition("@")
+    text = f"window of {grain.removeprefix('window/')} minutes" if grain.startswith("window/") else grain
+    return f"{text} in {zone}" if zone else text
+
+
 @dataclass(frozen=True)
 class Layout:
     """What a write needs of its table. `slice_column` holds the slice's value; a new table is partitioned by it.

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta, timezone
 
 from twice.core.slice import SliceValue
 from twice.core.time_scope import SliceColumn
-from twice.core.write import Cut
+from twice.core.write import Cut, cut_text
 from twice.errors import OTHER_SCOPE, DeclarationError, TableTaken
 
 CUT = "twice.slices"
@@ -57,7 +57,8 @@ def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:
     if coarser and minutes is not None and ours is not None and ours % minutes == 0:
         return
     raise DeclarationError(
-        f"{table} holds one partition per {_unit(recorded)}, and this scope cuts it by {_unit(grain_property(column))}",
+        f"{table} holds one partition per {cut_text(recorded)}, and this scope cuts it by "
+        f"{cut_text(grain_property(column))}",
         now="The table is unchanged.",
         fix="Use the scope the table was created with, or give the task a new target.",
     )
@@ -71,8 +72,8 @@ def check_cut(table: str, recorded: str | None, cut: Cut | None) -> None:
     owner, _, how = recorded.rpartition(" ")
     if owner == cut.owner and how != cut.how:
         raise TableTaken(
-            f"{table} has one slice per {_unit(how)}, and this scope one per {_unit(cut.how)}: rows would be appended "
-            "a second time",
+            f"{table} has one slice per {cut_text(how)}, and this scope one per {cut_text(cut.how)}: rows would be "
+            "appended a second time",
             now="The table is unchanged.",
             fix=OTHER_SCOPE,
         )
@@ -86,7 +87,7 @@ def check_values(table: str, recorded: str | None, values: Iterable[SliceValue |
         if value is not None and not on_boundary(value, column, step):
             raise DeclarationError(
                 f"{table} has a partition {column.name} = {value}, "
-                f"between two boundaries of a {_unit(grain_property(column))}",
+                f"between two boundaries of a {cut_text(grain_property(column))}",
                 now="The table is unchanged.",
                 fix="Use a scope as fine as the table's partitions, or give the task a new target.",
             )
@@ -129,9 +130,3 @@ def _minutes(grain: str) -> int | None:
     if grain == "hour":
         return 60
     return int(grain.removeprefix("window/")) if grain.startswith("window/") else None
-
-
-def _unit(mark: str) -> str:
-    grain, _, zone = mark.partition("@")
-    text = f"window of {grain.removeprefix('window/')} minutes" if grain.startswith("window/") else grain
-    return f"{text} in {zone}" if zone else text

@@ -1,4 +1,5 @@
-"""Rows without a key are identified by their slice alone: under a redeclared scope they are not appended again."""
+"""Under a redeclared scope rows without a key, which are identified by their slice alone, are not appended again; and
+what slices that were cut otherwise may have written over is computed again."""
 
 from __future__ import annotations
 
@@ -6,18 +7,23 @@ from datetime import date, datetime, timezone
 
 import pytest
 
-from twice import Daily, Every, Hourly, Monthly, Since, Whole, append_once, insert_new, read, task
+from twice import Daily, Every, Hourly, Monthly, Since, Whole, append_once, insert_new, merge, read, task
+from twice import replace as replace_rows
 from twice.core.ports import Column
 from twice.core.results.run import Outcome
 from twice.core.scope import Scope, slice_named
-from twice.core.task import Strategy, TableName, Task
+from twice.core.table.token import CommitNote
+from twice.core.task import Policy, Strategy, TableName, Task
 from twice.errors import TableTaken
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
+from twice.runtime.staleness.decide import RECUT
+from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
 
-from .conftest import Bench
+from .conftest import COLUMNS as ORDER_COLUMNS
+from .conftest import DAY, REVENUE, Bench
 
 EVENTS = TableName("shop.events")
 COLUMNS = (Column("event_id", "bigint"), Column("day", "date"), Column("at", "timestamp"))
@@ -26,6 +32,9 @@ DAILY = Daily("day", start="2026-06-01")
 ZONED = Daily("at", start="2026-06-01", zone="Europe/Berlin")
 HALF = Every("at", start="2026-06-01T00:00", minutes=30)
 QUARTER = Every("at", start="2026-06-01T00:00", minutes=15)
+BY_DAY: Scope = Daily("order_date", start="2026-01-01")
+BY_MONTH: Scope = Monthly("order_date", start="2026-01", slice_column="order_date")
+KEYED = [replace_rows(), merge("order_id", order="any")]
 
 
 def feed(scope: Scope, write: Strategy | None = None, name: str = "feed") -> Task:
@@ -112,3 +121,147 @@ def test_another_start_and_another_name_of_the_column_are_the_same_cut(stocked: 
     assert (
         run(stocked, feed(Every("at", start="2026-06-05T00:00", minutes=30)), "2026-06-09T01:30") is Outcome.PUBLISHED
     )
+
+
+@pytest.fixture
+def made_by_hand(stocked: Bench) -> Bench:
+    stocked.put(REVENUE, Rows(COLUMNS))  # CREATE TABLE …: what twice did not make is used as it is
+    return stocked
+
+
+def test_in_a_table_made_by_hand_other_minutes_do_not_append_a_row_a_second_time(made_by_hand: Bench) -> None:
+    run(made_by_hand, feed(HALF), "2026-06-09T01:00")  # 01:00 to 01:30: the row of 01:15 is in
+    with pytest.raises(TableTaken) as refused:
+        run(made_by_hand, feed(QUARTER), "2026-06-09T01:15")
+    assert str(refused.value).startswith(
+        "feed[2026-06-09T01:15]: shop.revenue has one slice per window of 30 minutes, and this scope one per window of "
+        "15 minutes: rows would be appended a second time. The table is unchanged. Use the scope it was published with."
+    )
+    assert len(made_by_hand.revenue) == 1
+
+
+def test_in_a_table_made_by_hand_windows_that_became_longer_do_not_leave_rows_out(made_by_hand: Bench) -> None:
+    run(made_by_hand, feed(QUARTER), "2026-06-09T01:00")  # 01:00 to 01:15: the row of 01:15 is not in
+    with pytest.raises(TableTaken):
+        run(made_by_hand, feed(HALF), "2026-06-09T01:00")
+    assert run(made_by_hand, feed(QUARTER), "2026-06-09T01:15") is Outcome.PUBLISHED
+
+
+def test_a_slice_of_other_minutes_is_not_the_one_that_was_published(stocked: Bench) -> None:
+    """rerun="never": what was published stays. 01:00 to 01:30 was not, 01:00 to 01:15 was."""
+    for scope in (QUARTER, HALF):
+        declared = stocked.declare(
+            task(
+                "shop.revenue",
+                scope=scope,
+                inputs={"events": read("shop.events", by="at")},
+                write=insert_new("event_id"),
+                policy=Policy(rerun="never"),
+                name="copy",
+            )(_same)
+        )
+        stocked.code[0] = repr(scope)
+        first = run_task(stocked.context, declared, (slice_named(scope, "2026-06-09T01:00"),))
+        again = run_task(stocked.context, declared, (slice_named(scope, "2026-06-09T01:00"),))
+        assert (first.outcome, again.outcome) == (Outcome.PUBLISHED, Outcome.ALREADY)
+    assert len(stocked.revenue) == 1
+
+
+def test_windows_that_became_shorter_do_not_take_rows_of_others_away_with_their_own(stocked: Bench) -> None:
+    """In a column that twice computes, 01:00 stands for half an hour: a quarter would delete the rest of it."""
+    held = (*COLUMNS, Column("window_start", "timestamp"))
+    rows = Rows(held, ((1, date(2026, 6, 9), AT, AT.replace(minute=0)),))
+
+    def windowed(scope: Scope) -> Task:
+        inputs = {"events": read("shop.events", by="at")}
+        return task("shop.revenue", scope=scope, inputs=inputs, write=replace_rows(), name="feed")(lambda events: rows)
+
+    run(stocked, windowed(HALF), "2026-06-09T01:00")
+    stocked.target._tables["shop.revenue"].mark = None  # as in a table that was made by hand
+    with pytest.raises(
+        TableTaken, match="holds in window_start one value per window of 30 minutes, and this scope one"
+    ):
+        run(stocked, windowed(QUARTER), "2026-06-09T01:00")
+    assert len(stocked.revenue) == 1
+
+
+def version(bench: Bench, number: int, scope: Scope, write: Strategy, factor: int = 1) -> Task:
+    """One deployment. Its code hash is its own, as it is for real: other scope, other function."""
+    bench.code[0] = f"v{number}"
+
+    def times(orders: Rows) -> Rows:
+        return Rows(ORDER_COLUMNS, tuple((id_, day, amount * factor) for id_, day, amount in orders.rows))
+
+    inputs = {"orders": read("shop.orders", by="order_date")}
+    return bench.declare(task("shop.revenue", scope=scope, inputs=inputs, write=write, name="revenue")(times))
+
+
+@pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
+def test_after_a_rollback_the_days_that_months_lie_over_are_computed_again(bench: Bench, write: Strategy) -> None:
+    day = slice_named(BY_DAY, "2026-06-09")
+    run_task(bench.context, version(bench, 1, BY_DAY, write), (day,))
+    right = bench.revenue
+    bad = version(bench, 2, BY_MONTH, write, factor=1000)  # by month, and wrong
+    run_task(bench.context, bad, (slice_named(BY_MONTH, "2026-06"),))
+    assert bench.revenue != right
+    good = version(bench, 1, BY_DAY, write)  # rolled back
+    (status,) = slice_statuses(bench.context, good, (day,), None)
+    planned = explain(bench.context, good, day)
+    ended = run_task(bench.context, good, (day,))
+    assert (status.status, status.why, planned.compute, planned.why) == ("stale", RECUT, True, RECUT)
+    assert (ended.outcome, ended.why) == (Outcome.PUBLISHED, RECUT)
+    assert [row for row in bench.revenue if row[1] == DAY] == right
+    assert run_task(bench.context, good, (day,)).outcome is Outcome.ALREADY
+    assert slice_statuses(bench.context, good, (day,), None)[0].status == "published"
+
+
+@pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
+def test_the_other_days_too_once_one_of_them_is_right_again(bench: Bench, write: Strategy) -> None:
+    days = [slice_named(BY_DAY, label) for label in ("2026-06-09", "2026-06-10")]
+    for day in days:
+        run_task(bench.context, version(bench, 1, BY_DAY, write), (day,))
+    right = bench.revenue
+    run_task(bench.context, version(bench, 2, BY_MONTH, write, factor=1000), (slice_named(BY_MONTH, "2026-06"),))
+    good = version(bench, 1, BY_DAY, write)
+    for day in days:
+        assert run_task(bench.context, good, (day,)).why == RECUT
+    assert bench.revenue == right
+    assert [run_task(bench.context, good, (day,)).outcome for day in days] == [Outcome.ALREADY] * 2
+
+
+def test_windows_whose_labels_look_alike_too(stocked: Bench) -> None:
+    quarters, halves = (feed(scope, merge("event_id", order="any")) for scope in (QUARTER, HALF))
+    stocked.code[0] = "v1"
+    run(stocked, quarters, "2026-06-09T01:15")
+    stocked.code[0] = "v2"
+    run(stocked, halves, "2026-06-09T01:00")
+    stocked.code[0] = "v1"
+    assert run(stocked, quarters, "2026-06-09T01:15") is Outcome.PUBLISHED
+    assert run(stocked, quarters, "2026-06-09T01:15") is Outcome.ALREADY
+
+
+@pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
+def test_commits_from_before_cuts_were_remembered_are_believed_unless_others_came_later(
+    bench: Bench, write: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, month = slice_named(BY_DAY, "2026-06-09"), slice_named(BY_MONTH, "2026-06")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(CommitNote, "tokens", property(lambda note: dict(note.generations)))
+        run_task(bench.context, version(bench, 1, BY_DAY, write), (day,))
+        assert run_task(bench.context, version(bench, 1, BY_DAY, write), (day,)).outcome is Outcome.ALREADY
+        monthly = version(bench, 2, BY_MONTH, write)
+        run_task(bench.context, monthly, (month,))
+    assert run_task(bench.context, monthly, (month,)).outcome is Outcome.ALREADY  # nothing came after it
+    daily = version(bench, 1, BY_DAY, write)
+    assert run_task(bench.context, daily, (day,)).why == RECUT
+    assert run_task(bench.context, daily, (day,)).outcome is Outcome.ALREADY
+    assert run_task(bench.context, version(bench, 2, BY_MONTH, write), (month,)).why == RECUT
+
+
+def test_a_run_that_stays_with_its_cut_moves_its_token_once(bench: Bench) -> None:
+    daily = version(bench, 1, BY_DAY, replace_rows())
+    for label in ("2026-06-09", "2026-06-10"):
+        run_task(bench.context, daily, (slice_named(BY_DAY, label),))
+    assert {name: held.generation for name, held in bench.target.tokens(REVENUE, "twice-cut/").items()} == {
+        "twice-cut/p/revenue/day": 1
+    }

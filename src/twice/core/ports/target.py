@@ -169,8 +169,9 @@ class Target(Protocol):
         """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
         token to the note's generation, in one commit, then read back. Else Lost. A table that must be made for it, or
         get new columns, is and does in the same commit; if somebody else made or changed it otherwise meanwhile, it is
-        a StageMismatch. A keyed write that changes no row writes no file and moves its token all the same. Dying here
-        has published all or nothing."""
+        a StageMismatch. A keyed write that changes no row writes no file and moves its token all the same. Tokens
+        beside those of the slices (`note.beside`) move with them and are not compared; where a system takes one token
+        in a commit, just before it. Dying here has published all or nothing."""
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Delete what an attempt that did not land has staged; how many files. Never touches a file that any

@@ -11,8 +11,9 @@ from twice.core.task import Task
 
 TOKENS = "twice/"
 TAKEOVERS = "twice-takeover/"
+CUTS = "twice-cut/"
 OURS = "twice"
-"""How both begin."""
+"""How all of them begin."""
 
 
 @dataclass(frozen=True, order=True)
@@ -27,11 +28,13 @@ class Owner:
 class Ownership:
     """`slices`: how many slices of a table each task has published. `takeovers`: who was given the table although it
     held another's slices, (new, old); of two that did so to each other, the higher number is the later. `labels`: of
-    the slices of each task one label for each form that they have: a day's differs from a month's."""
+    the slices of each task one label for each form that they have: a day's differs from a month's. `cuts`: how each
+    task has cut its slices, by the numbers of these tokens: the cut with the highest is the newest (decision 0024)."""
 
     slices: Mapping[Owner, int] = field(default_factory=dict)
     takeovers: Mapping[tuple[Owner, Owner], int] = field(default_factory=dict)
     labels: Mapping[Owner, frozenset[str]] = field(default_factory=dict, compare=False)
+    cuts: Mapping[Owner, Mapping[str, int]] = field(default_factory=dict)
 
     def other_owners(self, owner: Owner) -> dict[Owner, int]:
         """Everybody else that `owner` did not take the table over from, and how many slices of it each has published:
@@ -68,7 +71,7 @@ def ownership(tokens: Mapping[str, int]) -> Ownership:
             counted[owner] += 1
             label = token_name.split("/", 3)[3]
             forms.setdefault((owner, form_of(label)), label)
-    return Ownership(counted, takeovers(tokens), by_owner(forms.items()))
+    return Ownership(counted, takeovers(tokens), by_owner(forms.items()), cuts(tokens))
 
 
 def form_of(label: str) -> str:
@@ -94,6 +97,19 @@ def takeovers(tokens: Mapping[str, int]) -> dict[tuple[Owner, Owner], int]:
 
 def takeover_token(new: Owner, old: Owner) -> str:
     return f"{TAKEOVERS}{new.project}/{new.task}/{old.project}/{old.task}"
+
+
+def cuts(tokens: Mapping[str, int]) -> dict[Owner, dict[str, int]]:
+    found: dict[Owner, dict[str, int]] = {}
+    for token_name, number in tokens.items():
+        parts = token_name.split("/", 3)
+        if token_name.startswith(CUTS) and len(parts) == 4:
+            found.setdefault(Owner(parts[1], parts[2]), {})[parts[3]] = number
+    return found
+
+
+def cut_token(owner: Owner, cut: str) -> str:
+    return f"{CUTS}{owner.project}/{owner.task}/{cut}"
 
 
 def _published_by(token_name: str) -> Owner | None:

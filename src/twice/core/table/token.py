@@ -69,7 +69,9 @@ class CommitNote:
     """Written into the commit beside the tokens, for people and for settling: it dies with the log.
     `changes` is what a keyed write did, `changed` which slices a restatement replaced with other rows, where that was
     compared; the target that carries it out fills them in. `why`: a person's word. `cursor`: what a mark counts.
-    `version` is the table's that the commit made: nobody writes it, the target that reads the note fills it in."""
+    `version` is the table's that the commit made: nobody writes it, the target that reads the note fills it in.
+    `beside`: tokens that the commit moves without comparing them, such as that of the task's cut; the note's text does
+    not repeat them."""
 
     attempt: str
     kind: Kind
@@ -80,6 +82,12 @@ class CommitNote:
     version: int | None = field(default=None, compare=False)
     changed: frozenset[str] | None = None
     cursor: Cursor | None = None
+    beside: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """Every token that the commit moves."""
+        return {**self.generations, **self.beside}
 
     def counted(self, changes: Changes | None) -> CommitNote:
         """With what its write did. Rows that gave way to those of other slices may be due once these are run: what was

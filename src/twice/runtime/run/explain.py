@@ -18,8 +18,9 @@ from twice.runtime.result.compute import Pins, compute
 from twice.runtime.result.window import next_window
 from twice.runtime.run.run_many import with_lookback
 from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
+from twice.runtime.table.cut import kept_cut
 from twice.runtime.table.owner import refuse_taken
-from twice.runtime.table.settle import remembered
+from twice.runtime.table.settle import provenance_of
 from twice.runtime.table.write_plan import make_write_plan, tokens_in
 
 
@@ -77,7 +78,8 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
     (token,) = tokens_in(plan, published.generations)
-    generation, held = token.generation, remembered(context, task, target, token)
+    generation, held = token.generation, provenance_of(context, task, target, token)
+    recut = kept_cut(context.project.id, task, target, published).doubts(generation, held.version)
     pins = Pins(context, session)
     window = None
     if isinstance(task.scope, Since):
@@ -86,7 +88,8 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
             return _idle(task, slice_, generation, published.version)
     computed = compute(context, task, plan, pins, window)
     present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
-    decision = decide("run", rerun_of(task), [SliceState(slice_.label, generation, held, present, because)])
+    state = SliceState(slice_.label, generation, held.intention, present, because, recut)
+    decision = decide("run", rerun_of(task), [state])
     if window is not None:
         decision = Decision(True, f"rows of {window}")
     return Explanation(

@@ -48,6 +48,7 @@ def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed 
         {attempt.token_names[label]: aim for label, aim in ready.found.aims.items()},
         {attempt.token_names[label]: intention for label, intention in ready.computed.intentions.items()},
         cursor=task_cursor(project, task, scope) if isinstance(scope, Since) else None,
+        beside=ready.found.cut.move,
     )
     end = commit(attempt.landing, attempt.target, ready.staged, expected, note)
     attempt.notes.extend(attempt.landing.facts.notes)

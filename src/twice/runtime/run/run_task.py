@@ -193,7 +193,14 @@ def _nothing_new(attempt: Attempt, found: TableState, scope: Since) -> RunResult
 def states(found: TableState, computed: Computed) -> list[SliceState]:
     """What is known of each slice, for `decide`."""
     return [
-        SliceState(label, generation, found.intentions[label], computed.intentions[label], computed.because.get(label))
+        SliceState(
+            label,
+            generation,
+            found.intentions[label],
+            computed.intentions[label],
+            computed.because.get(label),
+            label in found.recut,
+        )
         for label, generation in found.generations.items()
     ]
 

@@ -14,7 +14,7 @@ from twice.core.table.token import Intention, Kind
 from twice.core.task import Task
 from twice.core.write import UpsertRows, WritePlan
 from twice.runtime.context import RunContext
-from twice.runtime.staleness.decide import SliceState, corrects
+from twice.runtime.staleness.decide import RECUT, SliceState, corrects
 from twice.runtime.table.kept_mark import reads_again
 
 
@@ -53,6 +53,8 @@ def in_slice_order(context: RunContext, batches: Sequence[PlannedBatch]) -> tupl
 
 
 def _corrects(context: RunContext, task: Task, batch: PlannedBatch) -> bool:
+    if any(slice_.why == RECUT for slice_ in batch.slices):
+        return True
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in batch.slices])
     present = Intention(context.code_hash(task), None)
     states = [SliceState(run.label, run.generation, run.intention, present) for run in runs.values()]

@@ -12,18 +12,21 @@ from twice.core.task import Rerun, Task
 
 GAVE_WAY = "rows of it gave way to newer ones of other slices, or an input had no version"
 CODE_CHANGED = "the code or its options changed"
+RECUT = "the task has cut its table into other slices meanwhile"
 
 
 @dataclass(frozen=True)
 class SliceState:
     """What is known of one slice before the write: `published` is None where nobody remembers. `because` says more
-    exactly why its inputs are not, or cannot be shown to be, what they were."""
+    exactly why its inputs are not, or cannot be shown to be, what they were. `recut`: slices that were cut otherwise
+    may lie over it, or it was one itself."""
 
     label: str
     generation: int
     published: Intention | None
     present: Intention
     because: str | None = None
+    recut: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ def decide(kind: Kind, rerun: Rerun, states: Sequence[SliceState]) -> Decision:
     missing = [state.label for state in states if state.generation == 0]
     if missing:
         return Decision(True, "never published" if len(states) == 1 else f"never published: {', '.join(missing)}")
+    if any(state.recut for state in states):
+        return Decision(True, RECUT)  # whatever the policy says: what was published is not this slice, or not any more
     match rerun:
         case "never":
             return Decision(False, 'published, and rerun="never"')
@@ -57,7 +62,8 @@ def corrects(kind: Kind, states: Sequence[SliceState]) -> bool:
     """Whether a run is meant to put right what is published: asked for by name, or computed by other code (or by code
     that nobody remembers). What other inputs give is no correction: it is as good as what is there."""
     return kind == "restate" or any(
-        state.generation and (state.published is None or state.published.code != state.present.code) for state in states
+        state.generation and (state.recut or state.published is None or state.published.code != state.present.code)
+        for state in states
     )
 
 
@@ -69,6 +75,8 @@ def rerun_of(task: Task) -> Rerun:
 def difference(state: SliceState) -> str | None:
     """How a published slice differs from what a run would publish now, by code and by inputs; None if it is shown to
     be the same."""
+    if state.recut:
+        return RECUT
     if state.published is None:
         return "there is no record of what it was computed from"
     reasons = [CODE_CHANGED] if state.published.code != state.present.code else []

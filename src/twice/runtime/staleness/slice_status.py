@@ -25,6 +25,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Computed, Pins, compute
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.touched import newest_touch
+from twice.runtime.table.cut import kept_cut
 from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import make_write_plan
@@ -40,6 +41,7 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     published = target.published(task.target, names)
     refuse_taken(context.project.id, task, published.owners)
     tokens = [SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True)]
+    cut = kept_cut(context.project.id, task, target, published)
     runs = {run.label: run for run in context.ledger.runs(task.name)}
     others = made_by_others(context, task, target, tokens, runs)
     held = context.ledger.inputs(task.name)
@@ -50,31 +52,42 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     for slice_, token in zip(slices, tokens, strict=True):
         run, generation = runs.get(slice_.label), token.generation
         if run is not None and (run.generation != generation or slice_.label in others):
-            run = replace(run, intention=None)  # the table knows better, and nobody remembers its inputs
+            run = replace(run, intention=None, version=None)  # the table knows better, and nobody remembers its inputs
         inputs = held.get(slice_.label, ())
         reason = _reason(changes, slice_, inputs) if generation else None
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
             reason = looks.reason(slice_, inputs, intention, tables)
-        found.append(_status(task, token, run, code, reason))
+        recut = cut.doubts(generation, None if run is None else run.version)
+        found.append(_status(task, token, run, _Present(code, reason, recut)))
     return tuple(found)
 
 
-def _status(task: Task, token: SliceToken, run: RunRecord | None, code: str, changed: str | None) -> PlannedSlice:
-    label, generation = token.label, token.generation
+@dataclass(frozen=True)
+class _Present:
+    """What a slice would be made of now: by this code; `changed`: why its inputs may not be what they were. `recut`:
+    whether slices that were cut otherwise may lie over it."""
+
+    code: str
+    changed: str | None
+    recut: bool
+
+
+def _status(task: Task, token: SliceToken, run: RunRecord | None, now: _Present) -> PlannedSlice:
+    label, generation, code, changed = token.label, token.generation, now.code, now.changed
     if run is not None and run.failed:
         why = "it is quarantined" if run.quarantined else f"its last attempt: {_ended(run)}"
         return PlannedSlice(label, "failed", why, generation)
     published = run.intention if run is not None else None
     # What was published without its inputs is not the same as anything.
     inputs = (published.inputs or "") if published is not None and changed is None else ""
-    state = SliceState(label, generation, published, Intention(code, inputs))
+    state = SliceState(label, generation, published, Intention(code, inputs), recut=now.recut)
     decision = decide("run", rerun_of(task), [state])
     if generation == 0:
         return PlannedSlice(label, "missing", decision.why, generation)
     if not decision.compute:
         return PlannedSlice(label, "published", decision.why, generation)
-    if published is None or changed is None:
+    if published is None or changed is None or now.recut:
         return PlannedSlice(label, "stale", decision.why, generation)
     why = changed if published.code == code else f"{decision.why}, and {changed}"
     return PlannedSlice(label, "stale", why, generation)

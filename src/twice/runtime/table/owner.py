@@ -5,10 +5,14 @@ A task that was renamed finds none of its slices under its new name. Without thi
 
 from __future__ import annotations
 
-from twice.core.scope import label_of
+from collections.abc import Mapping
+
+from twice.core.scope import cut_of, label_of
 from twice.core.table.owner import Owner, Ownership, form_of, owner_of
 from twice.core.task import Task
+from twice.core.write import cut_text
 from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
+from twice.runtime.table.cut import newest_cut
 
 
 def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
@@ -30,7 +34,9 @@ def refusal_of(project: str, task: Task, owners: Ownership) -> TableTaken | None
             fix=f"If {task.name} should own the table again, with the rows that are in it: {_takeover(task)}",
         )
     if not other_owners:
-        return _cut_otherwise(task, owners.labels.get(owner, frozenset()))
+        return _cut_otherwise(task, owners.labels.get(owner, frozenset())) or _other_cut(
+            task, owners.cuts.get(owner, {})
+        )
     other = max(other_owners, key=lambda owner: (other_owners[owner], owner))
     return TableTaken(
         f"{task.target} {_listed(project, other_owners)}",
@@ -50,6 +56,32 @@ def _cut_otherwise(task: Task, labels: frozenset[str]) -> TableTaken | None:
         f"{task.target} holds slices of another scope, such as {other[0]}: {task.write.name}() would add rows again",
         now=UNCHANGED,
         fix=OTHER_SCOPE,
+    )
+
+
+def _other_cut(task: Task, held: Mapping[str, int]) -> TableTaken | None:
+    """The same of slices whose labels look alike, as the table remembers their cut, whoever made it. And a slice
+    column that twice computes holds what the newest slices are cut by: under another cut a slice would take rows of
+    others away with its own."""
+    mine, newest = cut_of(task.scope), newest_cut(held)
+    other = sorted(cut for cut in held if cut != mine)
+    if not other:
+        return None
+    if task.write.kind == "append":
+        return TableTaken(
+            f"{task.target} has one slice per {cut_text(other[0])}, and this scope one per {cut_text(mine)}: rows "
+            "would be appended a second time",
+            now=UNCHANGED,
+            fix=OTHER_SCOPE,
+        )
+    column = task.write.layout(task.scope).slice_column
+    if task.write.kind != "replace" or column is None or not column.derived or newest == mine:
+        return None
+    return TableTaken(
+        f"{task.target} holds in {column.name} one value per {cut_text(newest or other[0])}, and this scope one per "
+        f"{cut_text(mine)}",
+        now=UNCHANGED,
+        fix="Use the scope that it was published with, or give the task a new target.",
     )
 
 

@@ -18,6 +18,7 @@ from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
+from twice.runtime.table.cut import KeptCut, kept_cut
 from twice.runtime.table.foreign_changes import Others, changed_by_others
 from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
@@ -27,10 +28,18 @@ _BEFORE_COMMIT = (AttemptState.CLAIMED, AttemptState.STAGED, AttemptState.AUDITE
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """What a published slice was made from, and the version of its commit; None where nobody remembers."""
+
+    intention: Intention | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True)
 class TableState:
     """A look at the target: the table's version, each slice's generation and what it was published from.
     `aims`: the generations to publish, once they are fixed. `others`: what others did since; the note of it waits
-    for the run's end."""
+    for the run's end. `cut`: how the table has the task's slices; `recut`: those that are in doubt for it."""
 
     version: int | None
     generations: Mapping[str, int]
@@ -38,6 +47,8 @@ class TableState:
     notes: tuple[str, ...] = ()
     aims: Mapping[str, int] = field(default_factory=dict)
     others: Others = field(default_factory=Others)
+    cut: KeptCut = field(default_factory=KeptCut)
+    recut: frozenset[str] = frozenset()
 
 
 def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine: str | None = None) -> TableState:
@@ -50,6 +61,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     recorded = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
+    cut = kept_cut(context.project.id, task, target, published)
     context.ledger.gather(task.name)
     tokens = tokens_in(plan, published.generations)
     recorded = assign_at_look(context, task, target, tokens, recorded)
@@ -62,13 +74,15 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     known = context.ledger.runs_of(task.name, [token.label for token in tokens])
     for label, maker in made_by_others(context, task, target, tokens, known).items():
         notes.append(_exchanged(context, task, known.pop(label), maker))
-    intentions = {token.label: catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
+    remembered = {token.label: catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
     return TableState(
         published.version,
         {token.label: token.generation for token in tokens},
-        intentions,
+        {label: made_from.intention for label, made_from in remembered.items()},
         tuple(notes),
         others=changed_by_others(context, task, target, plan),
+        cut=cut,
+        recut=frozenset(t.label for t in tokens if cut.doubts(t.generation, remembered[t.label].version)),
     )
 
 
@@ -239,14 +253,14 @@ def _exchanged(context: RunContext, task: Task, run: RunRecord, maker: str) -> s
 
 def catch_up(
     context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None
-) -> Intention | None:
-    """The intention the slice was published with; the ledger learns what it did not know. At which version is asked of
-    the commit itself: what others did after it must stay in sight. Dying in here leaves the rest to the next look."""
+) -> Provenance:
+    """What the slice was published from; the ledger learns what it did not know. At which version is asked of the
+    commit itself: what others did after it must stay in sight. Dying in here leaves the rest to the next look."""
     label, generation = token.label, token.generation
     if known is not None and known.generation == generation:
-        return known.intention
+        return Provenance(known.intention, known.version)
     if not generation:
-        return None
+        return Provenance()
     note = target.provenance(task.target, token.name, generation)
     intention = note.intentions.get(token.name) if note else None
     attempt, version = (note.attempt, note.version) if note else (None, None)
@@ -255,13 +269,13 @@ def catch_up(
         below = replace(token, generation=generation - 1)
         catch_up(context, task, target, below, _of_this_table(task, target, below, known))
         context.ledger.adopt(task.name, [Adopted(label, generation, attempt, version=version)])
-        return None
+        return Provenance(None, version)
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = context.ledger.attempt(attempt, task.name) if attempt else None
     if note and ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
         # Written off, its rows deleted as far as anybody knew, and there it is: its effects are sent.
         record_landed(context, task, ours, note)
-        return intention
+        return Provenance(intention, version)
     # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
     published = ours.slices if ours is not None and ours.state is AttemptState.PUBLISHED else ()
     recorded = next((slice_ for slice_ in published if slice_.label == label), None)
@@ -269,7 +283,7 @@ def catch_up(
         forget_effects(context, task, {label: generation})
     rows, fingerprint = (recorded.rows, recorded.fingerprint) if recorded else (None, None)
     context.ledger.adopt(task.name, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
-    return intention
+    return Provenance(intention, version)
 
 
 def _of_this_table(task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> RunRecord | None:
@@ -293,11 +307,11 @@ def forget_effects(context: RunContext, task: Task, generations: Mapping[str, in
         context.ledger.outbox.remember_unknown(task.name, unknown)
 
 
-def remembered(context: RunContext, task: Task, target: Target, token: SliceToken) -> Intention | None:
-    """The intention of a published generation, by the ledger's word or the commit's own. Changes nothing."""
+def provenance_of(context: RunContext, task: Task, target: Target, token: SliceToken) -> Provenance:
+    """Of a published generation, by the ledger's word or the commit's own. Changes nothing."""
     known = context.ledger.runs_of(task.name, [token.label])
     run, others = known.get(token.label), made_by_others(context, task, target, [token], known)
     if run is not None and run.generation == token.generation and not others:
-        return run.intention
+        return Provenance(run.intention, run.version)
     note = target.provenance(task.target, token.name, token.generation) if token.generation else None
-    return note.intentions.get(token.name) if note else None
+    return Provenance(note.intentions.get(token.name), note.version) if note else Provenance()

@@ -187,7 +187,7 @@ class MemoryTarget:
             shape = stage.into.shape
             files, changes = carry_out(shape, widened(current.files, shape), staged)
             hit(Point.BEFORE_COMMIT)
-            version = Version(files, {**current.tokens, **note.generations}, note.counted(changes))
+            version = Version(files, {**current.tokens, **note.tokens}, note.counted(changes))
             with uninterrupted():
                 if held is None:
                     held = self._tables[staged.table.name] = StoredTable(shape, stage.into.mark, [Version(), version])

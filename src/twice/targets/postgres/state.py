@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from twice.core.ports import Held
-from twice.core.table.owner import TAKEOVERS, TOKENS, Owner, Ownership, takeovers
+from twice.core.table.owner import CUTS, TAKEOVERS, TOKENS, Owner, Ownership, cuts, takeovers
 from twice.core.table.token import CommitNote
 from twice.targets.postgres.server.names import SCHEMA, Relation, ours
 from twice.targets.postgres.server.server import Connection
@@ -118,6 +118,13 @@ def move(connection: Connection, table: int, oid: int, note: CommitNote) -> int:
         " FROM unnest(%s::text[], %s::bigint[]) m (app_id, generation)",
         [table, version, apps, numbers],
     )
+    if note.beside:
+        connection.execute(
+            "INSERT INTO twice.tokens (table_id, app_id, generation) SELECT %s, m.app_id, m.generation"
+            " FROM unnest(%s::text[], %s::bigint[]) m (app_id, generation)"
+            " ON CONFLICT (table_id, app_id) DO UPDATE SET generation = excluded.generation",
+            [table, list(note.beside), list(note.beside.values())],
+        )
     connection.execute(
         "INSERT INTO twice.commits (table_id, version, attempt, note) VALUES (%s, %s, %s, %s)",
         [table, version, note.attempt, note.to_json()],
@@ -197,15 +204,18 @@ def owners(connection: Connection, table: int) -> Ownership:
         ") AS forms GROUP BY 1, 2",
         [table, TOKENS],
     ).fetchall()
-    taken = connection.execute(
-        "SELECT app_id, generation FROM twice.tokens"
-        " WHERE table_id = %s AND generation <> 0 AND starts_with(app_id, %s)",
-        [table, TAKEOVERS],
-    ).fetchall()
+    others = dict(
+        connection.execute(
+            "SELECT app_id, generation FROM twice.tokens WHERE table_id = %s AND generation <> 0"
+            " AND (starts_with(app_id, %s) OR starts_with(app_id, %s))",
+            [table, TAKEOVERS, CUTS],
+        ).fetchall()
+    )
     return Ownership(
         {Owner(project, task): int(count) for project, task, count, _ in counted},
-        takeovers(dict(taken)),
+        takeovers(others),
         {Owner(project, task): frozenset(labels) for project, task, _, labels in counted},
+        cuts(others),
     )
 
 

@@ -20,7 +20,7 @@ from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal.in_place import prefix
 from twice.targets.delta.log.condition import condition
 from twice.targets.delta.log.jvm import named
-from twice.targets.delta.log.table import Intent
+from twice.targets.delta.log.table import Intent, why_untouchable
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.public import copy
 from twice.targets.delta.write.fit import fitted
@@ -92,6 +92,23 @@ def _writer(table_handle: TableHandle, staged: Staged, note: CommitNote) -> Data
 
 
 def _called(table_handle: TableHandle, staged: Staged, todo: Work, note: CommitNote) -> None:
+    """Delta's calls take one token: those beside it have a commit of their own. Before the rows, so that nobody finds
+    the rows without them; where there is no table yet, after them: there is nothing yet that they are about. Dying
+    between the two leaves tokens that promise less than there is, or a first publish without them."""
     assert todo.public is not None
+    there = table_handle.log.table() is not None
+    if there:
+        _move_beside(table_handle, note)
     with named(table_handle.session, prefix(staged.attempt)):
         todo.public(note)
+    if not there:
+        _move_beside(table_handle, note)
+
+
+def _move_beside(table_handle: TableHandle, note: CommitNote) -> None:
+    """A catalog's table keeps none: no token can be written there without rows."""
+    transaction = table_handle.log.begin() if note.beside else None
+    if transaction is None or transaction.table is None or why_untouchable(transaction.table) is not None:
+        return
+    alone = CommitNote(note.attempt, note.kind, note.beside)
+    transaction.commit([], [], alone.tokens, None, alone.to_json())

@@ -178,7 +178,7 @@ def _commit(
             if todo.public is not None:
                 todo.public(note)
             else:
-                transaction.commit(todo.added, todo.removed, note.generations, todo.predicate, note.to_json())
+                transaction.commit(todo.added, todo.removed, note.tokens, todo.predicate, note.to_json())
             failure = None
         except Exception as error:  # noqa: BLE001 - whatever was raised, the table says what is true
             failure = error

@@ -1,0 +1,66 @@
+"""Were a task's slices cut otherwise since one of them was published? What another cut wrote may lie over its rows, and
+does not move its token; and the same label may have named other rows. Such a slice is not believed (decision 0024).
+
+A token of the task's cut remembers in the table itself how its slices are cut, and from which version on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from twice.core.ports import Published, Target
+from twice.core.scope import cut_of, label_of
+from twice.core.table.owner import Owner, cut_token, form_of, owner_of
+from twice.core.table.token import token_name
+from twice.core.task import Task
+
+
+@dataclass(frozen=True)
+class KeptCut:
+    """What a table remembers of a task's cut. `since`: the first version whose commits are cut as the task cuts now;
+    None where the newest are not. `move`: the token that the next publish writes into its commit, if it must."""
+
+    since: int | None = 0
+    move: Mapping[str, int] = field(default_factory=dict)
+
+    def doubts(self, generation: int, version: int | None) -> bool:
+        """Whether slices that were cut otherwise may lie over a published one. `version`: of the commit that published
+        it; None where nobody remembers."""
+        if not generation or self.since == 0:
+            return False
+        return self.since is None or version is None or version < self.since
+
+
+def kept_cut(project: str, task: Task, target: Target, published: Published) -> KeptCut:
+    """By what a look has read. Reads more only where slices of another form lie in the table and none was published
+    since cuts are remembered. Changes nothing."""
+    me, mine = owner_of(project, task), cut_of(task.scope)
+    name, held = cut_token(me, mine), published.owners.cuts.get(me, {})
+    # A token of 0 is none, and Delta's first version is 0: the number is one more than the first version that counts.
+    if held:
+        if newest_cut(held) == mine:
+            return KeptCut(held[mine] - 1)
+        now = -1 if published.version is None else published.version
+        return KeptCut(None, {name: max(now + 2, max(held.values()) + 1)})
+    since = _after_others(task, target, published, me)
+    return KeptCut(since, {name: since + 1})
+
+
+def newest_cut(held: Mapping[str, int]) -> str | None:
+    """None where two came first at the same moment: neither is believed."""
+    highest = [cut for cut, number in held.items() if number == max(held.values())]
+    return highest[0] if len(highest) == 1 else None
+
+
+def _after_others(task: Task, target: Target, published: Published, me: Owner) -> int:
+    """The first version after every commit of slices whose labels have another form: of earlier versions of twice
+    nothing else says how they were cut."""
+    own = form_of(label_of(task.scope))
+    if all(form_of(label) == own for label in published.owners.labels.get(me, ())):
+        return 0
+    prefix = token_name(me.project, me.task, "")
+    held = target.tokens(task.target, prefix)
+    others = [each.version for name, each in held.items() if form_of(name.removeprefix(prefix)) != own]
+    now = published.version or 0
+    return 1 + max(now if version is None else version for version in others) if others else 0
