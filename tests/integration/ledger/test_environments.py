@@ -151,7 +151,7 @@ READS: dict[str, Callable[[Ledger], Any]] = {
     "furthest mark": lambda ledger: ledger.furthest_aim("revenue", DAY, 1),
     "last version": lambda ledger: ledger.last_version("revenue"),
     "publishers": lambda ledger: ledger.publishers("revenue"),
-    "published versions": lambda ledger: ledger.published_versions("revenue", [DAY]),
+    "published versions": lambda ledger: ledger.published_versions("revenue", [DAY]).versions,
     "pins": lambda ledger: ledger.pins("revenue", "shop.orders"),
     "inputs": lambda ledger: ledger.inputs("revenue"),
     "proofs": lambda ledger: ledger.proofs(),
