@@ -325,8 +325,8 @@ def test_a_signal_to_an_enclosed_process_reaches_it_and_nothing_of_it_is_left(
             if json.loads(os.environ["TWICE_PROOF"])["processes"]:
                 wait = [sys.executable, "-c", "import time; time.sleep(600)"]
                 subprocess.Popen(wait, start_new_session=True, pass_fds=[held.fileno()])
-            print("begun", flush=True)
             try:
+                print("begun", flush=True)
                 time.sleep(600)
             except KeyboardInterrupt:
                 sys.exit(3)
