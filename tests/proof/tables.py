@@ -17,8 +17,9 @@ def commits(table: Path) -> list[list[dict[str, Any]]]:
 
 
 def tokens(table: Path) -> list[tuple[str, int]]:
-    """Every token ever written, in order: one per slice and generation."""
-    return [(a["txn"]["appId"], a["txn"]["version"]) for commit in commits(table) for a in commit if "txn" in a]
+    """Every token of a slice ever written, in order: one per slice and generation."""
+    written = [a["txn"] for commit in commits(table) for a in commit if "txn" in a]
+    return [(token["appId"], token["version"]) for token in written if token["appId"].startswith("twice/")]
 
 
 def rows(spark: Any, table: Path, where: str = "true") -> list[tuple[Any, ...]]:

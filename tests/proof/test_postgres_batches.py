@@ -41,7 +41,7 @@ def held(url: str) -> tuple[list[Any], list[Any], list[Any]]:
     there = ask(url, "SELECT to_regclass('shop.replaced')") != [(None,)]
     return (
         sorted(ask(url, "SELECT order_id, order_date, amount FROM shop.replaced")) if there else [],
-        sorted(ask(url, "SELECT app_id, generation FROM twice.tokens")),
+        sorted(ask(url, "SELECT app_id, generation FROM twice.tokens WHERE starts_with(app_id, 'twice/')")),
         ask(url, "SELECT count(*) FROM twice.generations GROUP BY version ORDER BY version"),
     )
 
