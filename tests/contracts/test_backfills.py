@@ -121,12 +121,14 @@ def test_a_batch_keeps_the_fence_of_its_first_claim(ledger: Ledger, clock: HandC
     ledger.backfills.create(plan())
     before = begun("before")
     first = claimed(ledger)
-    assert before <= first.since < begun("after")
+    assert before <= first.after_fence < begun("after")
     clock.time += 2 * MINUTE
     again = claimed(ledger, "you")
-    assert (again.number, again.since) == (first.number, first.since)
+    assert (again.number, again.after_fence) == (first.number, first.after_fence)
     assert ledger.backfills.split(again)
-    assert [claimed(ledger).since, claimed(ledger).since] == [first.since, first.since], "its parts, too"
+    assert [claimed(ledger).after_fence, claimed(ledger).after_fence] == [first.after_fence, first.after_fence], (
+        "its parts, too"
+    )
 
 
 def test_a_renewed_claim_is_kept(ledger: Ledger, clock: HandClock) -> None:

@@ -85,8 +85,8 @@ class SliceEnd:
 
 @dataclass(frozen=True)
 class BatchClaim:
-    """A batch in one worker's hands. `tries` distinguishes a slow worker from the one that followed. `since`: the
-    newest fence when the batch was first claimed, whoever did; an attempt with a higher one began after that."""
+    """A batch in one worker's hands. `tries` distinguishes a slow worker from the one that followed. `after_fence`:
+    attempts with a higher fence began after its first claim, whoever made it."""
 
     backfill: str
     number: int
@@ -95,7 +95,7 @@ class BatchClaim:
     slices: tuple[PlannedSlice, ...]
     kind: Kind
     silent: bool
-    since: int = 0
+    after_fence: int = 0
 
     @property
     def labels(self) -> tuple[str, ...]:

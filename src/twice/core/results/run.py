@@ -17,14 +17,14 @@ from twice.core.write import Changes
 @dataclass(frozen=True)
 class RunRequest:
     """How slices are to be run. `wait`: for how long to wait for another attempt on them; None: not at all. `silent`:
-    its effects are not prepared. `planned`: the generations at which somebody decided on this run; a slice that moved
-    on since was made since. `since`: a slice that an attempt with a higher fence published was made since, too."""
+    its effects are not prepared. `planned`: the generations at which somebody decided on this run: a slice that is
+    further by now was made in the meantime. `after_fence`: so was one that an attempt with a higher fence published."""
 
     kind: Kind = "run"
     wait: timedelta | None = None
     silent: bool = False
     planned: Mapping[str, int] | None = None
-    since: int | None = None
+    after_fence: int | None = None
 
 
 PLAIN_RUN = RunRequest()

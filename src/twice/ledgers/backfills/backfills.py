@@ -124,17 +124,16 @@ class SqlBackfills(Records):
                 update(batches)
                 .where(batches.c.backfill == key, batches.c.number == number, _free(now))
                 .values(state=BatchState.CLAIMED.value, holder=holder, until=now + lease, tries=batches.c.tries + 1)
-                .values(since=func.coalesce(batches.c.since, _NEWEST_FENCE))
-                .returning(batches.c.task, batches.c.kind, batches.c.tries, batches.c.since)
+                .values(after_fence=func.coalesce(batches.c.after_fence, _NEWEST_FENCE))
+                .returning(batches.c.task, batches.c.kind, batches.c.tries, batches.c.after_fence)
             ).one_or_none()
             if taken is None:
                 return None
             request = connection.execute(select(backfills.c.request).where(backfills.c.name == key)).scalar_one()
             silent = BackfillRequest.from_data(json.loads(request)).silent
             slices = slices_of(connection, key, number)
-            return BatchClaim(
-                name, number, taken.tries, self._own.owner.task_of(taken.task), slices, taken.kind, silent, taken.since
-            )
+            task = self._own.owner.task_of(taken.task)
+            return BatchClaim(name, number, taken.tries, task, slices, taken.kind, silent, taken.after_fence)
 
     @outliving
     def renew(self, claim: BatchClaim, lease: timedelta) -> bool:

@@ -65,7 +65,7 @@ def insert_part(connection: Connection, key: str, whole: int, part: Sequence[Pla
             position=position,
             state=BatchState.PENDING.value,
             tries=0,
-            since=batch.since,
+            after_fence=batch.after_fence,
         )
     )
     connection.execute(

@@ -231,8 +231,8 @@ batches = Table(
     Column("until", UtcTime),
     Column("error", Text),
     Column("seconds", Float),
-    # The newest fence when it was first claimed: an attempt with a higher one began when all that it needs was done.
-    Column("since", BigInteger),
+    # Attempts with a higher fence began after its first claim, when all that it needs was done.
+    Column("after_fence", BigInteger),
     PrimaryKeyConstraint("backfill", "number", name="twice_batches_pk"),
 )
 

@@ -223,8 +223,8 @@ def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: Batc
     # A plain run of the same slice, or a dead worker's lease on it, is waited for.
     wait = context.lease + timedelta(seconds=10)
     # The generation of a slice below when the plan was made does not matter: what it reads is made later.
-    since = None if planned else claim.since
-    result = run_task(context, task, slices, RunRequest(claim.kind, wait, claim.silent, planned, since))
+    after_fence = None if planned else claim.after_fence
+    result = run_task(context, task, slices, RunRequest(claim.kind, wait, claim.silent, planned, after_fence))
     old = {label: run.fingerprint for label, run in before.items() if run.generation and run.fingerprint}
     made = {slice_.label: slice_.fingerprint for slice_ in result.slices}
     changed = [s for s in slices if s.label in old and old[s.label] != made[s.label]]

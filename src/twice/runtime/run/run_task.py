@@ -172,9 +172,9 @@ def _was_compared(attempt: Attempt, state: SliceState) -> bool:
 
 def _moved(attempt: Attempt, found: TableState) -> tuple[str, ...]:
     """The slices that were published since somebody decided on this run. The look has just brought the ledger up."""
-    ledger, since = attempt.context.ledger, attempt.request.since
+    ledger, fence = attempt.context.ledger, attempt.request.after_fence
     moved = attempt.baseline.moved(found.generations, lambda earlier: _landed(attempt, earlier))
-    return moved if since is None else (*moved, *published_after(ledger, attempt.task.name, found.generations, since))
+    return moved if fence is None else (*moved, *published_after(ledger, attempt.task.name, found.generations, fence))
 
 
 def _landed(attempt: Attempt, earlier: str) -> bool:

@@ -53,7 +53,7 @@ def stale_slices(
         wanted = None if due is None else due.get(up.name, set())
         if wanted is None or wanted:
             readers = _readers(project, ledger, task, up, published)
-            for label, why in _since(project, ledger, readers, up, wanted):
+            for label, why in _published_since(project, ledger, readers, up, wanted):
                 if label in published and found.get(label) in (None, CODE_CHANGED):
                     found[label] = f"{found[label]}, and {why}" if label in found else why
     return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
@@ -168,7 +168,7 @@ def _readers(project: Project, ledger: RunLedger, task: Task, up: Task, publishe
     return _Readers(task, table, pins)
 
 
-def _since(
+def _published_since(
     project: Project, ledger: RunLedger, readers: _Readers, up: Task, wanted: set[str] | None
 ) -> Iterator[tuple[str, str]]:
     """Slices that read a slice of `up` which was published after they looked, and which; and those that read another

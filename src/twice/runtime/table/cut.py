@@ -18,18 +18,18 @@ from twice.core.task import Task
 
 @dataclass(frozen=True)
 class KeptCut:
-    """What a table remembers of a task's cut. `since`: the first version whose commits are cut as the task cuts now;
+    """What a table remembers of a task's cut. `from_version`: the first whose commits are cut as the task cuts now;
     None where the newest are not. `move`: the token that the next publish writes into its commit, if it must."""
 
-    since: int | None = 0
+    from_version: int | None = 0
     move: Mapping[str, int] = field(default_factory=dict)
 
     def doubts(self, generation: int, version: int | None) -> bool:
         """Whether slices that were cut otherwise may lie over a published one. `version`: of the commit that published
         it; None where nobody remembers."""
-        if not generation or self.since == 0:
+        if not generation or self.from_version == 0:
             return False
-        return self.since is None or version is None or version < self.since
+        return self.from_version is None or version is None or version < self.from_version
 
 
 def kept_cut(project: str, task: Task, target: Target, published: Published) -> KeptCut:
@@ -43,8 +43,8 @@ def kept_cut(project: str, task: Task, target: Target, published: Published) -> 
             return KeptCut(held[mine] - 1)
         now = -1 if published.version is None else published.version
         return KeptCut(None, {name: max(now + 2, max(held.values()) + 1)})
-    since = _after_others(task, target, published, me)
-    return KeptCut(since, {name: since + 1})
+    first = _after_others(task, target, published, me)
+    return KeptCut(first, {name: first + 1})
 
 
 def newest_cut(held: Mapping[str, int]) -> str | None:

@@ -251,9 +251,7 @@ def _exchanged(context: RunContext, task: Task, run: RunRecord, maker: str) -> s
     )
 
 
-def catch_up(
-    context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None
-) -> Provenance:
+def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> Provenance:
     """What the slice was published from; the ledger learns what it did not know. At which version is asked of the
     commit itself: what others did after it must stay in sight. Dying in here leaves the rest to the next look."""
     label, generation = token.label, token.generation

@@ -12,4 +12,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("twice_batches", sa.Column("since", sa.BigInteger))
+    op.add_column("twice_batches", sa.Column("after_fence", sa.BigInteger))
