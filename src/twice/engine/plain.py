@@ -15,7 +15,7 @@ from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 from twice.engine.frames.columns import as_plain, declared, find, is_numeric, not_a_frame, refuse_twins
-from twice.engine.frames.slices import check_given, check_source, cursor_of, cut_of, value_of
+from twice.engine.frames.slices import check_given, check_source, cursor_of, range_of, value_of
 from twice.errors import DeclarationError
 
 
@@ -37,7 +37,7 @@ class PlainEngine:
         return None
 
     def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> Frame:
-        cut = cut_of(frame.columns, column, start, end, zone)
+        cut = range_of(frame.columns, column, start, end, zone)
         at = _index(frame, cut.column)
         return _kept(frame, lambda row: row[at] is not None and cut.low <= row[at] < cut.high)
 

@@ -14,7 +14,7 @@ from twice.core.project.graph import reading_slices, values_of
 from twice.core.scope import Daily, Every, Hourly, Monthly
 from twice.core.slice import Slice
 from twice.core.time_scope import TimeScope
-from twice.engine.frames.slices import cut_of, value_of
+from twice.engine.frames.slices import range_of, value_of
 from twice.errors import DeclarationError
 
 ZONES = (None, "America/New_York", "Europe/Berlin", "Asia/Kolkata", "Pacific/Auckland", "America/Santiago", "UTC")
@@ -54,7 +54,7 @@ def brute_force(below: TimeScope, values: set[date | datetime | None], type_: st
     found = set()
     for slice_ in below.through(first, last):
         start = below.widened(slice_, before)
-        cut = cut_of([Column("by", type_)], "by", start, slice_.end, below.zone)
+        cut = range_of([Column("by", type_)], "by", start, slice_.end, below.zone)
         if any(each is not None and cut.low <= each < cut.high for each in values):
             found.add(slice_.label)
     return found

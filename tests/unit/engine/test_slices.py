@@ -14,7 +14,7 @@ from twice.core.names.spark import quoted
 from twice.core.ports import Column
 from twice.core.scope import Daily, Every, Hourly, Monthly, days, hours
 from twice.engine.frames.columns import not_a_frame, refuse_twins
-from twice.engine.frames.slices import check_given, check_source, cut_of, value_of
+from twice.engine.frames.slices import check_given, check_source, range_of, value_of
 from twice.errors import DeclarationError, ResultRefused
 
 DAY = (Column("day", "date"), Column("at", "timestamp"))
@@ -27,7 +27,7 @@ def test_the_dates_before_a_local_day_are_whole_dates_over_every_clock_change(
 ) -> None:
     scope = Daily("at", start="2000-01-01", zone=zone)
     slice_ = scope.slice_at(datetime(day.year, day.month, day.day, 12, tzinfo=ZoneInfo(zone)))
-    cut = cut_of(DAY, "day", scope.widened(slice_, timedelta(days=before)), slice_.end, zone)
+    cut = range_of(DAY, "day", scope.widened(slice_, timedelta(days=before)), slice_.end, zone)
     local = date.fromisoformat(slice_.label)
     if zone != "Pacific/Apia":  # it skipped a whole day once, which no count of hours can follow
         assert (cut.low, cut.high) == (local - timedelta(days=before), local + timedelta(days=1))
@@ -36,7 +36,7 @@ def test_the_dates_before_a_local_day_are_whole_dates_over_every_clock_change(
 def test_an_hour_of_a_date_column_is_refused_with_the_reason() -> None:
     hour = Hourly("at", start="2026-01-01T00").slice_of("2026-01-01T13")
     with pytest.raises(DeclarationError, match="DATE column 'day'.*not whole days.*A date says nothing about the hour"):
-        cut_of(DAY, "day", hour.start, hour.end, None)
+        range_of(DAY, "day", hour.start, hour.end, None)
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin", "America/Sao_Paulo"])
@@ -46,10 +46,10 @@ def test_some_hours_before_a_date_are_refused_in_a_zone_as_without_one(zone: str
     scope = Daily("at", start="2010-01-01", zone=zone)
     slice_ = scope.slice_of(day)
     wanted = date.fromisoformat(day)
-    assert cut_of(DAY, "day", scope.widened(slice_, days(1)), slice_.end, zone).low == wanted - timedelta(days=1)
+    assert range_of(DAY, "day", scope.widened(slice_, days(1)), slice_.end, zone).low == wanted - timedelta(days=1)
     for some in (hours(1), hours(2), hours(25)):
         with pytest.raises(DeclarationError, match="are not whole days"):
-            cut_of(DAY, "day", scope.widened(slice_, some), slice_.end, zone)
+            range_of(DAY, "day", scope.widened(slice_, some), slice_.end, zone)
 
 
 @pytest.mark.parametrize("zone", ["America/St_Johns", "Antarctica/Casey"])
@@ -70,12 +70,12 @@ def test_only_where_clocks_were_put_back_over_midnight_a_day_has_two_parts() -> 
 
 def test_a_missing_column_names_those_there_are() -> None:
     with pytest.raises(DeclarationError, match="'nope', which is not there. There are: day, at"):
-        cut_of(DAY, "nope", datetime.now(timezone.utc), datetime.now(timezone.utc), None)
+        range_of(DAY, "nope", datetime.now(timezone.utc), datetime.now(timezone.utc), None)
 
 
 def test_a_name_in_another_case_is_the_same_column() -> None:
     start = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    assert cut_of(DAY, "AT", start, start + timedelta(hours=1), None).column == "at"
+    assert range_of(DAY, "AT", start, start + timedelta(hours=1), None).column == "at"
 
 
 @given(

@@ -20,7 +20,7 @@ from twice.core.slice import Slice, SliceValue
 from twice.core.time_scope import SliceColumn
 from twice.engine.frames.columns import as_plain, declared, find, not_a_frame, refuse_twins
 from twice.engine.frames.fingerprint import key_hash
-from twice.engine.frames.slices import check_given, check_source, cursor_of, cut_of, type_of_cursor
+from twice.engine.frames.slices import check_given, check_source, cursor_of, range_of, type_of_cursor
 from twice.engine.session.session import run_of
 from twice.errors import ResultRefused
 
@@ -33,7 +33,7 @@ def columns_of(frame: DataFrame) -> tuple[Column, ...]:
 
 
 def cut(frame: DataFrame, column: str, start: datetime, end: datetime, zone: str | None) -> DataFrame:
-    wanted = cut_of(columns_of(frame), column, start, end, zone)
+    wanted = range_of(columns_of(frame), column, start, end, zone)
     at = sf.col(quoted(wanted.column))
     return frame.where((at >= moment(wanted.low)) & (at < moment(wanted.high)))
 

@@ -39,8 +39,8 @@ class ValueRange:
     high: date | datetime
 
 
-def cut_of(columns: Sequence[Column], name: str, start: datetime, end: datetime, zone: str | None) -> ValueRange:
-    """How `[start, end)` cuts a frame on one of its columns."""
+def range_of(columns: Sequence[Column], name: str, start: datetime, end: datetime, zone: str | None) -> ValueRange:
+    """The values of one of a frame's columns that `[start, end)` covers."""
     column = declared(columns, name, "by=")
     if column.type == "timestamp":
         return ValueRange(column.name, start, end)

@@ -18,7 +18,7 @@ from twice.core.ports import Leaf, Portion
 from twice.core.slice import Slice
 from twice.engine.frames.columns import find
 from twice.engine.frames.frames import columns_of
-from twice.engine.frames.slices import ValueRange, cut_of
+from twice.engine.frames.slices import ValueRange, range_of
 from twice.engine.lineage.leaves import as_leaves, read
 from twice.engine.lineage.scans import DeltaScan, File
 
@@ -54,7 +54,7 @@ def _attribute(portion: Portion) -> int:
 def _parts(scan: DeltaScan, portion: Portion) -> dict[str, Leaf]:
     """Each slice's own files as its leaf."""
     columns = columns_of(portion.frame)
-    cuts = {label: cut_of(columns, portion.column, *part, portion.zone) for label, part in portion.parts.items()}
+    cuts = {label: range_of(columns, portion.column, *part, portion.zone) for label, part in portion.parts.items()}
     ordered = sorted(cuts.items(), key=lambda each: each[1].low)
     lows = [cut.low for _, cut in ordered]
     highs = [cut.high for _, cut in ordered]

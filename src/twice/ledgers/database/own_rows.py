@@ -46,9 +46,12 @@ tasks = Table(
 
 _OWN = tasks.alias("own")
 
-KEY: BindParameter[str] = bindparam("of_task")
+OF_TASK: BindParameter[str] = bindparam("of_task")
 """A task's key, in statements that are built once: to build one takes SQLAlchemy longer than the database takes to
 answer it. Statements that are asked at every run stand beside the functions that ask them."""
+
+OF_FENCE: BindParameter[int] = bindparam("of_fence")
+"""An attempt's fence, in such statements."""
 
 
 def in_any_table(column: ColumnElement[str], of_one_task: bool = False) -> ColumnElement[bool]:

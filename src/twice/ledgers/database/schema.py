@@ -24,7 +24,6 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    BindParameter,
     Boolean,
     CheckConstraint,
     Column,
@@ -40,7 +39,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    bindparam,
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -288,10 +286,6 @@ Index("twice_leases_by_fence", leases.c.fence)
 Index("twice_batches_by_state", batches.c.backfill, batches.c.state, batches.c.position)
 Index("twice_planned_by_batch", planned.c.backfill, planned.c.number)
 Index("twice_needs_by_needed", needs.c.backfill, needs.c.needed)
-
-
-FENCE: BindParameter[int] = bindparam("of_attempt")
-"""An attempt's fence, in statements that are built once."""
 
 
 def insert_or(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:

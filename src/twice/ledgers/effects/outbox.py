@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Integer, Select, bindparam, func, select
 from twice.core.effect import Message
 from twice.core.ledger.outbox import Change, EffectEvent, EffectRecord, EffectState, PreparedEffect
 from twice.ledgers.database.effect_tables import COUNTS, effects
-from twice.ledgers.database.own_rows import KEY, in_any_table, tasks
+from twice.ledgers.database.own_rows import OF_TASK, in_any_table, tasks
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.effects import transitions as rows
 from twice.ledgers.effects.transitions import EffectStep
@@ -57,7 +57,7 @@ _OF_ATTEMPT = _own().where(effects.c.attempt == bindparam("of_attempt"))
 _LAST_COUNTED = _own().where(
     effects.c.id
     == select(func.max(effects.c.id))
-    .where(effects.c.task == KEY, effects.c.label == bindparam("of"), effects.c.name == bindparam("named"), COUNTS)
+    .where(effects.c.task == OF_TASK, effects.c.label == bindparam("of"), effects.c.name == bindparam("named"), COUNTS)
     .scalar_subquery()
 )
 
@@ -103,7 +103,7 @@ class SqlOutbox(Records):
         return self._chosen(_OF_ATTEMPT, of_attempt=attempt)
 
     def last_counted(self, task: str, label: str, name: str) -> EffectRecord | None:
-        of_slice = {KEY.key: self._own.key(task), "of": label, "named": name}
+        of_slice = {OF_TASK.key: self._own.key(task), "of": label, "named": name}
         return next(iter(self._chosen(_LAST_COUNTED, **of_slice)), None)
 
     def table_of(self, effect: EffectRecord) -> str:

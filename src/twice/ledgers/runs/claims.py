@@ -13,8 +13,8 @@ from sqlalchemy.sql.dml import ReturningInsert
 from twice.core.ledger.record import AttemptState, Busy, Claim, ClaimRequest
 from twice.core.ledger.record_owner import name_of
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.own_rows import KEY
-from twice.ledgers.database.schema import FENCE, attempts, insert_in, leases, runs, slices
+from twice.ledgers.database.own_rows import OF_FENCE, OF_TASK
+from twice.ledgers.database.schema import attempts, insert_in, leases, runs, slices
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.history import fence_of
 
@@ -58,12 +58,12 @@ class SqlClaims(Records):
                 release(connection, fence)
 
 
-_HOLD = update(leases).where(leases.c.task == KEY, leases.c.fence.is_(None)).values(fence=FENCE)
-_RENEW = update(leases).where(leases.c.fence == FENCE).values(until=bindparam("held_until"))
-_RELEASE = delete(leases).where(leases.c.fence == FENCE)
-_IN_ORDER = select(leases.c.label).where(leases.c.fence == FENCE).order_by(leases.c.label).with_for_update()
+_HOLD = update(leases).where(leases.c.task == OF_TASK, leases.c.fence.is_(None)).values(fence=OF_FENCE)
+_RENEW = update(leases).where(leases.c.fence == OF_FENCE).values(until=bindparam("held_until"))
+_RELEASE = delete(leases).where(leases.c.fence == OF_FENCE)
+_IN_ORDER = select(leases.c.label).where(leases.c.fence == OF_FENCE).order_by(leases.c.label).with_for_update()
 _ATTEMPT = select(attempts).where(attempts.c.id == bindparam("named"))
-_LABELS = select(slices.c.label).where(slices.c.fence == FENCE)
+_LABELS = select(slices.c.label).where(slices.c.fence == OF_FENCE)
 _ADD_ATTEMPT = insert(attempts).returning(attempts.c.fence)
 _ADD_SLICES = insert(slices)
 
@@ -101,7 +101,7 @@ def claim(connection: Connection, request: ClaimRequest, now: datetime, until: d
         raise _claimed_twice(request)
     # Only now: whoever holds a slice's lock hands out fences in the order of its claims.
     fence = _insert_attempt(connection, request, now)
-    connection.execute(_HOLD, {KEY.key: request.task, FENCE.key: fence})
+    connection.execute(_HOLD, {OF_TASK.key: request.task, OF_FENCE.key: fence})
     connection.execute(
         _ADD_SLICES, [{"fence": fence, "label": label, "task": request.task} for label in request.labels]
     )
@@ -113,21 +113,21 @@ def renew(connection: Connection, held: Claim, until: datetime) -> bool:
     """Hold every slice until then; False (and the caller rolls back) if one is gone. An expired lease that nobody
     took is renewed like any other. Dying here leaves the old deadline or the new one."""
     _lock(connection, held.fence)
-    renewed = connection.execute(_RENEW, {FENCE.key: held.fence, "held_until": until})
+    renewed = connection.execute(_RENEW, {OF_FENCE.key: held.fence, "held_until": until})
     return renewed.rowcount == len(held.labels)
 
 
 def release(connection: Connection, fence: int) -> None:
     """Let go of whatever this attempt still holds. What another has taken over stays theirs."""
     _lock(connection, fence)
-    connection.execute(_RELEASE, {FENCE.key: fence})
+    connection.execute(_RELEASE, {OF_FENCE.key: fence})
 
 
 def _lock(connection: Connection, fence: int) -> None:
     """In the order in which a claim takes them: PostgreSQL would lock them as they are on disk, and wait in a ring.
     SQLite has one lock for all, and leaves the clause out."""
     if connection.dialect.name != "sqlite":
-        connection.execute(_IN_ORDER, {FENCE.key: fence}).all()
+        connection.execute(_IN_ORDER, {OF_FENCE.key: fence}).all()
 
 
 def _take(connection: Connection, request: ClaimRequest, now: datetime, until: datetime) -> set[str]:
@@ -150,7 +150,7 @@ def _claimed_before(connection: Connection, request: ClaimRequest) -> Claim | No
     found = connection.execute(_ATTEMPT, {"named": request.attempt}).one_or_none()
     if found is None:
         return None
-    labels = connection.execute(_LABELS, {FENCE.key: found.fence}).scalars()
+    labels = connection.execute(_LABELS, {OF_FENCE.key: found.fence}).scalars()
     asked = (request.task, request.kind, request.holder, AttemptState.CLAIMED.value, set(request.labels))
     if (found.task, found.kind, found.holder, found.state, set(labels)) != asked:
         raise _claimed_twice(request)

@@ -26,23 +26,23 @@ from sqlalchemy import (
 
 from twice.core.ledger.record import TABLE, AttemptState, Facts, InputRecord, Pinned, SliceRecord
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.own_rows import OwnRows
+from twice.ledgers.database.own_rows import OF_FENCE, OwnRows
 from twice.ledgers.database.parts import in_parts
-from twice.ledgers.database.schema import FENCE, attempts, audits, inputs, runs, slices
+from twice.ledgers.database.schema import attempts, audits, inputs, runs, slices
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.history import input_record
 
-_FORGET_INPUTS = delete(inputs).where(inputs.c.fence == FENCE)
-_FORGET_AUDITS = delete(audits).where(audits.c.fence == FENCE)
+_FORGET_INPUTS = delete(inputs).where(inputs.c.fence == OF_FENCE)
+_FORGET_AUDITS = delete(audits).where(audits.c.fence == OF_FENCE)
 _ADD_INPUTS, _ADD_AUDITS = insert(inputs), insert(audits)
-_NOTES_AND_SECONDS = select(attempts.c.notes, attempts.c.seconds).where(attempts.c.fence == FENCE)
-_LEARN_OF_ATTEMPT = update(attempts).where(attempts.c.fence == FENCE)
-_EXPECTED = select(slices.c.label, slices.c.expected).where(slices.c.fence == FENCE)
+_NOTES_AND_SECONDS = select(attempts.c.notes, attempts.c.seconds).where(attempts.c.fence == OF_FENCE)
+_LEARN_OF_ATTEMPT = update(attempts).where(attempts.c.fence == OF_FENCE)
+_EXPECTED = select(slices.c.label, slices.c.expected).where(slices.c.fence == OF_FENCE)
 
 _CODE = bindparam("code", type_=Text)
 _LEARN_OF_SLICE = (
     update(slices)
-    .where(slices.c.fence == FENCE, slices.c.label == bindparam("of"))
+    .where(slices.c.fence == OF_FENCE, slices.c.label == bindparam("of"))
     .values(
         rows=func.coalesce(bindparam("counted", type_=BigInteger), slices.c.rows),
         fingerprint=func.coalesce(bindparam("hashed", type_=Text), slices.c.fingerprint),
@@ -59,11 +59,11 @@ def learn(connection: Connection, fence: int, facts: Facts) -> None:
     _learn_of_slices(connection, fence, facts.slices)
     if facts.inputs:
         rows = [vars(record) | {"fence": fence, "position": position} for position, record in enumerate(facts.inputs)]
-        connection.execute(_FORGET_INPUTS, {FENCE.key: fence})
+        connection.execute(_FORGET_INPUTS, {OF_FENCE.key: fence})
         connection.execute(_ADD_INPUTS, rows)
     if facts.audits:
         rows = [vars(result) | {"fence": fence, "position": position} for position, result in enumerate(facts.audits)]
-        connection.execute(_FORGET_AUDITS, {FENCE.key: fence})
+        connection.execute(_FORGET_AUDITS, {OF_FENCE.key: fence})
         connection.execute(_ADD_AUDITS, rows)
 
 
@@ -78,13 +78,13 @@ def _learn_of_attempt(connection: Connection, fence: int, facts: Facts) -> None:
     if facts.error is not None:
         values["error"] = json.dumps(dict(facts.error), sort_keys=True)
     if facts.notes or facts.seconds:
-        known = connection.execute(_NOTES_AND_SECONDS, {FENCE.key: fence}).one()
+        known = connection.execute(_NOTES_AND_SECONDS, {OF_FENCE.key: fence}).one()
         # A note is kept once, however often it is written.
         notes = dict.fromkeys([*json.loads(known.notes or "[]"), *facts.notes])
         values["notes"] = json.dumps(list(notes))
         values["seconds"] = json.dumps({**json.loads(known.seconds or "{}"), **facts.seconds})
     if values:
-        connection.execute(_LEARN_OF_ATTEMPT, {FENCE.key: fence} | values)
+        connection.execute(_LEARN_OF_ATTEMPT, {OF_FENCE.key: fence} | values)
 
 
 def _learn_of_slices(connection: Connection, fence: int, records: Sequence[SliceRecord]) -> None:
@@ -95,7 +95,7 @@ def _learn_of_slices(connection: Connection, fence: int, records: Sequence[Slice
         _LEARN_OF_SLICE,
         [
             {
-                FENCE.key: fence,
+                OF_FENCE.key: fence,
                 "of": record.label,
                 "counted": record.rows,
                 "hashed": record.fingerprint,
@@ -108,7 +108,7 @@ def _learn_of_slices(connection: Connection, fence: int, records: Sequence[Slice
 
 
 def expected_of(connection: Connection, fence: int) -> dict[str, int | None]:
-    rows = connection.execute(_EXPECTED, {FENCE.key: fence})
+    rows = connection.execute(_EXPECTED, {OF_FENCE.key: fence})
     return {row.label: row.expected for row in rows}
 
 

@@ -19,7 +19,7 @@ from twice.core.ledger.record_owner import TaskTable
 from twice.core.table.token import Intention
 from twice.core.write import Changes
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.own_rows import KEY, OwnRows, in_any_table, tasks
+from twice.ledgers.database.own_rows import OF_TASK, OwnRows, in_any_table, tasks
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
 from twice.ledgers.database.transactions import Records
@@ -69,16 +69,16 @@ _OPEN = _IN_ORDER.where(IS_OPEN)
 _LEFTOVER = _IN_ORDER.where(HAS_LEFTOVERS)
 _NAMED = select(attempts).where(attempts.c.id == bindparam("named"))
 
-_OF_TASK = attempts.c.task == KEY
-_OPEN_OF_TASK = _OPEN.where(_OF_TASK)
-_LEFTOVER_OF_TASK = _LEFTOVER.where(_OF_TASK)
-_NAMED_OF_TASK = _NAMED.where(_OF_TASK)
+_ATTEMPT_OF_TASK = attempts.c.task == OF_TASK
+_OPEN_OF_TASK = _OPEN.where(_ATTEMPT_OF_TASK)
+_LEFTOVER_OF_TASK = _LEFTOVER.where(_ATTEMPT_OF_TASK)
+_NAMED_OF_TASK = _NAMED.where(_ATTEMPT_OF_TASK)
 _NAMED_OF_ANY = _NAMED.where(in_any_table(attempts.c.task))
-_NEWEST_OF_TASK = select(attempts).where(_OF_TASK).order_by(attempts.c.fence.desc()).limit(_MOST)
+_NEWEST_OF_TASK = select(attempts).where(_ATTEMPT_OF_TASK).order_by(attempts.c.fence.desc()).limit(_MOST)
 _NEWEST_OF_SLICE = (
     select(attempts)
     .join(slices, slices.c.fence == attempts.c.fence)
-    .where(slices.c.task == KEY, slices.c.label == bindparam("of"))
+    .where(slices.c.task == OF_TASK, slices.c.label == bindparam("of"))
     .order_by(slices.c.fence.desc())
     .limit(_MOST)
 )
@@ -87,7 +87,7 @@ _NEWEST_OF_SLICE = (
 def named(own: OwnRows, attempt: str, task: str | None = None) -> Chosen:
     if task is None:
         return Chosen(_NAMED_OF_ANY, own.any_table() | {"named": attempt})
-    return Chosen(_NAMED_OF_TASK, {KEY.key: own.key(task), "named": attempt})
+    return Chosen(_NAMED_OF_TASK, {OF_TASK.key: own.key(task), "named": attempt})
 
 
 def fence_of(connection: Connection, own: OwnRows, attempt: str) -> int | None:
@@ -98,20 +98,20 @@ def fence_of(connection: Connection, own: OwnRows, attempt: str) -> int | None:
 def still_open(own: OwnRows, task: str | None) -> Chosen:
     if task is None:
         return Chosen(_OPEN.where(own.of(attempts.c.task, None)))
-    return Chosen(_OPEN_OF_TASK, {KEY.key: own.key(task)})
+    return Chosen(_OPEN_OF_TASK, {OF_TASK.key: own.key(task)})
 
 
 def with_leftovers(own: OwnRows, task: str | None) -> Chosen:
     if task is None:
         return Chosen(_LEFTOVER.where(own.of(attempts.c.task, None)))
-    return Chosen(_LEFTOVER_OF_TASK, {KEY.key: own.key(task)})
+    return Chosen(_LEFTOVER_OF_TASK, {OF_TASK.key: own.key(task)})
 
 
 def newest(own: OwnRows, task: str, label: str | None, limit: int) -> Chosen:
     """Newest first."""
     if label is None:
-        return Chosen(_NEWEST_OF_TASK, {KEY.key: own.key(task), "most": limit})
-    return Chosen(_NEWEST_OF_SLICE, {KEY.key: own.key(task), "of": label, "most": limit})
+        return Chosen(_NEWEST_OF_TASK, {OF_TASK.key: own.key(task), "most": limit})
+    return Chosen(_NEWEST_OF_SLICE, {OF_TASK.key: own.key(task), "of": label, "most": limit})
 
 
 def tables_left_open(connection: Connection, own: OwnRows) -> tuple[tuple[str, TaskTable], ...]:
@@ -217,14 +217,14 @@ def input_record(row: Any) -> InputRecord:
 
 _FROZEN_AIM = (
     select(slices.c.aim)
-    .where(slices.c.task == KEY, slices.c.label == bindparam("of"), slices.c.expected == bindparam("found"))
+    .where(slices.c.task == OF_TASK, slices.c.label == bindparam("of"), slices.c.expected == bindparam("found"))
     .where(slices.c.aim > slices.c.expected)
     .order_by(slices.c.fence)
     .limit(1)
 )
-_LAST_VERSION = select(func.max(runs.c.version)).where(runs.c.task == KEY)
+_LAST_VERSION = select(func.max(runs.c.version)).where(runs.c.task == OF_TASK)
 _PUBLISHERS = (
-    select(runs.c.label, attempts.c.fence).join(attempts, attempts.c.id == runs.c.attempt).where(runs.c.task == KEY)
+    select(runs.c.label, attempts.c.fence).join(attempts, attempts.c.id == runs.c.attempt).where(runs.c.task == OF_TASK)
 )
 
 
@@ -233,7 +233,7 @@ class SqlGenerationHistory(Records):
 
     @outliving
     def frozen_aim(self, task: str, label: str, expected: int) -> int | None:
-        of_slice = {KEY.key: self._own.key(task), "of": label}
+        of_slice = {OF_TASK.key: self._own.key(task), "of": label}
         with self._reading() as connection:
             return connection.execute(_FROZEN_AIM, of_slice | {"found": expected}).scalar_one_or_none()
 
@@ -256,12 +256,12 @@ class SqlGenerationHistory(Records):
     @outliving
     def last_version(self, task: str) -> int | None:
         with self._reading() as connection:
-            return connection.execute(_LAST_VERSION, {KEY.key: self._own.key(task)}).scalar_one_or_none()
+            return connection.execute(_LAST_VERSION, {OF_TASK.key: self._own.key(task)}).scalar_one_or_none()
 
     @outliving
     def publishers(self, task: str) -> dict[str, int]:
         with self._reading() as connection:
-            return {row.label: row.fence for row in connection.execute(_PUBLISHERS, {KEY.key: self._own.key(task)})}
+            return {row.label: row.fence for row in connection.execute(_PUBLISHERS, {OF_TASK.key: self._own.key(task)})}
 
     @outliving
     def published_versions(self, task: str, labels: Sequence[str]) -> Publishes:

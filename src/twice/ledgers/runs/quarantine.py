@@ -9,14 +9,14 @@ from sqlalchemy import Connection, func, literal, select, update
 
 from twice.core.ledger.record import Facts
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.own_rows import KEY, OwnRows
+from twice.ledgers.database.own_rows import OF_TASK, OwnRows
 from twice.ledgers.database.schema import IS_QUARANTINED, UtcTime, attempts, runs, slices
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.claims import release
 from twice.ledgers.runs.facts import learn
 from twice.ledgers.runs.history import fence_of
 
-_SET_ASIDE = select(runs.c.label, runs.c.quarantined).where(runs.c.task == KEY, IS_QUARANTINED)
+_SET_ASIDE = select(runs.c.label, runs.c.quarantined).where(runs.c.task == OF_TASK, IS_QUARANTINED)
 
 
 class SqlQuarantine(Records):
@@ -77,5 +77,5 @@ def _lift(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]
 
 def _quarantined(connection: Connection, own: OwnRows, task: str) -> Mapping[str, datetime]:
     """The slices of a task that are set aside, and since when."""
-    rows = connection.execute(_SET_ASIDE, {KEY.key: own.key(task)})
+    rows = connection.execute(_SET_ASIDE, {OF_TASK.key: own.key(task)})
     return {row.label: row.quarantined for row in rows}

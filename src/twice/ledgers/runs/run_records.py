@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, bindparam, func, or_, select
 from twice.core.ledger.record import Adopted, AttemptState, Overview, RunRecord
 from twice.core.table.token import Intention
 from twice.ledgers.database.outage import outliving
-from twice.ledgers.database.own_rows import KEY, OwnRows
+from twice.ledgers.database.own_rows import OF_TASK, OwnRows
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import IS_QUARANTINED, attempts, runs
 from twice.ledgers.database.transactions import Records
@@ -23,9 +23,9 @@ _RUNS = select(runs, _LAST.c.id, _LAST.c.state, _LAST.c.retry_at).select_from(
     runs.outerjoin(_LAST, _LAST.c.fence == runs.c.last_fence)
 )
 _IN_ORDER = _RUNS.order_by(runs.c.task, runs.c.label)
-_OF_TASK = _IN_ORDER.where(runs.c.task == KEY)
-_OF_SLICE = _RUNS.where(runs.c.task == KEY, runs.c.label == bindparam("of"))
-_OF_SLICES = _RUNS.where(runs.c.task == KEY, runs.c.label.in_(bindparam("of_any", expanding=True)))
+_ALL_OF_TASK = _IN_ORDER.where(runs.c.task == OF_TASK)
+_OF_SLICE = _RUNS.where(runs.c.task == OF_TASK, runs.c.label == bindparam("of"))
+_OF_SLICES = _RUNS.where(runs.c.task == OF_TASK, runs.c.label.in_(bindparam("of_any", expanding=True)))
 
 
 class SqlRunRecords(Records):
@@ -34,7 +34,7 @@ class SqlRunRecords(Records):
     @outliving
     def run(self, task: str, label: str) -> RunRecord | None:
         with self._reading() as connection:
-            found = connection.execute(_OF_SLICE, {KEY.key: self._own.key(task), "of": label}).one_or_none()
+            found = connection.execute(_OF_SLICE, {OF_TASK.key: self._own.key(task), "of": label}).one_or_none()
             return None if found is None else _run_record(self._own, found)
 
     @outliving
@@ -70,14 +70,14 @@ def read_runs(connection: Connection, own: OwnRows, task: str | None) -> tuple[R
     if task is None:
         found = connection.execute(_IN_ORDER.where(own.among(runs.c.task, None)))
     else:
-        found = connection.execute(_OF_TASK, {KEY.key: own.key(task)})
+        found = connection.execute(_ALL_OF_TASK, {OF_TASK.key: own.key(task)})
     # In parts: 100,000 rows at once keep the garbage collector busier than the ledger.
     return tuple(_run_record(own, row) for part in found.partitions(1000) for row in part)
 
 
 def read_runs_of(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]) -> Iterator[RunRecord]:
     for some in in_parts(labels):
-        chosen = {KEY.key: own.key(task), "of_any": some}
+        chosen = {OF_TASK.key: own.key(task), "of_any": some}
         yield from (_run_record(own, row) for row in connection.execute(_OF_SLICES, chosen))
 
 

@@ -13,7 +13,8 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.errors import LeaseLost, RunError
-from twice.ledgers.database.schema import FENCE, OPEN_STATES, attempts, slices
+from twice.ledgers.database.own_rows import OF_FENCE
+from twice.ledgers.database.schema import OPEN_STATES, attempts, slices
 from twice.ledgers.effects import transitions as effects
 from twice.ledgers.runs.claims import release
 from twice.ledgers.runs.facts import expected_of, learn, refuse_unknown
@@ -22,17 +23,17 @@ from twice.ledgers.runs.publishes import forget, move_forward, run_of
 _ORDER = {AttemptState(state): position for position, state in enumerate(OPEN_STATES)}
 
 
-_OF_ATTEMPT = attempts.c.fence == FENCE
+_OF_ATTEMPT = attempts.c.fence == OF_FENCE
 _NAMED_SO = attempts.c.id == bindparam("named")
 _IN_STATE = attempts.c.state == bindparam("before")
 _ATTEMPT = select(attempts).where(_OF_ATTEMPT)
-_SLICES = select(slices).where(slices.c.fence == FENCE)
+_SLICES = select(slices).where(slices.c.fence == OF_FENCE)
 _STATE_LOCKED = select(attempts.c.state).where(_OF_ATTEMPT).with_for_update()
 _CLAIMED_STATE_LOCKED = _STATE_LOCKED.where(_NAMED_SO)
 _STATE_OF = select(attempts.c.state).where(_NAMED_SO)
 _FIX = (
     update(slices)
-    .where(slices.c.fence == FENCE, slices.c.label == bindparam("of"), slices.c.expected.is_(None))
+    .where(slices.c.fence == OF_FENCE, slices.c.label == bindparam("of"), slices.c.expected.is_(None))
     .values(expected=bindparam("found"), aim=bindparam("aimed"))
 )
 _ADVANCE = update(attempts).where(_OF_ATTEMPT, _NAMED_SO, _IN_STATE).values(state=bindparam("after"))
@@ -45,7 +46,7 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int], aims: 
     """Write the generations found at look and those aimed at, once. The same ones again change nothing; others are
     refused, since a generation that follows the table is no compare-and-swap.
     Dying here leaves all of them written or none."""
-    claimed = {FENCE.key: held.fence, "named": held.attempt}
+    claimed = {OF_FENCE.key: held.fence, "named": held.attempt}
     state = connection.execute(_CLAIMED_STATE_LOCKED, claimed).scalar_one_or_none()
     if state not in OPEN_STATES:
         raise _lost(held, state)
@@ -60,7 +61,7 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int], aims: 
                 fix="Run again: a new attempt looks at the table as it is now.",
             )
     missing = [
-        {FENCE.key: held.fence, "of": label, "found": generation, "aimed": aims[label]}
+        {OF_FENCE.key: held.fence, "of": label, "found": generation, "aimed": aims[label]}
         for label, generation in expected.items()
         if found[label] is None
     ]
@@ -85,7 +86,7 @@ class AttemptStep:
 def advance(connection: Connection, held: Claim, step: AttemptStep, now: datetime, again: bool) -> None:
     """Dying here leaves the attempt open, in either state. `again`: the reply to an earlier call was lost, so it may
     have happened already."""
-    claimed = {FENCE.key: held.fence, "named": held.attempt}
+    claimed = {OF_FENCE.key: held.fence, "named": held.attempt}
     moved = connection.execute(_ADVANCE, claimed | {"before": step.before.value, "after": step.after.value})
     if moved.rowcount != 1:
         found = connection.execute(_STATE_OF, {"named": held.attempt}).scalar_one_or_none()
@@ -103,12 +104,12 @@ def close(connection: Connection, fence: int, state: AttemptState, facts: Facts,
     lease running: the next look at the slice settles it."""
     if state.open or state is AttemptState.PUBLISHED:
         raise ValueError(f"an attempt is not closed as {state.value}")
-    closed = connection.execute(_CLOSE, {FENCE.key: fence, "after": state.value, "now": now})
+    closed = connection.execute(_CLOSE, {OF_FENCE.key: fence, "after": state.value, "now": now})
     if closed.rowcount != 1:
         return False
     learn(connection, fence, facts)
     release(connection, fence)
-    attempt = connection.execute(_ATTEMPT, {FENCE.key: fence}).one().id
+    attempt = connection.execute(_ATTEMPT, {OF_FENCE.key: fence}).one().id
     effects.cancel(connection, attempt, f"the attempt ended as {state.value}", now)
     return True
 
@@ -116,7 +117,7 @@ def close(connection: Connection, fence: int, state: AttemptState, facts: Facts,
 def abandon_unlooked(connection: Connection, fence: int, now: datetime) -> bool:
     """Guarded like `fix`, by the same lock: of the two, one comes first and the other sees it. Dying here leaves the
     attempt open."""
-    state = connection.execute(_STATE_LOCKED, {FENCE.key: fence}).scalar_one_or_none()
+    state = connection.execute(_STATE_LOCKED, {OF_FENCE.key: fence}).scalar_one_or_none()
     # A statement of its own, after the lock: PostgreSQL would check a condition inside the first on an old state.
     if state not in OPEN_STATES or any(found is not None for found in expected_of(connection, fence).values()):
         return False
@@ -128,14 +129,14 @@ def abandon_unlooked(connection: Connection, fence: int, now: datetime) -> bool:
 def publish(connection: Connection, fence: int, facts: Facts, generations: Mapping[str, int], now: datetime) -> None:
     """Record what the target shows to have landed, whatever was recorded of the attempt before. A second call
     changes nothing. Dying here leaves the table published and the ledger behind: the next look settles it."""
-    moved = connection.execute(_PUBLISH, {FENCE.key: fence, "after": AttemptState.PUBLISHED.value, "now": now})
+    moved = connection.execute(_PUBLISH, {OF_FENCE.key: fence, "after": AttemptState.PUBLISHED.value, "now": now})
     if moved.rowcount != 1:
         return
     learn(connection, fence, facts)
     # Before the runs, as a claim takes them: two transactions that lock in one order never wait in a ring.
     release(connection, fence)
-    attempt = connection.execute(_ATTEMPT, {FENCE.key: fence}).one()
-    learnt = connection.execute(_SLICES, {FENCE.key: fence}).all()
+    attempt = connection.execute(_ATTEMPT, {OF_FENCE.key: fence}).one()
+    learnt = connection.execute(_SLICES, {OF_FENCE.key: fence}).all()
     refuse_unknown(attempt.id, set(generations) - {row.label for row in learnt})
     if attempt.kind == "reset":  # the one publish that may go back
         for label in sorted(generations):
