@@ -27,9 +27,9 @@ from twice.core.ledger.record import (
     ClaimRequest,
     Facts,
     InputRecord,
+    KnownVersions,
     Overview,
     Pinned,
-    Publishes,
     SliceRecord,
 )
 from twice.core.results.proof import Difference, Proof, ProofRecord, RowPair, Trial, TrialResult
@@ -719,19 +719,19 @@ class AdoptSuite(LedgerSuite):
             ledger.fix(held, {"a": generation - 1})
             ledger.publish(attempt, Facts(version=10 * generation), generations={"a": generation})
 
-        def versions() -> Publishes:
+        def versions() -> KnownVersions:
             return ledger.published_versions("revenue", ["a", "b"])
 
-        assert versions() == Publishes()
+        assert versions() == KnownVersions()
         published("one", 1)
         published("two", 2)
-        assert versions() == Publishes(frozenset({10, 20}), 0)
+        assert versions() == KnownVersions(frozenset({10, 20}), 0)
         ledger.adopt("revenue", [Adopted("a", 4, attempt="elsewhere", version=40)])
-        assert versions() == Publishes(frozenset({10, 20, 40}), 40), "another ledger knows what was at 30"
+        assert versions() == KnownVersions(frozenset({10, 20, 40}), 40), "another ledger knows what was at 30"
         published("five", 5)
-        assert versions() == Publishes(frozenset({10, 20, 50}), 50)
+        assert versions() == KnownVersions(frozenset({10, 20, 50}), 50)
         ledger.adopt("revenue", [Adopted("b", 1)])
-        assert versions() == Publishes(frozenset({10, 20, 50}), None)
+        assert versions() == KnownVersions(frozenset({10, 20, 50}), None)
 
     def test_a_ledger_that_lost_a_publish_is_brought_forward_and_goes_on(self, ledger: Ledger) -> None:
         ledger.adopt("revenue", [Adopted("a", 5)])

@@ -128,7 +128,7 @@ class Pinned:
 
 
 @dataclass(frozen=True)
-class Publishes:
+class KnownVersions:
     """The versions of its table at which a task has published some slices, as far as the ledger knows. From the version
     `complete_from` on these are all; before it there may have been others (attempts that were pruned, publishes that
     another ledger knew). None: there may have been others at any version."""
@@ -136,7 +136,7 @@ class Publishes:
     versions: frozenset[int] = frozenset()
     complete_from: int | None = 0
 
-    def may_be(self, version: int) -> bool:
+    def may_include(self, version: int) -> bool:
         """Whether one of the slices was published at this version, for all that is known."""
         return version in self.versions or self.complete_from is None or version < self.complete_from
 
@@ -151,6 +151,12 @@ class SliceRecord:
     rows: int | None = None
     fingerprint: str | None = None
     aim: int | None = None
+
+
+def aim_of(expected: int, aim: int | None) -> int:
+    """The generation that a slice of an attempt would publish: the next one, unless it is given (an incremental task's
+    mark)."""
+    return expected + 1 if aim is None else aim
 
 
 @dataclass(frozen=True)
@@ -194,6 +200,11 @@ class AttemptRecord:
     discarded: bool
     changes: Changes | None = None
     retry_at: datetime | None = None
+
+    @property
+    def never_looked(self) -> bool:
+        """It knew no generation, and staged nothing."""
+        return all(slice_.expected is None for slice_ in self.slices)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from twice.core.ledger.record import (
     ClaimRequest,
     Facts,
     InputRecord,
+    KnownVersions,
     Pinned,
     Pruned,
-    Publishes,
     RunRecord,
     Shown,
 )
@@ -108,7 +108,7 @@ class GenerationHistory(Protocol):
     def last_version(self, task: str) -> int | None:
         """The newest version of its table that a task has published; None if none is on record."""
 
-    def published_versions(self, task: str, labels: Sequence[str]) -> Publishes:
+    def published_versions(self, task: str, labels: Sequence[str]) -> KnownVersions:
         """The versions of its table at which a task has published one of these slices, and from where on they are all
         known."""
 

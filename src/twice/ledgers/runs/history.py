@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BindParameter, Connection, Integer, Select, and_, bindparam, func, select, union
 
 from twice.core.audit import AuditResult
-from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, Publishes, SliceRecord
+from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, KnownVersions, SliceRecord
 from twice.core.ledger.record_owner import TaskTable
 from twice.core.table.token import Intention
 from twice.core.write import Changes
@@ -23,7 +23,7 @@ from twice.ledgers.database.own_rows import OF_TASK, OwnRows, in_any_table, task
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
 from twice.ledgers.database.transactions import Records
-from twice.ledgers.runs.versions import read_publishes
+from twice.ledgers.runs.versions import read_versions
 
 _STATES = {state.value: state for state in AttemptState}
 
@@ -264,6 +264,6 @@ class SqlGenerationHistory(Records):
             return {row.label: row.fence for row in connection.execute(_PUBLISHERS, {OF_TASK.key: self._own.key(task)})}
 
     @outliving
-    def published_versions(self, task: str, labels: Sequence[str]) -> Publishes:
+    def published_versions(self, task: str, labels: Sequence[str]) -> KnownVersions:
         with self._reading() as connection:
-            return read_publishes(connection, self._own, task, labels)
+            return read_versions(connection, self._own, task, labels)

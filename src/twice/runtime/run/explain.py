@@ -19,8 +19,8 @@ from twice.runtime.result.window import next_window
 from twice.runtime.run.run_many import with_lookback
 from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
 from twice.runtime.table.cut import kept_cut
+from twice.runtime.table.made_from import made_from
 from twice.runtime.table.owner import refuse_taken
-from twice.runtime.table.settle import provenance_of
 from twice.runtime.table.write_plan import make_write_plan, tokens_in
 
 
@@ -78,7 +78,7 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
     (token,) = tokens_in(plan, published.generations)
-    generation, held = token.generation, provenance_of(context, task, target, token)
+    generation, held = token.generation, made_from(context, task, target, token)
     recut = kept_cut(context.project.id, task, target, published).doubts(generation, held.version)
     pins = Pins(context, session)
     window = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.backfill.plan import BackfillRequest, PlannedBatch, PlannedSlice
-from twice.core.ledger.record import Publishes
+from twice.core.ledger.record import KnownVersions
 from twice.core.scope import slices_named
 from twice.core.since import Since
 from twice.core.slice import Slice
@@ -142,7 +142,7 @@ def _touched_since(context: RunContext, task: Task, up: Task, source: Read, due:
     not all publishes of these are on record (they were pruned), each commit before may be one."""
     pins = context.ledger.pins(task.name, str(context.project.located(up.target)))
     made = context.ledger.published_versions(up.name, sorted(due))
-    if not pins or made == Publishes():
+    if not pins or made == KnownVersions():
         return
     oldest = min(pin.version for pin in pins.values())
     later = {version for version in made.versions if version > oldest}
@@ -156,7 +156,7 @@ def _touched_since(context: RunContext, task: Task, up: Task, source: Read, due:
     newest = dict.fromkeys(pins, max(later, default=-1))
     slices = slices_named(task.scope, pins)
     if now.spans is not None:
-        theirs = tuple(span for span in now.spans if made.may_be(span.version))
+        theirs = tuple(span for span in now.spans if made.may_include(span.version))
         newest = newest_touch(task, slices, source, replace(now, spans=theirs))
     for slice_ in slices:
         pin = pins[slice_.label]

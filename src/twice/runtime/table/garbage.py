@@ -20,7 +20,7 @@ from twice.core.task import Task
 from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
-from twice.runtime.table.settle import held_since, never_looked, passed_at, settle_passed
+from twice.runtime.table.settle import held_since, passed_at, settle_passed
 from twice.runtime.table.write_plan import make_write_plan
 
 
@@ -59,7 +59,7 @@ def remove_passed(
     left = [each for each in context.ledger.undiscarded(task.name) if wanted & {slice_.label for slice_ in each.slices}]
     generations = held_since(task, target, tokens, left)
     for attempt in left:
-        passed = never_looked(attempt) or passed_at(attempt, generations) is not None
+        passed = attempt.never_looked or passed_at(attempt, generations) is not None
         if passed or not (written and _slices_left(task, attempt)):
             files += target.discard(task.target, attempt.id, _slices_covered(context, task, attempt))
             context.ledger.discarded(attempt.id)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from twice.core.ledger.outbox import PublishedGeneration, prepare
-from twice.core.ledger.record import Adopted, AttemptRecord, AttemptState, Facts, RunRecord, SliceRecord
+from twice.core.ledger.record import AttemptRecord, AttemptState, RunRecord, aim_of
 from twice.core.ports import AttemptHistory, Claims, RunLedger, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.table.mark import version_text
-from twice.core.table.token import CommitNote, Intention, SliceToken, token_name
+from twice.core.table.token import Intention, SliceToken
 from twice.core.task import Task
 from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
@@ -20,19 +19,10 @@ from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
 from twice.runtime.table.cut import KeptCut, kept_cut
 from twice.runtime.table.foreign_changes import Others, changed_by_others
+from twice.runtime.table.made_from import catch_up, record_landed
 from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import tokens_in
-
-_BEFORE_COMMIT = (AttemptState.CLAIMED, AttemptState.STAGED, AttemptState.AUDITED)
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """What a published slice was made from, and the version of its commit; None where nobody remembers."""
-
-    intention: Intention | None = None
-    version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     return TableState(
         published.version,
         {token.label: token.generation for token in tokens},
-        {label: made_from.intention for label, made_from in remembered.items()},
+        {label: made.intention for label, made in remembered.items()},
         tuple(notes),
         others=changed_by_others(context, task, target, plan),
         cut=cut,
@@ -157,7 +147,7 @@ def _may_come_back(task: Task, attempt: AttemptRecord, generations: Mapping[str,
 
 
 def _give_up(ledger: RunLedger, attempt: AttemptRecord) -> None:
-    if never_looked(attempt):
+    if attempt.never_looked:
         if went_silent(ledger, attempt):
             ledger.abandon_unlooked(attempt.id)
     elif is_gone(attempt.holder):
@@ -183,19 +173,9 @@ def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[s
         if held is None or slice_.expected is None:
             continue
         # The second: a mark that was set for another cursor where it stood.
-        if held != slice_.expected or held == aim_of(slice_):
-            return slice_.label, aim_of(slice_)
+        if held != slice_.expected or held == aim_of(slice_.expected, slice_.aim):
+            return slice_.label, aim_of(slice_.expected, slice_.aim)
     return None
-
-
-def aim_of(slice_: SliceRecord) -> int:
-    """The generation it would publish: the next one, unless it is given (an incremental task's mark)."""
-    assert slice_.expected is not None, slice_
-    return slice_.expected + 1 if slice_.aim is None else slice_.aim
-
-
-def never_looked(attempt: AttemptRecord) -> bool:
-    return all(slice_.expected is None for slice_ in attempt.slices)
 
 
 def went_silent(ledger: Claims, attempt: AttemptRecord) -> bool:
@@ -206,24 +186,6 @@ def went_silent(ledger: Claims, attempt: AttemptRecord) -> bool:
 def silent_attempts(ledger: RunLedger, task: str | None) -> frozenset[str]:
     """The open attempts that no process works on."""
     return frozenset(attempt.id for attempt in ledger.open_attempts(task) if went_silent(ledger, attempt))
-
-
-def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note: CommitNote) -> None:
-    """The target says, by the note of its commit, that the attempt landed; its own process died before it could record
-    that. Who commits has recorded before that it is about to, with its effects: a ledger without such a record was put
-    back to an earlier state, and what was sent since is unknown."""
-    generations = {slice_.label: aim_of(slice_) for slice_ in attempt.slices if slice_.expected is not None}
-    if attempt.state in _BEFORE_COMMIT:
-        forget_effects(context, task, generations)
-    # The commit's own word, also where more was known before it: only the write shows whether rows gave way.
-    learnt = tuple(
-        SliceRecord(
-            slice_.label, intention=note.intentions.get(token_name(context.project.id, task.first_name, slice_.label))
-        )
-        for slice_ in attempt.slices
-    )
-    facts = Facts(slices=learnt, version=note.version, changes=note.changes)
-    context.ledger.publish(attempt.id, facts, generations=generations)
 
 
 def _went_back(context: RunContext, task: Task, target: Target, token: SliceToken, recorded: int) -> str:
@@ -249,67 +211,3 @@ def _exchanged(context: RunContext, task: Task, run: RunRecord, maker: str) -> s
         f"{version_text(run.generation)} of {run.label} is attempt {maker[:8]}'s in the table and "
         f"{str(run.attempt)[:8]}'s in the ledger: this is another table than the one that was published to"
     )
-
-
-def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> Provenance:
-    """What the slice was published from; the ledger learns what it did not know. At which version is asked of the
-    commit itself: what others did after it must stay in sight. Dying in here leaves the rest to the next look."""
-    label, generation = token.label, token.generation
-    if known is not None and known.generation == generation:
-        return Provenance(known.intention, known.version)
-    if not generation:
-        return Provenance()
-    note = target.provenance(task.target, token.name, generation)
-    intention = note.intentions.get(token.name) if note else None
-    attempt, version = (note.attempt, note.version) if note else (None, None)
-    if note and note.kind == "takeover":
-        # It has no effects of its own: those that this ledger may not know of are of the publish below it.
-        below = replace(token, generation=generation - 1)
-        catch_up(context, task, target, below, _of_this_table(task, target, below, known))
-        context.ledger.adopt(task.name, [Adopted(label, generation, attempt, version=version)])
-        return Provenance(None, version)
-    # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
-    ours = context.ledger.attempt(attempt, task.name) if attempt else None
-    if note and ours is not None and ours.state is not AttemptState.PUBLISHED and not never_looked(ours):
-        # Written off, its rows deleted as far as anybody knew, and there it is: its effects are sent.
-        record_landed(context, task, ours, note)
-        return Provenance(intention, version)
-    # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
-    published = ours.slices if ours is not None and ours.state is AttemptState.PUBLISHED else ()
-    recorded = next((slice_ for slice_ in published if slice_.label == label), None)
-    if recorded is None:
-        forget_effects(context, task, {label: generation})
-    rows, fingerprint = (recorded.rows, recorded.fingerprint) if recorded else (None, None)
-    context.ledger.adopt(task.name, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
-    return Provenance(intention, version)
-
-
-def _of_this_table(task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> RunRecord | None:
-    """What is remembered of a generation, unless the table says that another attempt made it."""
-    if known is None or known.generation != token.generation or known.attempt is None:
-        return known
-    note = target.provenance(task.target, token.name, token.generation, at=known.version)
-    return known if note is None or note.attempt == known.attempt else None
-
-
-def forget_effects(context: RunContext, task: Task, generations: Mapping[str, int]) -> None:
-    """Whether effects of a publish that this ledger did not see were sent, nobody knows: they are not sent again.
-    Before they are adopted: dying in between leaves the rest to the next look."""
-    owner = context.ledger.owner.effect_owner(task.name)
-    unknown = [
-        prepare(owner, task.first_name, effect, PublishedGeneration(label, generation))
-        for label, generation in generations.items()
-        for effect in task.effects
-    ]
-    if unknown:
-        context.ledger.outbox.remember_unknown(task.name, unknown)
-
-
-def provenance_of(context: RunContext, task: Task, target: Target, token: SliceToken) -> Provenance:
-    """Of a published generation, by the ledger's word or the commit's own. Changes nothing."""
-    known = context.ledger.runs_of(task.name, [token.label])
-    run, others = known.get(token.label), made_by_others(context, task, target, [token], known)
-    if run is not None and run.generation == token.generation and not others:
-        return Provenance(run.intention, run.version)
-    note = target.provenance(task.target, token.name, token.generation) if token.generation else None
-    return Provenance(note.intentions.get(token.name), note.version) if note else Provenance()

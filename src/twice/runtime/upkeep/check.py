@@ -23,7 +23,7 @@ from twice.errors import TableTaken
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.owner import refusal_of
-from twice.runtime.table.settle import never_looked, passed_at, went_silent
+from twice.runtime.table.settle import passed_at, went_silent
 from twice.runtime.upkeep.rebuild import tokens_of
 
 
@@ -116,7 +116,7 @@ def _collectable(context: RunContext, attempt: AttemptRecord, held: Mapping[str,
     task = context.project.tasks.get(attempt.task)
     if (
         task is None
-        or never_looked(attempt)
+        or attempt.never_looked
         or not slices_named(task.scope, [slice_.label for slice_ in attempt.slices])
     ):
         return True

@@ -11,7 +11,7 @@ from twice.core.ports import Held
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
 from twice.runtime.context import RunContext
-from twice.runtime.table.settle import catch_up, forget_effects, never_looked, record_landed
+from twice.runtime.table.made_from import catch_up, forget_effects, record_landed
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def rebuild(context: RunContext, session: Any) -> tuple[Rebuilt, ...]:
 def _recorded(context: RunContext, task: Task, held: Held) -> bool:
     """Whether this ledger knows the attempt that a commit names; its publish is recorded now, if it was not yet."""
     ours = None if held.note is None else context.ledger.attempt(held.note.attempt)
-    if held.note is None or ours is None or ours.task != task.name or never_looked(ours):
+    if held.note is None or ours is None or ours.task != task.name or ours.never_looked:
         return False
     record_landed(context, task, ours, replace(held.note, version=held.version))
     return True
