@@ -90,6 +90,14 @@ def cut_text(how: str) -> str:
     return f"{text} in {zone}" if zone else text
 
 
+def appended_again(table: str, held: str, wanted: str) -> str:
+    """Why slices are not appended that are cut otherwise than those of the same task that the table holds."""
+    return (
+        f"{table} has one slice per {cut_text(held)}, and this scope one per {cut_text(wanted)}: rows would be "
+        "appended a second time"
+    )
+
+
 @dataclass(frozen=True)
 class Layout:
     """What a write needs of its table. `slice_column` holds the slice's value; a new table is partitioned by it.

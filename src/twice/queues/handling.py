@@ -16,6 +16,9 @@ from twice.ledgers.database.errors import plain_errors
 from twice.ledgers.database.migrate import lock_schema
 from twice.ledgers.database.outage import Outage
 
+_IDLE = "IDLE"
+"""Of a session of PostgreSQL: no statement was sent yet, or one has ended the transaction."""
+
 T = TypeVar("T")
 S = TypeVar("S", bound="OnDatabase")
 Handler = Callable[[Connection], object]
@@ -56,8 +59,8 @@ class Handling:
         to COMMIT does not say so."""
         with plain_errors(self._engine.url, self._it), for_writing(self._engine).begin() as connection:
             yield connection
-            if connection.in_transaction() and _undone(connection):
-                raise _was_undone()
+            if connection.in_transaction() and _is_undone(connection):
+                raise _undone_error()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -83,7 +86,7 @@ class Handling:
                 handle(connection)
             except Exception as error:  # noqa: BLE001 - raised below as it is: it is not the database's error
                 failed = error
-            kept = not _ended(connection)
+            kept = not _ended_by_handler(connection)
             if failed is not None and kept:
                 connection.rollback()
         if not kept:
@@ -127,7 +130,7 @@ def _be_patient(connection: Connection, silence: timedelta) -> None:
         connection.execute(text("SET LOCAL statement_timeout = 0"))
 
 
-def _undone(connection: Connection) -> bool:
+def _is_undone(connection: Connection) -> bool:
     """Whether the database has given the transaction up, which SQLAlchemy still takes for open. PostgreSQL does so
     after every error that no savepoint holds, SQLite at OR ROLLBACK and where its disk is full."""
     if connection.invalidated:
@@ -138,11 +141,7 @@ def _undone(connection: Connection) -> bool:
     return driver.info.transaction_status.name not in ("INTRANS", _IDLE)
 
 
-_IDLE = "IDLE"
-"""Of a session of PostgreSQL: no statement was sent yet, or one has ended the transaction."""
-
-
-def _ended(connection: Connection) -> bool:
+def _ended_by_handler(connection: Connection) -> bool:
     """Whether a transaction in which our row is written was ended by the handler: by a call, or by a word of SQL."""
     if not connection.in_transaction():
         return True
@@ -152,11 +151,11 @@ def _ended(connection: Connection) -> bool:
 
 def _refuse_outside(connection: Connection, *_statement: object) -> None:
     # PostgreSQL refuses every further statement by itself; SQLite would commit each on its own.
-    if connection.in_transaction() and _undone(connection):
-        raise _was_undone()
+    if connection.in_transaction() and _is_undone(connection):
+        raise _undone_error()
 
 
-def _was_undone() -> UsageError:
+def _undone_error() -> UsageError:
     return UsageError(
         "a statement failed and the code went on, but the database has undone the whole transaction with it",
         now="Nothing of it was written.",

@@ -126,7 +126,8 @@ class WorkQueue(OnDatabase):
 
     def work(self, handle: Callable[[Item, Connection], object], *, limit: int | None = None) -> Worked:
         """Claim and complete until nothing is due (or `limit` items were tried). A handler's error fails its item, not
-        the worker. Interrupted, it gives its item back; `sys.exit()` in a handler ends the worker, and counts."""
+        the worker. Interrupted, it gives its item back; `sys.exit()` in a handler ends the worker, and counts as an
+        attempt."""
         done = failed = 0
         while (limit is None or done + failed < limit) and (item := self.claim()) is not None:
             try:

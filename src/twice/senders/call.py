@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from twice.core.effect import Effect, Message, PublishedSlice
+from twice.core.failure.user_code import USER_CODE_FAILS
 from twice.core.ledger.outbox import Answer, Delivered, Doubtful, Refused
 from twice.core.ports import OutgoingMessage
 from twice.errors import EffectRefused
@@ -28,6 +29,6 @@ class CallSender:
         except EffectRefused as error:
             wait = None if error.retry_after is None else timedelta(seconds=error.retry_after)
             return Refused(redaction.redact(error.what), error.for_good, wait)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - user code
+        except USER_CODE_FAILS as error:
             return Doubtful(redaction.redact(f"{type(error).__name__}: {error}"))
         return Delivered(redaction.redact("returned" if receipt is None else str(receipt)))

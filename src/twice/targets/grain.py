@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta, timezone
 
 from twice.core.slice import SliceValue
 from twice.core.time_scope import SliceColumn
-from twice.core.write import Cut, cut_text
+from twice.core.write import Cut, appended_again, cut_text
 from twice.errors import OTHER_SCOPE, DeclarationError, TableTaken
 
 CUT = "twice.slices"
@@ -71,12 +71,7 @@ def check_cut(table: str, recorded: str | None, cut: Cut | None) -> None:
         return
     owner, _, how = recorded.rpartition(" ")
     if owner == cut.owner and how != cut.how:
-        raise TableTaken(
-            f"{table} has one slice per {cut_text(how)}, and this scope one per {cut_text(cut.how)}: rows would be "
-            "appended a second time",
-            now="The table is unchanged.",
-            fix=OTHER_SCOPE,
-        )
+        raise TableTaken(appended_again(table, how, cut.how), now="The table is unchanged.", fix=OTHER_SCOPE)
 
 
 def check_values(table: str, recorded: str | None, values: Iterable[SliceValue | None], column: SliceColumn) -> None:

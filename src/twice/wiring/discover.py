@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from twice.core.failure.user_code import USER_CODE_FAILS
 from twice.core.project.project import Project, assemble
 from twice.core.task import Task
 from twice.errors import DeclarationError, TwiceError
@@ -46,7 +47,7 @@ def _tasks_in(file: Path, root: Path) -> list[Task]:
     except TwiceError as error:
         error.at(_shown(file, root))
         raise
-    except (Exception, SystemExit) as error:
+    except USER_CODE_FAILS as error:
         raise DeclarationError(
             f"{_shown(file, root)}{_line(error, file)} cannot be imported: {type(error).__name__}: {error}",
             now="No task was run.",

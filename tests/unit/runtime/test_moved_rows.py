@@ -67,8 +67,8 @@ def test_a_run_whose_rows_gave_way_says_so_and_what_to_do_and_is_stale(bench: Be
         and str(first.changes) == "1 older ignored, 1 of the older ones newer in another slice"
     )
     assert (
-        "1 row gave way to newer ones of the same key in other slices: if these slices have them no more, run these, "
-        "then this one again; a key belongs to one slice at a time"
+        "1 row was left out: another slice holds a newer row of its key. If that slice should have lost it, run "
+        "that slice, then this one again."
     ) in first.notes
     why = "rows of it gave way to newer ones of other slices, or an input had no version"
     (status,) = slice_statuses(bench.context, declared, (declared.scope.slice_of("2026-06-08"),), None)  # type: ignore[union-attr]

@@ -15,6 +15,7 @@ from typing import Any
 
 from twice.core.effect import Effect, Message, PublishedSlice
 from twice.core.failure.failpoints import SendPoint, hit
+from twice.core.failure.user_code import USER_CODE_FAILS
 from twice.core.ledger.outbox import (
     Answer,
     Change,
@@ -113,7 +114,7 @@ def ask_probes(delivery: Delivery, task: str | None = None) -> None:
             continue
         try:
             arrived = declared.probe(effect.key)
-        except (Exception, SystemExit):  # noqa: BLE001 - user code; a probe that fails is no answer
+        except USER_CODE_FAILS:  # a probe that fails is no answer
             continue
         if arrived is None or (not arrived and may_wake_up(effect)):
             continue
@@ -174,7 +175,7 @@ def _send(delivery: Delivery, effect: EffectRecord, began: float) -> Answer:
         return Refused("it resumed too late to send")
     except DeclarationError as error:
         return Refused(f"{error.what}. {error.fix}".strip())
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a defect of a sender; what it had done by then is not known
+    except USER_CODE_FAILS as error:  # a defect of a sender; what it had done by then is not known
         return Doubtful(f"the sender failed with {type(error).__name__}")
 
 
@@ -193,7 +194,7 @@ def _composed(delivery: Delivery, effect: EffectRecord) -> Message | Change:
         message = sender.compose(declared, result, effect.key, delivery.ledger.now())
     except TwiceError as error:
         return Change(S.DEAD, f"its text cannot be rendered: {error}")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - user code
+    except USER_CODE_FAILS as error:
         return Change(S.DEAD, f"its text cannot be rendered: {type(error).__name__}: {error}")
     if len(message.body.encode()) > LONGEST_BODY:
         return Change(S.DEAD, f"its text is longer than {LONGEST_BODY:,} bytes")

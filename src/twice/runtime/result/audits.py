@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from twice.core.audit import Audit, AuditResult, HeldRows, judge, result
+from twice.core.failure.user_code import USER_CODE_FAILS
 from twice.core.ports import Frame, Measured, Staged, Target
 from twice.core.scope import Whole, slice_column_of
 from twice.core.slice import Slice
@@ -124,7 +125,7 @@ def _ask(audit: Audit, stage: Frame) -> AuditResult:
     assert audit.check is not None, audit
     try:
         answer = audit.check(stage)
-    except (Exception, SystemExit) as error:
+    except USER_CODE_FAILS as error:
         raise UserCodeError(
             f"the audit {audit.name} raised {type(error).__name__}: {error}", fix="Correct the audit and run again."
         ) from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.closed import assert_never
+from twice.core.failure.user_code import USER_CODE_FAILS
 from twice.core.ledger.record import TABLE, InputRecord
 from twice.core.lineage import inputs_hash, what_changed
 from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Column, Frame, Leaf, Portion, Shape, Suspicion
@@ -228,7 +229,7 @@ def _call(task: Task, arguments: Mapping[str, Any]) -> Frame:
         return task.function(**arguments)
     except TwiceError:
         raise
-    except (Exception, SystemExit) as error:
+    except USER_CODE_FAILS as error:
         line, exits = _innermost(error, task), isinstance(error, SystemExit)
         raise UserCodeError(
             f"the task's own code raised {type(error).__name__}: {_first_line(error)}{line}",

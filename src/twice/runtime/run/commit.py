@@ -102,10 +102,14 @@ def _facts(landed: Landed, staged: Staged, note: CommitNote, notes: tuple[str, .
 def _gave_way(changes: Changes | None) -> str:
     if changes is None:
         return "it is not known whether rows gave way to newer ones of other slices: the next run computes it again"
-    gave_way = "1 row gave" if changes.elsewhere == 1 else f"{changes.elsewhere:,} rows gave"
+    if changes.elsewhere == 1:
+        return (
+            "1 row was left out: another slice holds a newer row of its key. If that slice should have lost it, run "
+            "that slice, then this one again."
+        )
     return (
-        f"{gave_way} way to newer ones of the same key in other slices: if these slices have them no more, run these, "
-        "then this one again; a key belongs to one slice at a time"
+        f"{changes.elsewhere:,} rows were left out: other slices hold newer rows of their keys. If those slices should "
+        "have lost them, run those slices, then this one again."
     )
 
 

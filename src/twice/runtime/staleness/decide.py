@@ -10,7 +10,7 @@ from twice.core.lineage import INPUTS_CHANGED
 from twice.core.table.token import Intention, Kind
 from twice.core.task import Rerun, Task
 
-GAVE_WAY = "rows of it gave way to newer ones of other slices, or an input had no version"
+INPUTS_NOT_NAMED = "rows of it gave way to newer ones of other slices, or an input had no version"
 CODE_CHANGED = "the code or its options changed"
 RECUT = "the task has cut its table into other slices meanwhile"
 
@@ -84,5 +84,5 @@ def difference(state: SliceState) -> str | None:
         reasons.append(state.because or "an input has no version to compare")
     elif state.published.inputs != state.present.inputs and (not reasons or state.because == INPUTS_CHANGED):
         # Other code mostly makes another plan: that is not a second reason.
-        reasons.append(state.because or (GAVE_WAY if state.published.inputs is None else INPUTS_CHANGED))
+        reasons.append(state.because or (INPUTS_NOT_NAMED if state.published.inputs is None else INPUTS_CHANGED))
     return ", and ".join(reasons) or None

@@ -44,7 +44,7 @@ class Baseline:
 
 def published_after(ledger: RunLedger, task: str, labels: Iterable[str], fence: int) -> tuple[str, ...]:
     """The slices whose publisher began after the attempt with this fence. What only the table knows of is not shown to
-    have begun then."""
+    have begun then; nor is what an attempt at another table made (`publishers` would name it)."""
     runs = ledger.runs_of(task, tuple(labels)).values()
     makers = {run.label: ledger.attempt(run.attempt, task) for run in runs if run.generation and run.attempt}
     return tuple(label for label, maker in makers.items() if maker is not None and maker.fence > fence)

@@ -1,7 +1,8 @@
 """Were a task's slices cut otherwise since one of them was published? What another cut wrote may lie over its rows, and
 does not move its token; and the same label may have named other rows. Such a slice is not believed (decision 0024).
 
-A token of the task's cut remembers in the table itself how its slices are cut, and from which version on.
+A token of the task's cut remembers in the table itself how its slices are cut, and from which version on. Where a
+strategy cannot write over slices of another cut, a run is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from twice.core.scope import cut_of, label_of
 from twice.core.table.owner import Owner, cut_token, form_of, owner_of
 from twice.core.table.token import token_name
 from twice.core.task import Task
+from twice.core.write import appended_again, cut_text
+from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
 
 
 @dataclass(frozen=True)
@@ -64,3 +67,47 @@ def _after_others(task: Task, target: Target, published: Published, me: Owner) -
     others = [each.version for name, each in held.items() if form_of(name.removeprefix(prefix)) != own]
     now = published.version or 0
     return 1 + max(now if version is None else version for version in others) if others else 0
+
+
+def refusal_of_cut(task: Task, labels: frozenset[str], held: Mapping[str, int]) -> TableTaken | None:
+    """What a run of the task is refused with for how its own slices are cut in the table: by the form of their labels,
+    or as the table remembers it. None where its strategy may write over them."""
+    return _other_form(task, labels) or _other_cut(task, held)
+
+
+def _other_form(task: Task, labels: frozenset[str]) -> TableTaken | None:
+    """Rows without a key are identified by their slice alone: by another scope, those that are there have other labels,
+    and would be appended once more."""
+    other = sorted(label for label in labels if form_of(label) != form_of(label_of(task.scope)))
+    if task.write.kind != "append" or not other:
+        return None
+    return TableTaken(
+        f"{task.target} holds slices of another scope, such as {other[0]}: {task.write.name}() would add rows again",
+        now=UNCHANGED,
+        fix=OTHER_SCOPE,
+    )
+
+
+def _other_cut(task: Task, held: Mapping[str, int]) -> TableTaken | None:
+    """The same of slices whose labels look alike, as the table remembers their cut, whoever made it. And a slice
+    column that twice computes holds what the newest slices are cut by: under another cut a slice would take rows of
+    others away with its own."""
+    mine, newest = cut_of(task.scope), newest_cut(held)
+    other = sorted(cut for cut in held if cut != mine)
+    if not other:
+        return None
+    if task.write.kind == "append":
+        return TableTaken(
+            appended_again(str(task.target), other[0], mine),
+            now=UNCHANGED,
+            fix=OTHER_SCOPE,
+        )
+    column = task.write.layout(task.scope).slice_column
+    if task.write.kind != "replace" or column is None or not column.derived or newest == mine:
+        return None
+    return TableTaken(
+        f"{task.target} holds in {column.name} one value per {cut_text(newest or other[0])}, and this scope one per "
+        f"{cut_text(mine)}",
+        now=UNCHANGED,
+        fix="Use the scope that it was published with, or give the task a new target.",
+    )

@@ -5,14 +5,10 @@ A task that was renamed finds none of its slices under its new name. Without thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from twice.core.scope import cut_of, label_of
-from twice.core.table.owner import Owner, Ownership, form_of, owner_of
+from twice.core.table.owner import Owner, Ownership, owner_of
 from twice.core.task import Task
-from twice.core.write import cut_text
-from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
-from twice.runtime.table.cut import newest_cut
+from twice.errors import UNCHANGED, TableTaken
+from twice.runtime.table.cut import refusal_of_cut
 
 
 def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
@@ -34,54 +30,13 @@ def refusal_of(project: str, task: Task, owners: Ownership) -> TableTaken | None
             fix=f"If {task.name} should own the table again, with the rows that are in it: {_takeover(task)}",
         )
     if not other_owners:
-        return _cut_otherwise(task, owners.labels.get(owner, frozenset())) or _other_cut(
-            task, owners.cuts.get(owner, {})
-        )
+        return refusal_of_cut(task, owners.labels.get(owner, frozenset()), owners.cuts.get(owner, {}))
     other = max(other_owners, key=lambda owner: (other_owners[owner], owner))
     return TableTaken(
         f"{task.target} {_listed(project, other_owners)}",
         now=UNCHANGED,
         fix=f"{_renamed(project, task, other)} If this is a different task that should own the table from now on "
         f"(existing rows stay): {_takeover(task)}",
-    )
-
-
-def _cut_otherwise(task: Task, labels: frozenset[str]) -> TableTaken | None:
-    """Rows without a key are identified by their slice alone: by another scope, those that are there have other labels,
-    and would be appended once more."""
-    other = sorted(label for label in labels if form_of(label) != form_of(label_of(task.scope)))
-    if task.write.kind != "append" or not other:
-        return None
-    return TableTaken(
-        f"{task.target} holds slices of another scope, such as {other[0]}: {task.write.name}() would add rows again",
-        now=UNCHANGED,
-        fix=OTHER_SCOPE,
-    )
-
-
-def _other_cut(task: Task, held: Mapping[str, int]) -> TableTaken | None:
-    """The same of slices whose labels look alike, as the table remembers their cut, whoever made it. And a slice
-    column that twice computes holds what the newest slices are cut by: under another cut a slice would take rows of
-    others away with its own."""
-    mine, newest = cut_of(task.scope), newest_cut(held)
-    other = sorted(cut for cut in held if cut != mine)
-    if not other:
-        return None
-    if task.write.kind == "append":
-        return TableTaken(
-            f"{task.target} has one slice per {cut_text(other[0])}, and this scope one per {cut_text(mine)}: rows "
-            "would be appended a second time",
-            now=UNCHANGED,
-            fix=OTHER_SCOPE,
-        )
-    column = task.write.layout(task.scope).slice_column
-    if task.write.kind != "replace" or column is None or not column.derived or newest == mine:
-        return None
-    return TableTaken(
-        f"{task.target} holds in {column.name} one value per {cut_text(newest or other[0])}, and this scope one per "
-        f"{cut_text(mine)}",
-        now=UNCHANGED,
-        fix="Use the scope that it was published with, or give the task a new target.",
     )
 
 

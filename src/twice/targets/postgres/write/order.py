@@ -75,7 +75,7 @@ def newest_first(stage: Stage, verb: UpsertRows) -> sql.Composable:
 
 
 def loses(stage: Stage, verb: UpsertRows) -> sql.Composable:
-    """The staged row gives way to the one that is there: it is older, or equally new and lesser by its content. Where
+    """The staged row loses to the one that is there: it is older, or equally new and lesser by its content. Where
     missing rows are deleted, a row outside the slice wins no tie: its slice may have lost it."""
     if verb.newest_by is None:
         return sql.SQL("false")
