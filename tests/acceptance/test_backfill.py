@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.tiny_queries import SPARK_TOML
 
 import twice
 from twice.core.backfill.plan import BackfillRequest
@@ -201,7 +202,7 @@ with open_project(pathlib.Path(sys.argv[1])) as opened, armed(stop):
 def test_a_worker_that_wakes_up_after_another_took_over_does_not_restate_the_slice_again(stocked: Shop) -> None:
     """It had looked, found the slice to do, and was stopped before it claimed the slice: the worst moment."""
     day = DAYS[0]
-    stocked.write("twice.toml", 'project = "worldshop"\nlease_seconds = 4\n[spark]\nshort_jobs = true\n')
+    stocked.write("twice.toml", f'project = "worldshop"\nlease_seconds = 4\n{SPARK_TOML}')
     assert stocked.call("run", "revenue_daily", "--date", day).code == 0
     with open_project(stocked.root, None) as opened:
         asked = BackfillRequest("revenue_daily", day, day, only=("published",), restate=True)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.processes.effect_processes import publish
 from tests.receivers import HttpReceiver, MailReceiver
+from tests.tiny_queries import SPARK_TOML
 
 from twice.core.ports.clock import SYSTEM_CLOCK
 from twice.engine.plain import PlainEngine
@@ -233,7 +234,7 @@ def _refuses(server: Any, session: Any, envelope: Any, mechanism: str, data: Any
 def test_on_spark_a_run_killed_after_its_commit_is_announced_once_by_the_next(
     stocked: Shop, receiver: HttpReceiver, spark: Any
 ) -> None:
-    stocked.write("twice.toml", 'project = "worldshop"\n[spark]\nshort_jobs = true\n[effects]\nallow = ["127.0.0.1"]\n')
+    stocked.write("twice.toml", f'project = "worldshop"\n{SPARK_TOML}[effects]\nallow = ["127.0.0.1"]\n')
     declared = f"""
     effects=[webhook("{receiver.url()}", sample=2, idempotency_key=True, body=lambda result: [
         result.slice, result.rows, result.generation, [row["revenue"] for row in result.sample]])],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tiny_queries import SPARK_TOML
 
 from .conftest import REVENUE, Shop, write_orders
 
@@ -22,7 +23,7 @@ RIGHT = [("EU", "10.00"), ("US", "1.00")]
 
 def deploy(shop: Shop, environment: str, warehouse: str, code: str) -> None:
     names = f'project = "worldshop"\nenvironment = "{environment}"\nwarehouse = "{warehouse}"\n'
-    shop.write("twice.toml", f"{names}[spark]\nshort_jobs = true\n")
+    shop.write("twice.toml", f"{names}{SPARK_TOML}")
     shop.write("pipelines/revenue.py", code)
 
 

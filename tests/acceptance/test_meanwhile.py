@@ -75,9 +75,6 @@ def meanwhile(at: Point, happens: Callable[[], None]) -> Any:
     return armed(act)
 
 
-# Marks
-
-
 @pytest.fixture
 def copying(tmp_path: Path, spark: Any) -> Shop:
     """An incremental copy, into a partitioned table, that has read its first row: the newest one waits for the next."""
@@ -130,9 +127,6 @@ def test_a_source_spelled_with_its_table_system_is_read_on_from_its_mark(copying
     assert copied(spark, copying) == [10, 20]
 
 
-# Backfills
-
-
 def test_a_restating_backfill_restates_a_day_that_older_code_restated_after_it_was_planned(
     stocked: Shop, spark: Any
 ) -> None:
@@ -161,9 +155,6 @@ def test_a_backfill_whose_worker_was_killed_after_its_last_batch_is_finished_by_
     assert "day  1/1 slice, no worker is running it" in stocked.call("backfill", "list").out
     assert stocked.call("recover").code == 0
     assert "day  finished  1/1 slice\n" in stocked.call("backfill", "list").out
-
-
-# Declarations
 
 
 @pytest.fixture
@@ -205,9 +196,6 @@ def test_what_landed_late_in_a_table_that_the_task_wrote_before_is_announced_by_
     recovered = announcing.call("recover")
     assert "is published" in recovered.out, recovered.out + recovered.err
     assert received(announcing) == [f"announced {DAY}"]
-
-
-# Tables
 
 
 def test_a_table_that_a_newer_delta_has_upgraded_keeps_no_other_from_being_settled_collected_and_pruned(

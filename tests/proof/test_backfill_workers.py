@@ -30,7 +30,7 @@ def clean(spark: Any, project: Path) -> list[tuple[Any, ...]]:
 
 @pytest.mark.kill
 @pytest.mark.timeout(400)
-def test_a_month_with_two_workers_one_killed_is_published_slice_by_slice_exactly_once(
+def test_twenty_four_days_with_two_workers_one_killed_are_each_published_exactly_once(
     opened: OpenProject, spark: Any, project: Path
 ) -> None:
     record, plan = backfills.start(opened, TWENTY_FOUR, "june")

@@ -88,8 +88,8 @@ def totals(sales: Any) -> Any:
 
 
 def test_a_sound_task_is_the_same_in_every_scenario_and_nothing_of_the_users_is_written(setup: Lab) -> None:
-    """The task has published before: its table is there, and the copies refer to its files. Its effect is recorded, not
-    sent, and counted once whatever crashes."""
+    """The task has published before: its table is there, and the copies refer to its files. An effect
+    that is sent more often than by one clean run is a difference."""
     session = SparkEngine(setup.spark).fresh()
     earlier = session.createDataFrame([(date(2026, 6, 8), 1, 5)], "day date, shop bigint, count bigint")
     earlier.write.format("delta").partitionBy("day").save(setup.place("shop.totals"))

@@ -125,7 +125,7 @@ def test_that_one_slice_is_right_by_now_says_nothing_of_the_others(exchanged: tu
     assert (NEXT, 7) in bench.revenue
 
 
-def test_nor_does_a_slice_whose_commit_the_log_forgot(
+def test_a_slice_whose_commit_the_log_forgot_says_nothing_of_the_others(
     exchanged: tuple[Bench, Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench, declared = exchanged

@@ -91,7 +91,7 @@ def test_slices_of_another_grain_are_not_appended_beside_the_days_that_are_there
         (ZONED, "2026-06-09", Daily("at", start="2026-06-01", zone="Pacific/Auckland"), "2026-06-10"),
     ],
 )
-def test_nor_slices_whose_labels_look_alike(
+def test_slices_whose_labels_look_alike_are_not_appended_under_another_cut(
     stocked: Bench, before: Scope, first: str, after: Scope, second: str
 ) -> None:
     run(stocked, feed(before), first)
@@ -216,7 +216,7 @@ def test_after_a_rollback_the_days_that_months_lie_over_are_computed_again(bench
 
 
 @pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
-def test_the_other_days_too_once_one_of_them_is_right_again(bench: Bench, write: Strategy) -> None:
+def test_the_other_days_are_computed_again_too_once_one_of_them_is_right(bench: Bench, write: Strategy) -> None:
     days = [slice_named(BY_DAY, label) for label in ("2026-06-09", "2026-06-10")]
     for day in days:
         run_task(bench.context, version(bench, 1, BY_DAY, write), (day,))
@@ -229,7 +229,7 @@ def test_the_other_days_too_once_one_of_them_is_right_again(bench: Bench, write:
     assert [run_task(bench.context, good, (day,)).outcome for day in days] == [Outcome.ALREADY] * 2
 
 
-def test_windows_whose_labels_look_alike_too(stocked: Bench) -> None:
+def test_windows_are_computed_again_after_others_whose_labels_look_alike(stocked: Bench) -> None:
     quarters, halves = (feed(scope, merge("event_id", order="any")) for scope in (QUARTER, HALF))
     stocked.code[0] = "v1"
     run(stocked, quarters, "2026-06-09T01:15")
