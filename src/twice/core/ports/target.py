@@ -171,7 +171,8 @@ class Target(Protocol):
         get new columns, is and does in the same commit; if somebody else made or changed it otherwise meanwhile, it is
         a StageMismatch. A keyed write that changes no row writes no file and moves its token all the same. Tokens
         beside those of the slices (`note.beside`) move with them and are not compared; where a system takes one token
-        in a commit, just before it. Dying here has published all or nothing."""
+        per commit, in one of their own before it (for a new table, after it). Dying here has published all or
+        nothing."""
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Delete what an attempt that did not land has staged; how many files. Never touches a file that any
