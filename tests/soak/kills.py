@@ -94,12 +94,15 @@ class Soak:
         self.counts, self.violations, self.state = run.counts, run.violations, run.state
         self.state.setdefault("days", 0)
         self.state.setdefault("writers", 0)
+        self.state.setdefault("checked", True)
         if not self.root.exists():
             kill_project.write_project(self.root)
         self.opened = OpenProject(load(self.root))
         self.orphans: list[Writer] = []
 
     def carry_out(self, kills: int) -> None:
+        if not self.state["checked"]:  # stopped between two checks: the days that were open then are made right first
+            self._check()
         while self.counts["kills"] < kills and self.run.goes_on:
             self._more_days()
             writers = [self._writer() for _ in range(WRITERS)]
@@ -119,7 +122,7 @@ class Soak:
     def _more_days(self) -> None:
         days = range(self.state["days"], self.state["days"] + DAYS_BETWEEN_CHECKS)
         kill_project.arrive(self.opened.spark, self.root, days)
-        self.state["days"] = days.stop
+        self.state |= {"days": days.stop, "checked": False}
         self.run.save()
 
     def _writer(self) -> Writer:
@@ -171,6 +174,7 @@ class Soak:
         if self.opened.ledger.open_attempts():
             self.violations.append(f"{when}: attempts stay open")
         self.counts["checks of every table"] += 1
+        self.state["checked"] = True
 
     def _let_go_of_dead_restatements(self) -> None:
         """What a killed restatement has staged is kept until its slice is published again: its process might live."""
