@@ -200,6 +200,7 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
             computed.intentions[label],
             computed.because.get(label),
             label in found.recut,
+            label in found.gave_way,
         )
         for label, generation in found.generations.items()
     ]
