@@ -34,6 +34,7 @@ from twice.core.ledger.record import (
 )
 from twice.core.results.proof import Difference, Proof, ProofRecord, RowPair, Trial, TrialResult
 from twice.core.table.token import Intention
+from twice.core.write import Changes
 from twice.errors import EnvironmentProblem, LeaseLost, RunError
 from twice.ledgers.ledger import Ledger
 
@@ -712,6 +713,19 @@ class AdoptSuite(LedgerSuite):
         assert ledger.inputs("revenue") == ledger.inputs("revenue", ["a", "b"]) == {"a": (leaf, pin)}
         assert ledger.inputs("revenue", ["b"]) == {}
         assert ledger.pins("revenue", "shop.orders") == {"a": Pinned(5, held.fence, "id")}
+
+    def test_slices_gave_way_that_name_no_inputs_unless_it_is_on_record_that_no_row_did(self, ledger: Ledger) -> None:
+        ways = {"a": (CODE_B, Changes(elsewhere=1)), "b": (CODE_B, Changes()), "c": (CODE_A, Changes(elsewhere=1))}
+        for label, (intention, changes) in {**ways, "d": (CODE_B, None)}.items():
+            held = claim(ledger, f"of {label}", label)
+            ledger.fix(held, {label: 0})
+            facts = Facts(slices=(SliceRecord(label, intention=intention),), changes=changes)
+            ledger.publish(f"of {label}", facts, generations={label: 1})
+        ledger.adopt("revenue", [Adopted("e", 1, attempt="lost", intention=CODE_B), Adopted("f", 1)])
+        assert ledger.gave_way("revenue") == {"a", "d", "e"}
+        claim(ledger, "later", "a")
+        ledger.publish("later", Facts(slices=(SliceRecord("a", intention=CODE_A),)), generations={"a": 2})
+        assert ledger.gave_way("revenue") == {"d", "e"}
 
     def test_versions_are_all_known_back_to_the_first_publish_that_is_not_on_record(self, ledger: Ledger) -> None:
         def published(attempt: str, generation: int) -> None:

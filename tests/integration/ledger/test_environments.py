@@ -18,10 +18,11 @@ from twice import PublishedSlice, call
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ledger.outbox import EffectState, PublishedGeneration, prepare
-from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
+from twice.core.ledger.record import Adopted, AttemptState, Claim, ClaimRequest, Facts
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.results.proof import Proof
 from twice.core.results.run import Outcome
+from twice.core.table.token import Intention
 from twice.core.task import TableName, Task
 from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.ledger import Ledger
@@ -151,6 +152,7 @@ READS: dict[str, Callable[[Ledger], Any]] = {
     "furthest mark": lambda ledger: ledger.furthest_aim("revenue", DAY, 1),
     "last version": lambda ledger: ledger.last_version("revenue"),
     "publishers": lambda ledger: ledger.publishers("revenue"),
+    "slices whose rows gave way": lambda ledger: ledger.gave_way("revenue"),
     "published versions": lambda ledger: ledger.published_versions("revenue", [DAY]).versions,
     "pins": lambda ledger: ledger.pins("revenue", "shop.orders"),
     "inputs": lambda ledger: ledger.inputs("revenue"),
@@ -199,6 +201,7 @@ ASKED = [
     "attempts",
     "frozen_aim",
     "furthest_aim",
+    "gave_way",
     "inputs",
     "last_version",
     "open_attempts",
@@ -234,7 +237,8 @@ EFFECT_READS: dict[str, Callable[[Ledger, int], Any]] = {
 
 
 def busy_side(side: Side) -> int:
-    """Something of everything: published, failed, quarantined, open, proved, planned and sent. The effect's id."""
+    """Something of everything: published, adopted, failed, quarantined, open, proved, planned and sent. The effect's
+    id."""
     side.run()
     ledger = side.ledger
     for attempt, label in (("failed", "x"), ("a", NEXT)):
@@ -243,6 +247,7 @@ def busy_side(side: Side) -> int:
         ledger.fix(claim, {label: 0}, {label: 5})
     ledger.close_attempt("failed", AttemptState.FAILED)
     ledger.quarantine("failed", "three times")
+    ledger.adopt("revenue", [Adopted("without inputs", 1, "another ledger's", Intention("code", None))])
     ledger.record_proof(Proof("revenue", DAY, "code", ledger.now(), (), 0.0))
     assert ledger.backfills.create(PLAN)
     assert ledger.backfills.claim("june", "worker", MINUTE)

@@ -24,6 +24,8 @@ from twice.targets.memory.rows import Rows
 
 from .conftest import DAY, REVENUE, Bench, revenue_task
 from .test_rebuild import lose_the_ledger
+from .test_redeclared_scope import COLUMNS as EVENT_COLUMNS
+from .test_redeclared_scope import EVENTS, HALF, QUARTER
 
 CUSTOMERS, BILLS = TableName("shop.customers"), TableName("shop.bills")
 
@@ -110,6 +112,40 @@ def test_where_nobody_can_count_what_a_slice_had_not_shrunk_does_not_say_that_it
     bench.put_orders((1, DAY, 11))
     bench.run(declared)
     assert message_of(bench) == "1 rows; how many it had before is not known"
+
+
+def test_not_shrunk_does_not_compare_with_rows_of_a_slice_that_was_cut_otherwise(bench: Bench) -> None:
+    """The label 01:00 stood for half an hour: a quarter of an hour has fewer rows, and is not rejected for that."""
+    bench.put(EVENTS, Rows(EVENT_COLUMNS, tuple((number, DAY, at(1, 2 * number)) for number in range(15))))
+    for scope in (HALF, QUARTER):
+        bench.code[0] = repr(scope)
+        declare = task(
+            "shop.revenue",
+            scope=scope,
+            inputs={"orders": read("shop.events", by="at")},
+            write=merge("event_id", order="any"),
+            audits=[audit.not_shrunk(to=0.9)],
+            name="revenue",
+        )
+        run_task(bench.context, bench.declare(declare(each)), (slice_named(scope, "2026-06-09T01:00"),))
+    assert message_of(bench) == "8 rows; how many it had before is not known"
+
+
+def test_a_day_that_a_month_was_written_over_is_not_shrunk_by_what_the_table_holds_of_it(bench: Bench) -> None:
+    by_day = revenue_task(each, audits=(audit.not_shrunk(to=0.5),))
+    by_month = replace(by_day, scope=Monthly("order_date", start="2026-01", slice_column="order_date"), audits=())
+    bench.put_orders(*((number, DAY, 10) for number in range(100)))
+    bench.run(bench.declare(by_day))
+    bench.put_orders(*((number, DAY, 10) for number in range(4)))
+    bench.code[0] = "by month"
+    run_task(bench.context, bench.declare(by_month), (slice_named(by_month.scope, "2026-06"),))
+    bench.code[0] = "v1"
+    bench.put_orders(*((number, DAY, 10) for number in range(3)))
+    bench.run(bench.declare(by_day))
+    assert message_of(bench) == "3 rows, 4 before"
+    bench.put_orders((1, DAY, 10))
+    with pytest.raises(AuditFailed, match="1 rows, 3 before"):
+        bench.run(by_day)
 
 
 def message_of(bench: Bench) -> str:

@@ -9,17 +9,27 @@ from datetime import date, timedelta
 import pytest
 
 from twice import Daily, merge, read, task
+from twice.core.backfill.plan import BackfillRequest
+from twice.core.backfill.result import BackfillState
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column
-from twice.core.results.run import Outcome
-from twice.core.task import TableName, Task
+from twice.core.results.run import Outcome, RunRequest
+from twice.core.scope import slice_named
+from twice.core.task import Policy, TableName, Task
 from twice.errors import Superseded
 from twice.ledgers.ledger import Ledger
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Stop, work
+from twice.runtime.run.explain import explain
+from twice.runtime.run.run_many import run_all, run_slices
+from twice.runtime.staleness.decide import INPUTS_NOT_NAMED
 from twice.runtime.staleness.slice_status import slice_statuses
+from twice.runtime.staleness.stale import stale_slices
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.targets.memory.rows import Rows
 
 from .conftest import Bench
+from .test_silent_worker import Unversioned
 
 SOURCE, COPY = TableName("shop.source"), TableName("shop.copy")
 COLUMNS = (Column("id", "bigint"), Column("day", "date"), Column("stamp", "bigint"))
@@ -119,3 +129,113 @@ def test_the_newest_row_of_a_key_in_two_days_at_once_stays_whichever_day_runs_la
     for day in (MONDAY, TUESDAY, MONDAY):
         bench.run(declared, day.isoformat())
         assert table(bench) == [(1, TUESDAY, 20)]
+
+
+@pytest.fixture
+def looking_back(bench: Bench, declared: Task) -> Task:
+    return bench.declare(replace(declared, scope=Daily("day", start="2026-01-01", lookback=1)))
+
+
+def test_a_chain_that_looks_back_runs_a_day_whose_row_gave_way_once_more(bench: Bench, looking_back: Task) -> None:
+    (end,) = run_all(bench.context, TUESDAY.isoformat(), None)
+    assert [result.slices[0].label for result in end.results] == ["2026-06-08", "2026-06-09", "2026-06-08"]
+    assert (table(bench), end.stale) == ([CORRECTED], ())
+
+
+def test_of_a_key_in_two_days_for_good_a_chain_runs_the_older_one_only_once_more_and_names_it(
+    bench: Bench, looking_back: Task
+) -> None:
+    bench.put(SOURCE, Rows(COLUMNS, (CORRECTED, (1, TUESDAY, 30))))
+    for made in (3, 2):  # the second night Tuesday is as it was, and nothing is published after Monday
+        (end,) = run_all(bench.context, TUESDAY.isoformat(), None)
+        assert len(end.results) == made
+        assert table(bench) == [(1, TUESDAY, 30)]
+        assert [(each.slice.label, each.why) for each in end.stale] == [("2026-06-08", INPUTS_NOT_NAMED)]
+
+
+def test_a_call_that_restates_both_days_has_the_row_and_restates_neither_twice(bench: Bench, declared: Task) -> None:
+    days = tuple(slice_named(declared.scope, day.isoformat()) for day in (MONDAY, TUESDAY))
+    results = run_slices(bench.context, declared, days, RunRequest("restate"))
+    assert [(each.slices[0].label, each.why) for each in results] == [
+        ("2026-06-08", "restated on request"),
+        ("2026-06-09", "restated on request"),
+        ("2026-06-08", INPUTS_NOT_NAMED),
+    ]
+    assert table(bench) == [CORRECTED]
+
+
+def asked_of_both_days() -> BackfillRequest:
+    return BackfillRequest("copy", MONDAY.isoformat(), TUESDAY.isoformat(), ("stale",), batch="off")
+
+
+def test_a_finished_backfill_of_both_days_has_the_row(bench: Bench, declared: Task) -> None:
+    record, _ = start(bench.context, asked_of_both_days())
+    ended = work(bench.context, record.name, lambda _: None, Stop.never())
+    assert (ended.state, table(bench)) == (BackfillState.FINISHED, [CORRECTED])
+
+
+def test_a_backfill_whose_worker_died_after_its_last_batch_comes_back_to_the_row(bench: Bench, declared: Task) -> None:
+    record, _ = start(bench.context, asked_of_both_days())
+    died: list[object] = []
+
+    def dies(_: object) -> None:
+        died.append(_)
+        if len(died) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work(bench.context, record.name, dies, Stop.never())
+    assert table(bench) == []
+    ended = work(bench.context, record.name, lambda _: None, Stop.never())
+    assert (ended.state, table(bench)) == (BackfillState.FINISHED, [CORRECTED])
+
+
+def test_a_backfill_that_is_asked_to_stop_is_not_finished_without_the_row(bench: Bench, declared: Task) -> None:
+    record, _ = start(bench.context, asked_of_both_days())
+    stop, done = Stop.never(), []
+
+    def stops(event: object) -> None:
+        done.append(event)
+        if len(done) == 2:
+            stop.asked.set()
+
+    assert work(bench.context, record.name, stops, stop).state is BackfillState.RUNNING
+    ended = work(bench.context, record.name, lambda _: None, Stop.never())
+    assert (ended.state, table(bench)) == (BackfillState.FINISHED, [CORRECTED])
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["known ledger", "lost ledger"])
+@pytest.mark.parametrize("rerun", ["when_changed", "never"])
+def test_what_gave_way_is_stale_for_status_plan_and_backfill_until_it_is_run_again(
+    bench: Bench, declared: Task, rerun: str, lost: bool
+) -> None:
+    declared = bench.declare(replace(declared, policy=Policy(rerun=rerun)))  # type: ignore[arg-type]
+    for day in (MONDAY, TUESDAY):
+        bench.run(declared, day.isoformat(), kind="restate")
+    kept = bench.ledger
+    if lost:
+        fresh = Ledger.open(f"sqlite:///{bench.context.root}/fresh.db", bench.clock)
+        bench.context = replace(bench.context, ledger=fresh)
+        rebuild(bench.context, None)
+    days = tuple(slice_named(declared.scope, day.isoformat()) for day in (MONDAY, TUESDAY))
+    named = stale_slices(bench.context.project, bench.ledger, declared, bench.context.code_hash(declared))
+    assert [(each.slice, each.why) for each in named] == [(days[0], INPUTS_NOT_NAMED)]
+    assert slice_statuses(bench.context, declared, days[:1], None)[0].status == "stale"
+    assert explain(bench.context, declared, days[0]).compute
+    assert bench.run(declared, MONDAY.isoformat()).outcome is Outcome.PUBLISHED
+    assert table(bench) == [CORRECTED]
+    assert not stale_slices(bench.context.project, bench.ledger, declared, bench.context.code_hash(declared))
+    assert bench.run(declared, MONDAY.isoformat()).outcome is Outcome.ALREADY
+    if kept is not bench.ledger:
+        kept.close()
+    bench.ledger.close()
+
+
+def test_a_slice_whose_inputs_have_no_version_stays_by_its_policy_if_no_row_gave_way(
+    bench: Bench, declared: Task
+) -> None:
+    declared = bench.declare(replace(declared, policy=Policy(rerun="never")))
+    bench.context = replace(bench.context, engine=Unversioned())
+    bench.run(declared, TUESDAY.isoformat(), kind="restate")
+    assert bench.run(declared, TUESDAY.isoformat()).outcome is Outcome.ALREADY
+    assert not stale_slices(bench.context.project, bench.ledger, declared, bench.context.code_hash(declared))

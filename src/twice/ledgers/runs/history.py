@@ -227,6 +227,12 @@ _PUBLISHERS = (
     select(runs.c.label, attempts.c.fence).join(attempts, attempts.c.id == runs.c.attempt).where(runs.c.task == OF_TASK)
 )
 
+_WITHOUT_INPUTS = (
+    select(runs.c.label, attempts.c.changes)
+    .outerjoin(attempts, attempts.c.id == runs.c.attempt)
+    .where(runs.c.task == OF_TASK, runs.c.generation > 0, runs.c.code_hash.is_not(None), runs.c.inputs_hash.is_(None))
+)
+
 
 class SqlGenerationHistory(Records):
     """See `core.ports.GenerationHistory`."""
@@ -262,6 +268,14 @@ class SqlGenerationHistory(Records):
     def publishers(self, task: str) -> dict[str, int]:
         with self._reading() as connection:
             return {row.label: row.fence for row in connection.execute(_PUBLISHERS, {OF_TASK.key: self._own.key(task)})}
+
+    @outliving
+    def gave_way(self, task: str) -> frozenset[str]:
+        with self._reading() as connection:
+            found = connection.execute(_WITHOUT_INPUTS, {OF_TASK.key: self._own.key(task)}).all()
+        return frozenset(
+            row.label for row in found if row.changes is None or Changes(**json.loads(row.changes)).elsewhere
+        )
 
     @outliving
     def published_versions(self, task: str, labels: Sequence[str]) -> KnownVersions:

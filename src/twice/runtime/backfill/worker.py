@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from twice.core.backfill.plan import PlannedSlice, neighbours
-from twice.core.backfill.result import BackfillRecord, BackfillState, BatchClaim, Comparison, SliceEnd
+from twice.core.backfill.result import BackfillRecord, BackfillState, BatchClaim, BatchState, Comparison, SliceEnd
 from twice.core.failure.transience import CANCELLED, Nature
 from twice.core.ledger.record import RunRecord
 from twice.core.ports import BackfillStore
 from twice.core.results.run import Outcome, RunRequest, RunResult
 from twice.core.retry import classify
-from twice.core.scope import slice_named
+from twice.core.scope import slice_named, slices_named
 from twice.core.slice import Slice
 from twice.core.table.token import Kind
 from twice.core.task import Task
@@ -29,6 +29,7 @@ from twice.runtime.holder import is_gone
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.made_since import made_by
+from twice.runtime.table.gave_way import to_come_back
 from twice.runtime.table.settle import look
 from twice.runtime.table.write_plan import make_write_plan
 
@@ -71,10 +72,34 @@ def work(context: RunContext, name: str, report: Report, stop: Stop, parallel: i
         _take_turns(context, name, report, stop)
     else:
         _in_threads(context, name, report, stop, parallel)
-    context.ledger.backfills.finish(name)
+    if _come_back(context, name, stop):
+        context.ledger.backfills.finish(name)
     record = context.ledger.backfills.record(name)
     assert record is not None, name
     return record
+
+
+def _come_back(context: RunContext, name: str, stop: Stop) -> bool:
+    """Once all is done: slices whose rows gave way to what a later one may have deleted are run once more, by whoever
+    finds them so. False: asked to stop before that. Dying in here leaves them stale, for `status` and the next plan."""
+    book = context.ledger.backfills
+    record = book.record(name)
+    if record is None or record.state is not BackfillState.RUNNING or record.open:
+        return True
+    done = [batch for batch in book.batches(name) if batch.state is BatchState.DONE]
+    request = RunRequest(wait=_patience(context), silent=record.request.silent)
+    for task in context.project.in_order():
+        labels = [slice_.label for batch in done if batch.task == task.name for slice_ in batch.slices]
+        for slice_ in to_come_back(context.ledger, task, slices_named(task.scope, labels)):
+            if stop():
+                return False
+            run_task(context, task, (slice_,), request)
+    return True
+
+
+def _patience(context: RunContext) -> timedelta:
+    """A plain run of the same slice, or a dead worker's lease on it, is waited for."""
+    return context.lease + timedelta(seconds=10)
 
 
 def _in_threads(context: RunContext, name: str, report: Report, stop: Stop, parallel: int) -> None:
@@ -220,8 +245,7 @@ def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: Batc
     """Not every slice has an end if somebody moved one of them first: those that nobody moved are still to be made."""
     planned = {slice_.label: slice_.generation for slice_ in claim.slices if slice_.status != "downstream"}
     before = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
-    # A plain run of the same slice, or a dead worker's lease on it, is waited for.
-    wait = context.lease + timedelta(seconds=10)
+    wait = _patience(context)
     # The generation of a slice below when the plan was made does not matter: what it reads is made later.
     after_fence = None if planned else claim.after_fence
     result = run_task(context, task, slices, RunRequest(claim.kind, wait, claim.silent, planned, after_fence))

@@ -14,6 +14,7 @@ from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.errors import UserCodeError
 from twice.runtime.context import RunContext
+from twice.runtime.table.settle import TableState
 
 _SHOWN = 3
 """So many slices are named in a message."""
@@ -29,12 +30,14 @@ class StagedRows:
 
 
 def held_before(
-    context: RunContext, task: Task, target: Target, slices: Sequence[Slice], generations: Mapping[str, int]
+    context: RunContext, task: Task, target: Target, slices: Sequence[Slice], found: TableState
 ) -> Mapping[str, HeldRows]:
-    """By slice: how many rows it has, as the ledger knows. A rebuilt ledger does not: then they are counted in the
-    table, if an audit asks for it and the table shows which rows are the slice's."""
+    """By slice: how many rows it has, as the ledger knows. A rebuilt ledger does not, and of a slice that
+    was cut otherwise it counts other rows: then they are counted in the table, if an audit asks for it and the table
+    shows which rows are the slice's."""
+    generations = found.generations
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
-    known = {label: run.rows for label, run in runs.items() if run.rows is not None}
+    known = {label: run.rows for label, run in runs.items() if run.rows is not None and label not in found.recut}
     unknown = [slice_ for slice_ in slices if generations[slice_.label] > 0 and slice_.label not in known]
     if unknown and _can_be_counted(task) and any(audit.kind == "not_shrunk" for audit in task.audits):
         known = {**known, **context.engine.count(target.read(task.target), unknown)}

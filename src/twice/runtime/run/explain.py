@@ -19,6 +19,7 @@ from twice.runtime.result.window import next_window
 from twice.runtime.run.run_many import with_lookback
 from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
 from twice.runtime.table.cut import kept_cut
+from twice.runtime.table.gave_way import gave_way
 from twice.runtime.table.made_from import made_from
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import make_write_plan, tokens_in
@@ -87,8 +88,11 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
         if window is None:
             return _idle(task, slice_, generation, published.version)
     computed = compute(context, task, plan, pins, window)
-    present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
-    state = SliceState(slice_.label, generation, held.intention, present, because, recut)
+    label = slice_.label
+    present, because = computed.intentions[label], computed.because.get(label)
+    state = SliceState(
+        label, generation, held.intention, present, because, recut, label in gave_way(context.ledger, task)
+    )
     decision = decide("run", rerun_of(task), [state])
     if window is not None:
         decision = Decision(True, f"rows of {window}")

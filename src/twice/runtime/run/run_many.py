@@ -19,6 +19,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.downstream import followed
 from twice.runtime.staleness.stale import Stale, reached, stale_slices
+from twice.runtime.table.gave_way import to_come_back
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -58,17 +59,27 @@ def retry_slices(
 
 
 def _each(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest) -> tuple[RunResult, ...]:
+    """And once more those whose rows gave way to what a later one may have deleted. Dying before that leaves them
+    stale."""
     results: list[RunResult] = []
-    failed: TwiceError | None = None
-    for slice_ in slices:
+    failures: list[TwiceError] = []
+    made: list[Slice] = []
+
+    def run(slice_: Slice, request: RunRequest) -> None:
         try:
             results.append(run_task(context, task, (slice_,), request))
             while results[-1].more:  # what an earlier attempt began is done; now what came since
                 results.append(run_task(context, task, (slice_,), request))
+            made.append(slice_)
         except TwiceError as error:
-            failed = failed or error
-    if failed is not None:
-        raise failed
+            failures.append(error)
+
+    for slice_ in slices:
+        run(slice_, request)
+    for slice_ in to_come_back(context.ledger, task, made):
+        run(slice_, RunRequest(wait=request.wait, silent=request.silent))
+    if failures:
+        raise failures[0]
     return tuple(results)
 
 

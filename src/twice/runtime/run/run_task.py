@@ -200,6 +200,7 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
             computed.intentions[label],
             computed.because.get(label),
             label in found.recut,
+            label in found.gave_way,
         )
         for label, generation in found.generations.items()
     ]
@@ -279,7 +280,7 @@ def _slice_records(found: TableState, computed: Computed, measured: Mapping[str,
 def _audit(attempt: Attempt, ready: StagedRun) -> StagedRun:
     """Fail before anyone sees it. Dying in here leaves the table as it was."""
     ledger, context, task = attempt.context.ledger, attempt.context, attempt.task
-    before = held_before(context, task, attempt.target, attempt.plan.slices, ready.found.generations)
+    before = held_before(context, task, attempt.target, attempt.plan.slices, ready.found)
     results = run_audits(context, task, attempt.target, StagedRows(ready.staged, ready.measured, before))
     facts = Facts(audits=results, seconds=attempt.trace.seconds)
     failed = [audit for audit in results if audit.stops]

@@ -26,6 +26,7 @@ from twice.runtime.result.compute import Computed, Pins, compute
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.touched import newest_touch
 from twice.runtime.table.cut import kept_cut
+from twice.runtime.table.gave_way import gave_way
 from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import make_write_plan
@@ -47,7 +48,7 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     held = context.ledger.inputs(task.name)
     changes = _changes(context, task, slices, held, session)
     looks, tables = _Looks(context, task), _tables(changes)
-    code = context.code_hash(task)
+    code, left = context.code_hash(task), gave_way(context.ledger, task)
     found = []
     for slice_, token in zip(slices, tokens, strict=True):
         run, generation = runs.get(slice_.label), token.generation
@@ -59,18 +60,19 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
             reason = looks.reason(slice_, inputs, intention, tables)
         recut = cut.doubts(generation, None if run is None else run.version)
-        found.append(_status(task, token, run, _Present(code, reason, recut)))
+        found.append(_status(task, token, run, _Present(code, reason, recut, slice_.label in left)))
     return tuple(found)
 
 
 @dataclass(frozen=True)
 class _Present:
     """What a slice would be made of now: by this code; `changed`: why its inputs may not be what they were. `recut`:
-    whether slices that were cut otherwise may lie over it."""
+    whether slices that were cut otherwise may lie over it. `gave_way`: whether rows of it did, to other slices'."""
 
     code: str
     changed: str | None
     recut: bool
+    gave_way: bool
 
 
 def _status(task: Task, token: SliceToken, run: RunRecord | None, now: _Present) -> PlannedSlice:
@@ -81,7 +83,7 @@ def _status(task: Task, token: SliceToken, run: RunRecord | None, now: _Present)
     published = run.intention if run is not None else None
     # What was published without its inputs is not the same as anything.
     inputs = (published.inputs or "") if published is not None and changed is None else ""
-    state = SliceState(label, generation, published, Intention(code, inputs), recut=now.recut)
+    state = SliceState(label, generation, published, Intention(code, inputs), recut=now.recut, gave_way=now.gave_way)
     decision = decide("run", rerun_of(task), [state])
     if generation == 0:
         return PlannedSlice(label, "missing", decision.why, generation)

@@ -1,5 +1,5 @@
-"""What the ledger alone knows to be stale: slices whose input was published again since, or whose code changed; and
-which slices failed.
+"""What the ledger alone knows to be stale: slices whose input was published again since, whose code changed, or of
+which rows gave way to those of other slices; and which slices failed.
 
 Nothing but the ledger is read: what other systems did to a table of theirs is for a run to find out, and so is which
 days' rows a merge changed beside those of its own slice.
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from twice.core.ledger.record import Pinned
+from twice.core.ledger.record import Pinned, RunRecord
 from twice.core.ports import RunLedger, RunRecords
 from twice.core.project.graph import reading_slices, values_of
 from twice.core.project.project import Project
@@ -18,7 +18,8 @@ from twice.core.scope import Whole, slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
-from twice.runtime.staleness.decide import CODE_CHANGED, rerun_of
+from twice.runtime.staleness.decide import CODE_CHANGED, INPUTS_NOT_NAMED, rerun_of
+from twice.runtime.table.gave_way import gave_way
 from twice.runtime.table.settle import silent_attempts
 
 
@@ -40,11 +41,28 @@ def stale_slices(
 ) -> tuple[Stale, ...]:
     """The stale slices of a task, oldest first. `code` is the hash of its code as it is now, if that shall count.
     `due`: only what is stale because of these slices of other tasks, by task and label."""
-    if rerun_of(task) == "never" or not isinstance(task.scope, TimeScope | Whole):
+    if not isinstance(task.scope, TimeScope | Whole):
         return ()
     published = {run.label: run for run in ledger.runs(task.name) if run.generation}
     if not published:
         return ()
+    found: dict[str, str] = {}
+    if due is None:
+        found = {label: INPUTS_NOT_NAMED for label in sorted(gave_way(ledger, task)) if label in published}
+    if rerun_of(task) != "never":
+        found |= _not_as_now(project, ledger, task, published, code, due)
+    return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
+
+
+def _not_as_now(
+    project: Project,
+    ledger: RunLedger,
+    task: Task,
+    published: Mapping[str, RunRecord],
+    code: str | None,
+    due: Mapping[str, set[str]] | None,
+) -> dict[str, str]:
+    """The slices whose code or inputs are others by now, and why."""
     found: dict[str, str] = {}
     for label, run in published.items():
         if code is not None and run.intention is not None and run.intention.code != code:
@@ -56,7 +74,7 @@ def stale_slices(
             for label, why in _published_since(project, ledger, readers, up, wanted):
                 if label in published and found.get(label) in (None, CODE_CHANGED):
                     found[label] = f"{found[label]}, and {why}" if label in found else why
-    return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
+    return found
 
 
 def failed_labels(ledger: RunLedger, task: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
 from twice.runtime.table.cut import KeptCut, kept_cut
 from twice.runtime.table.foreign_changes import Others, changed_by_others
+from twice.runtime.table.gave_way import gave_way
 from twice.runtime.table.made_from import catch_up, record_landed
 from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
@@ -29,7 +30,8 @@ from twice.runtime.table.write_plan import tokens_in
 class TableState:
     """A look at the target: the table's version, each slice's generation and what it was published from.
     `aims`: the generations to publish, once they are fixed. `others`: what others did since; the note of it waits
-    for the run's end. `cut`: how the table has the task's slices; `recut`: those that are in doubt for it."""
+    for the run's end. `cut`: how the table has the task's slices; `recut`: those that are in doubt for it.
+    `gave_way`: those of which rows gave way to newer ones of other slices."""
 
     version: int | None
     generations: Mapping[str, int]
@@ -39,6 +41,7 @@ class TableState:
     others: Others = field(default_factory=Others)
     cut: KeptCut = field(default_factory=KeptCut)
     recut: frozenset[str] = frozenset()
+    gave_way: frozenset[str] = frozenset()
 
 
 def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine: str | None = None) -> TableState:
@@ -73,6 +76,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
         others=changed_by_others(context, task, target, plan),
         cut=cut,
         recut=frozenset(t.label for t in tokens if cut.doubts(t.generation, remembered[t.label].version)),
+        gave_way=gave_way(context.ledger, task),
     )
 
 
