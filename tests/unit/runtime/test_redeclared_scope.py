@@ -3,17 +3,19 @@ what slices that were cut otherwise may have written over is computed again."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, timezone
+from typing import Any
 
 import pytest
 
 from twice import Daily, Every, Hourly, Monthly, Since, Whole, append_once, insert_new, merge, read, task
 from twice import replace as replace_rows
-from twice.core.ports import Column
+from twice.core.ports import Column, Held
 from twice.core.results.run import Outcome
 from twice.core.scope import Scope, slice_named
 from twice.core.table.token import CommitNote
-from twice.core.task import Policy, Strategy, TableName, Task
+from twice.core.task import Policy, Rerun, Strategy, TableName, Task
 from twice.errors import TableTaken
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
@@ -185,7 +187,15 @@ def test_windows_that_became_shorter_do_not_take_rows_of_others_away_with_their_
     assert len(stocked.revenue) == 1
 
 
-def version(bench: Bench, number: int, scope: Scope, write: Strategy, factor: int = 1) -> Task:
+def version(
+    bench: Bench,
+    number: int,
+    scope: Scope,
+    write: Strategy,
+    factor: int = 1,
+    rerun: Rerun = "when_changed",
+    **named: Any,
+) -> Task:
     """One deployment. Its code hash is its own, as it is for real: other scope, other function."""
     bench.code[0] = f"v{number}"
 
@@ -193,7 +203,8 @@ def version(bench: Bench, number: int, scope: Scope, write: Strategy, factor: in
         return Rows(ORDER_COLUMNS, tuple((id_, day, amount * factor) for id_, day, amount in orders.rows))
 
     inputs = {"orders": read("shop.orders", by="order_date")}
-    return bench.declare(task("shop.revenue", scope=scope, inputs=inputs, write=write, name="revenue")(times))
+    named = {"name": "revenue", "policy": Policy(rerun=rerun), **named}
+    return bench.declare(task("shop.revenue", scope=scope, inputs=inputs, write=write, **named)(times))
 
 
 @pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
@@ -256,6 +267,51 @@ def test_commits_from_before_cuts_were_remembered_are_believed_unless_others_cam
     assert run_task(bench.context, daily, (day,)).why == RECUT
     assert run_task(bench.context, daily, (day,)).outcome is Outcome.ALREADY
     assert run_task(bench.context, version(bench, 2, BY_MONTH, write), (month,)).why == RECUT
+
+
+def forget_months(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Delta answers once the log is cleaned up."""
+    real = bench.target.tokens
+
+    def forgotten(table: TableName, prefix: str) -> dict[str, Held]:
+        return {
+            name: replace(held, version=None, note=None) if name.endswith("/2026-06") else held
+            for name, held in real(table, prefix).items()
+        }
+
+    monkeypatch.setattr(bench.target, "tokens", forgotten)
+
+
+@pytest.mark.parametrize("knows", ["ledger", "nobody"])
+def test_months_that_the_log_forgot_put_no_day_in_doubt(
+    bench: Bench, knows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Published by an earlier version of twice, and rerun="never": what a day read may be gone, and the day must stay."""
+    day, month = slice_named(BY_DAY, "2026-06-09"), slice_named(BY_MONTH, "2026-06")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(CommitNote, "tokens", property(lambda note: dict(note.generations)))
+        run_task(bench.context, version(bench, 2, BY_MONTH, replace_rows()), (month,))
+        daily = version(bench, 1, BY_DAY, replace_rows(), rerun="never")
+        run_task(bench.context, daily, (day,))
+    forget_months(bench, monkeypatch)
+    if knows == "nobody":
+        bench.ledger.forget("revenue", "2026-06")
+    bench.put_orders()
+    assert run_task(bench.context, daily, (day,)).outcome is Outcome.ALREADY
+    assert slice_statuses(bench.context, daily, (day,), None)[0].status == "published"
+    assert bench.revenue
+
+
+def test_months_that_only_the_ledger_knows_to_be_newer_put_days_in_doubt(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, month = slice_named(BY_DAY, "2026-06-09"), slice_named(BY_MONTH, "2026-06")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(CommitNote, "tokens", property(lambda note: dict(note.generations)))
+        run_task(bench.context, version(bench, 1, BY_DAY, replace_rows()), (day,))
+        run_task(bench.context, version(bench, 2, BY_MONTH, replace_rows()), (month,))
+    forget_months(bench, monkeypatch)
+    assert run_task(bench.context, version(bench, 1, BY_DAY, replace_rows()), (day,)).why == RECUT
 
 
 def test_a_run_that_stays_with_its_cut_moves_its_token_once(bench: Bench) -> None:

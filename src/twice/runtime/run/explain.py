@@ -79,7 +79,7 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
     refuse_taken(context.project.id, task, published.owners)
     (token,) = tokens_in(plan, published.generations)
     generation, held = token.generation, made_from(context, task, target, token)
-    recut = kept_cut(context.project.id, task, target, published).doubts(generation, held.version)
+    recut = kept_cut(context, task, target, published).doubts(generation, held.version)
     pins = Pins(context, session)
     window = None
     if isinstance(task.scope, Since):

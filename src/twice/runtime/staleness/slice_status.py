@@ -41,7 +41,7 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     published = target.published(task.target, names)
     refuse_taken(context.project.id, task, published.owners)
     tokens = [SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True)]
-    cut = kept_cut(context.project.id, task, target, published)
+    cut = kept_cut(context, task, target, published)
     runs = {run.label: run for run in context.ledger.runs(task.name)}
     others = made_by_others(context, task, target, tokens, runs)
     held = context.ledger.inputs(task.name)

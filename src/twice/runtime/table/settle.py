@@ -51,7 +51,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     recorded = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
-    cut = kept_cut(context.project.id, task, target, published)
+    cut = kept_cut(context, task, target, published)
     context.ledger.gather(task.name)
     tokens = tokens_in(plan, published.generations)
     recorded = assign_at_look(context, task, target, tokens, recorded)
