@@ -11,12 +11,15 @@ import pytest
 
 from twice import Daily, Every, Hourly, Monthly, Since, Whole, append_once, insert_new, merge, read, task
 from twice import replace as replace_rows
+from twice.core.backfill.plan import BackfillRequest
 from twice.core.ports import Column, Held
-from twice.core.results.run import Outcome
+from twice.core.results.run import Outcome, RunRequest
 from twice.core.scope import Scope, slice_named
 from twice.core.table.token import CommitNote
 from twice.core.task import Policy, Rerun, Strategy, TableName, Task
 from twice.errors import TableTaken
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.decide import RECUT
@@ -238,6 +241,25 @@ def test_the_other_days_are_computed_again_too_once_one_of_them_is_right(bench: 
         assert run_task(bench.context, good, (day,)).why == RECUT
     assert bench.revenue == right
     assert [run_task(bench.context, good, (day,)).outcome for day in days] == [Outcome.ALREADY] * 2
+
+
+@pytest.mark.parametrize("restate", [False, True], ids=["run", "restate"])
+@pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
+def test_a_backfill_that_is_resumed_after_a_rollback_computes_what_months_lie_over(
+    bench: Bench, write: Strategy, restate: bool
+) -> None:
+    day, month = slice_named(BY_DAY, "2026-06-09"), slice_named(BY_MONTH, "2026-06")
+    run_task(bench.context, version(bench, 1, BY_DAY, write), (day,))
+    right = bench.revenue
+    run_task(bench.context, version(bench, 2, BY_MONTH, write, factor=1000), (month,))
+    good = version(bench, 1, BY_DAY, write)  # rolled back: the day is stale, and a backfill is planned for it
+    asked = BackfillRequest("revenue", "2026-06-09", "2026-06-09", ("stale",), batch="off", restate=restate)
+    record, _ = start(bench.context, asked)
+    run_task(bench.context, good, (day,))  # the nightly run comes first
+    run_task(bench.context, version(bench, 2, BY_MONTH, write, factor=1000), (month,), RunRequest("restate"))
+    version(bench, 1, BY_DAY, write)  # rolled back once more; now the backfill is resumed
+    work(bench.context, record.name, lambda event: None, Stop.never())
+    assert [row for row in bench.revenue if row[1] == DAY] == right
 
 
 def test_windows_are_computed_again_after_others_whose_labels_look_alike(stocked: Bench) -> None:
