@@ -308,7 +308,7 @@ def forget_months(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_months_that_the_log_forgot_put_no_day_in_doubt(
     bench: Bench, knows: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Published by an earlier version of twice, and rerun="never": what a day read may be gone, and the day must stay."""
+    """Of an earlier version of twice, and rerun="never": what a day has read may be gone, and the day must stay."""
     day, month = slice_named(BY_DAY, "2026-06-09"), slice_named(BY_MONTH, "2026-06")
     with monkeypatch.context() as earlier:
         earlier.setattr(CommitNote, "tokens", property(lambda note: dict(note.generations)))
