@@ -262,6 +262,29 @@ def test_a_backfill_that_is_resumed_after_a_rollback_computes_what_months_lie_ov
     assert [row for row in bench.revenue if row[1] == DAY] == right
 
 
+def test_a_takeover_and_the_way_back_do_not_make_a_day_believed_that_months_lie_over(bench: Bench) -> None:
+    """A takeover moves the tokens of all days in a commit of its own, and writes no row."""
+
+    def daily(name: str = "revenue") -> Task:
+        return version(bench, 1, BY_DAY, replace_rows(), rerun="never", name=name)
+
+    first, second = (slice_named(BY_DAY, label) for label in ("2026-06-09", "2026-06-10"))
+    for day in (first, second):
+        run_task(bench.context, daily(), (day,))
+    right = bench.revenue
+    monthly = version(bench, 2, BY_MONTH, replace_rows(), factor=1000, rerun="never")
+    run_task(bench.context, monthly, (slice_named(BY_MONTH, "2026-06"),))
+    run_task(bench.context, daily(), (first,))  # rolled back: one day is right again
+    for name in ("other", "revenue"):
+        take_over(bench.context, daily(name), Takeover("ana", "and back"))
+    declared = daily()
+    assert [explain(bench.context, declared, day).compute for day in (first, second)] == [False, True]
+    assert run_task(bench.context, declared, (first,)).outcome is Outcome.ALREADY
+    assert run_task(bench.context, declared, (second,)).why == RECUT
+    assert bench.revenue == right
+    assert run_task(bench.context, declared, (second,)).outcome is Outcome.ALREADY
+
+
 def test_windows_are_computed_again_after_others_whose_labels_look_alike(stocked: Bench) -> None:
     quarters, halves = (feed(scope, merge("event_id", order="any")) for scope in (QUARTER, HALF))
     stocked.code[0] = "v1"

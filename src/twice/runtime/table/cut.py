@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from twice.core.ports import Published, Target
 from twice.core.scope import cut_of, label_of
 from twice.core.table.owner import cut_token, form_of, owner_of
-from twice.core.table.token import token_name
+from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
 from twice.core.write import appended_again, cut_text
 from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
 from twice.runtime.context import RunContext
+from twice.runtime.table.made_from import MadeFrom, version_below_takeovers
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ def kept_cut(context: RunContext, task: Task, target: Target, published: Publish
         return KeptCut(None, {name: max(now + 2, max(held.values()) + 1)})
     first = _after_others(context, task, target, published.owners.labels.get(me, frozenset()))
     return KeptCut(first, {name: first + 1})
+
+
+def in_doubt(cut: KeptCut, task: Task, target: Target, token: SliceToken, made: MadeFrom) -> bool:
+    """Whether slices that were cut otherwise may lie over a published one: by the commit that wrote its rows, not by
+    that of a takeover, which moved its token later. Reads only."""
+    doubted = cut.doubts(token.generation, made.version)
+    # What was taken over has no intention: it is computed again for that, unless what is published stays.
+    if doubted or not cut.from_version or made.intention is not None or task.policy.rerun != "never":
+        return doubted
+    return cut.doubts(token.generation, version_below_takeovers(task, target, token, made.version))
 
 
 def newest_cut(held: Mapping[str, int]) -> str | None:

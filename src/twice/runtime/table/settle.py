@@ -17,7 +17,7 @@ from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
-from twice.runtime.table.cut import KeptCut, kept_cut
+from twice.runtime.table.cut import KeptCut, in_doubt, kept_cut
 from twice.runtime.table.foreign_changes import Others, changed_by_others
 from twice.runtime.table.made_from import catch_up, record_landed
 from twice.runtime.table.maker import made_by_others
@@ -72,7 +72,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
         tuple(notes),
         others=changed_by_others(context, task, target, plan),
         cut=cut,
-        recut=frozenset(t.label for t in tokens if cut.doubts(t.generation, remembered[t.label].version)),
+        recut=frozenset(t.label for t in tokens if in_doubt(cut, task, target, t, remembered[t.label])),
     )
 
 
