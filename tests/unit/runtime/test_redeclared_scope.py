@@ -24,6 +24,7 @@ from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.decide import RECUT
 from twice.runtime.staleness.slice_status import slice_statuses
+from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
 
@@ -205,7 +206,7 @@ def version(
     def times(orders: Rows) -> Rows:
         return Rows(ORDER_COLUMNS, tuple((id_, day, amount * factor) for id_, day, amount in orders.rows))
 
-    inputs = {"orders": read("shop.orders", by="order_date")}
+    inputs = {"orders": read("shop.orders", by=scope.cursor if isinstance(scope, Since) else "order_date")}
     named = {"name": "revenue", "policy": Policy(rerun=rerun), **named}
     return bench.declare(task("shop.revenue", scope=scope, inputs=inputs, write=write, **named)(times))
 
@@ -283,6 +284,25 @@ def test_a_takeover_and_the_way_back_do_not_make_a_day_believed_that_months_lie_
     assert run_task(bench.context, declared, (second,)).why == RECUT
     assert bench.revenue == right
     assert run_task(bench.context, declared, (second,)).outcome is Outcome.ALREADY
+
+
+def test_an_incremental_task_says_what_days_may_lie_over_until_its_mark_is_reset(bench: Bench) -> None:
+    write, since = merge("order_id", order="any"), Since("order_id", initial=0)
+    note = (
+        "slices that were cut otherwise may lie over rows that were read up to the mark, and these are not read again "
+        "by themselves: twice mark reset revenue --to … reads them again"
+    )
+    run_task(bench.context, version(bench, 1, since, write), (since.only,))
+    right = bench.revenue
+    run_task(bench.context, version(bench, 2, BY_DAY, write, factor=1000), (slice_named(BY_DAY, "2026-06-09"),))
+    rolled_back = version(bench, 1, since, write)
+    for _ in range(2):
+        ended = run_task(bench.context, rolled_back, (since.only,))
+        assert (ended.outcome, ended.notes) == (Outcome.NOTHING_NEW, (note,))
+    reset_mark(bench.context, rolled_back, Reset("0", "ana", "the days were wrong"))
+    ended = run_task(bench.context, rolled_back, (since.only,))
+    assert (ended.outcome, ended.notes, bench.revenue) == (Outcome.PUBLISHED, (), right)
+    assert run_task(bench.context, rolled_back, (since.only,)).notes == ()
 
 
 def test_windows_are_computed_again_after_others_whose_labels_look_alike(stocked: Bench) -> None:
