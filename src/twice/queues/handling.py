@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
@@ -18,6 +19,11 @@ from twice.ledgers.database.outage import Outage
 
 _IDLE = "IDLE"
 """Of a session of PostgreSQL: no statement was sent yet, or one has ended the transaction."""
+
+_END = re.compile(r"(\s|;|--[^\n]*\n|/\*.*?\*/)*(COMMIT|END|ROLLBACK(?!\s+(TRANSACTION\s+)?TO\b))\b", re.I | re.S)
+_ENDED = "twice: ended by a word of SQL"
+"""In what a connection to SQLite carries: its transaction was. Whether it was that, or the database that has undone the
+transaction, the driver does not say."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound="OnDatabase")
@@ -58,6 +64,7 @@ class Handling:
         """Committed at the end, undone by an error. What the database has undone by itself is an error too: its reply
         to COMMIT does not say so."""
         with plain_errors(self._engine.url, self._it), for_writing(self._engine).begin() as connection:
+            connection.info.pop(_ENDED, None)
             yield connection
             if connection.in_transaction() and _is_undone(connection):
                 raise _undone_error()
@@ -90,11 +97,7 @@ class Handling:
             if failed is not None and kept:
                 connection.rollback()
         if not kept:
-            raise UsageError(
-                "the handler ended the transaction it was handed: what it wrote until then went its own way",
-                now="Nobody can say whether the work is half done.",
-                fix="Leave out commit() and rollback() in the handler; raise an error to undo everything.",
-            ) from failed
+            raise _ended_error() from failed
         if failed is not None:
             raise failed
         return True
@@ -137,7 +140,7 @@ def _is_undone(connection: Connection) -> bool:
         return True
     driver: Any = connection.connection.dbapi_connection
     if connection.dialect.name == "sqlite":
-        return not driver.in_transaction
+        return not driver.in_transaction and not connection.info.get(_ENDED)
     return driver.info.transaction_status.name not in ("INTRANS", _IDLE)
 
 
@@ -146,13 +149,30 @@ def _ended_by_handler(connection: Connection) -> bool:
     if not connection.in_transaction():
         return True
     driver: Any = None if connection.invalidated else connection.connection.dbapi_connection
-    return connection.dialect.name != "sqlite" and driver is not None and driver.info.transaction_status.name == _IDLE
+    if driver is None:
+        return False
+    if connection.dialect.name == "sqlite":
+        return not driver.in_transaction and bool(connection.info.get(_ENDED))
+    ended: bool = driver.info.transaction_status.name == _IDLE
+    return ended
 
 
-def _refuse_outside(connection: Connection, *_statement: object) -> None:
+def _refuse_outside(connection: Connection, _cursor: object, statement: str, *_more: object) -> None:
     # PostgreSQL refuses every further statement by itself; SQLite would commit each on its own.
     if connection.in_transaction() and _is_undone(connection):
         raise _undone_error()
+    if connection.in_transaction() and _ended_by_handler(connection):
+        raise _ended_error()
+    if _END.match(statement):
+        connection.info[_ENDED] = True
+
+
+def _ended_error() -> UsageError:
+    return UsageError(
+        "the handler ended the transaction it was handed: what it wrote until then went its own way",
+        now="Nobody can say whether the work is half done.",
+        fix="Leave out commit() and rollback() in the handler; raise an error to undo everything.",
+    )
 
 
 def _undone_error() -> UsageError:

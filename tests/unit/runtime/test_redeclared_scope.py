@@ -3,22 +3,28 @@ what slices that were cut otherwise may have written over is computed again."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, timezone
+from typing import Any
 
 import pytest
 
 from twice import Daily, Every, Hourly, Monthly, Since, Whole, append_once, insert_new, merge, read, task
 from twice import replace as replace_rows
-from twice.core.ports import Column
-from twice.core.results.run import Outcome
+from twice.core.backfill.plan import BackfillRequest
+from twice.core.ports import Column, Held
+from twice.core.results.run import Outcome, RunRequest
 from twice.core.scope import Scope, slice_named
 from twice.core.table.token import CommitNote
-from twice.core.task import Policy, Strategy, TableName, Task
+from twice.core.task import Policy, Rerun, Strategy, TableName, Task
 from twice.errors import TableTaken
+from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.decide import RECUT
 from twice.runtime.staleness.slice_status import slice_statuses
+from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
 
@@ -97,6 +103,17 @@ def test_slices_whose_labels_look_alike_are_not_appended_under_another_cut(
     run(stocked, feed(before), first)
     with pytest.raises(TableTaken, match="rows would be appended a second time"):
         run(stocked, feed(after), second)
+    assert len(stocked.revenue) == 1
+
+
+def test_a_table_that_an_earlier_version_made_remembers_the_cut_of_its_rows_without_a_token(
+    stocked: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(CommitNote, "tokens", property(lambda note: dict(note.generations)))
+        run(stocked, feed(HALF), "2026-06-09T01:00")
+    with pytest.raises(TableTaken, match="rows would be appended a second time"):
+        run(stocked, feed(QUARTER), "2026-06-09T01:15")
     assert len(stocked.revenue) == 1
 
 
@@ -185,15 +202,24 @@ def test_windows_that_became_shorter_do_not_take_rows_of_others_away_with_their_
     assert len(stocked.revenue) == 1
 
 
-def version(bench: Bench, number: int, scope: Scope, write: Strategy, factor: int = 1) -> Task:
+def version(
+    bench: Bench,
+    number: int,
+    scope: Scope,
+    write: Strategy,
+    factor: int = 1,
+    rerun: Rerun = "when_changed",
+    **named: Any,
+) -> Task:
     """One deployment. Its code hash is its own, as it is for real: other scope, other function."""
     bench.code[0] = f"v{number}"
 
     def times(orders: Rows) -> Rows:
         return Rows(ORDER_COLUMNS, tuple((id_, day, amount * factor) for id_, day, amount in orders.rows))
 
-    inputs = {"orders": read("shop.orders", by="order_date")}
-    return bench.declare(task("shop.revenue", scope=scope, inputs=inputs, write=write, name="revenue")(times))
+    inputs = {"orders": read("shop.orders", by=scope.cursor if isinstance(scope, Since) else "order_date")}
+    named = {"name": "revenue", "policy": Policy(rerun=rerun), **named}
+    return bench.declare(task("shop.revenue", scope=scope, inputs=inputs, write=write, **named)(times))
 
 
 @pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
@@ -229,6 +255,67 @@ def test_the_other_days_are_computed_again_too_once_one_of_them_is_right(bench: 
     assert [run_task(bench.context, good, (day,)).outcome for day in days] == [Outcome.ALREADY] * 2
 
 
+@pytest.mark.parametrize("restate", [False, True], ids=["run", "restate"])
+@pytest.mark.parametrize("write", KEYED, ids=lambda write: write.name)
+def test_a_backfill_that_is_resumed_after_a_rollback_computes_what_months_lie_over(
+    bench: Bench, write: Strategy, restate: bool
+) -> None:
+    day, month = slice_named(BY_DAY, "2026-06-09"), slice_named(BY_MONTH, "2026-06")
+    run_task(bench.context, version(bench, 1, BY_DAY, write), (day,))
+    right = bench.revenue
+    run_task(bench.context, version(bench, 2, BY_MONTH, write, factor=1000), (month,))
+    good = version(bench, 1, BY_DAY, write)  # rolled back: the day is stale, and a backfill is planned for it
+    asked = BackfillRequest("revenue", "2026-06-09", "2026-06-09", ("stale",), batch="off", restate=restate)
+    record, _ = start(bench.context, asked)
+    run_task(bench.context, good, (day,))  # the nightly run comes first
+    run_task(bench.context, version(bench, 2, BY_MONTH, write, factor=1000), (month,), RunRequest("restate"))
+    version(bench, 1, BY_DAY, write)  # rolled back once more; now the backfill is resumed
+    work(bench.context, record.name, lambda event: None, Stop.never())
+    assert [row for row in bench.revenue if row[1] == DAY] == right
+
+
+def test_a_takeover_and_the_way_back_do_not_make_a_day_believed_that_months_lie_over(bench: Bench) -> None:
+    """A takeover moves the tokens of all days in a commit of its own, and writes no row."""
+
+    def daily(name: str = "revenue") -> Task:
+        return version(bench, 1, BY_DAY, replace_rows(), rerun="never", name=name)
+
+    first, second = (slice_named(BY_DAY, label) for label in ("2026-06-09", "2026-06-10"))
+    for day in (first, second):
+        run_task(bench.context, daily(), (day,))
+    right = bench.revenue
+    monthly = version(bench, 2, BY_MONTH, replace_rows(), factor=1000, rerun="never")
+    run_task(bench.context, monthly, (slice_named(BY_MONTH, "2026-06"),))
+    run_task(bench.context, daily(), (first,))  # rolled back: one day is right again
+    for name in ("other", "revenue"):
+        take_over(bench.context, daily(name), Takeover("ana", "and back"))
+    declared = daily()
+    assert [explain(bench.context, declared, day).compute for day in (first, second)] == [False, True]
+    assert run_task(bench.context, declared, (first,)).outcome is Outcome.ALREADY
+    assert run_task(bench.context, declared, (second,)).why == RECUT
+    assert bench.revenue == right
+    assert run_task(bench.context, declared, (second,)).outcome is Outcome.ALREADY
+
+
+def test_an_incremental_task_says_what_days_may_lie_over_until_its_mark_is_reset(bench: Bench) -> None:
+    write, since = merge("order_id", order="any"), Since("order_id", initial=0)
+    note = (
+        "slices that were cut otherwise may lie over rows that were read up to the mark, and these are not read again "
+        "by themselves: twice mark reset revenue --to … reads them again"
+    )
+    run_task(bench.context, version(bench, 1, since, write), (since.only,))
+    right = bench.revenue
+    run_task(bench.context, version(bench, 2, BY_DAY, write, factor=1000), (slice_named(BY_DAY, "2026-06-09"),))
+    rolled_back = version(bench, 1, since, write)
+    for _ in range(2):
+        ended = run_task(bench.context, rolled_back, (since.only,))
+        assert (ended.outcome, ended.notes) == (Outcome.NOTHING_NEW, (note,))
+    reset_mark(bench.context, rolled_back, Reset("0", "ana", "the days were wrong"))
+    ended = run_task(bench.context, rolled_back, (since.only,))
+    assert (ended.outcome, ended.notes, bench.revenue) == (Outcome.PUBLISHED, (), right)
+    assert run_task(bench.context, rolled_back, (since.only,)).notes == ()
+
+
 def test_windows_are_computed_again_after_others_whose_labels_look_alike(stocked: Bench) -> None:
     quarters, halves = (feed(scope, merge("event_id", order="any")) for scope in (QUARTER, HALF))
     stocked.code[0] = "v1"
@@ -256,6 +343,51 @@ def test_commits_from_before_cuts_were_remembered_are_believed_unless_others_cam
     assert run_task(bench.context, daily, (day,)).why == RECUT
     assert run_task(bench.context, daily, (day,)).outcome is Outcome.ALREADY
     assert run_task(bench.context, version(bench, 2, BY_MONTH, write), (month,)).why == RECUT
+
+
+def forget_months(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Delta answers once the log is cleaned up."""
+    real = bench.target.tokens
+
+    def forgotten(table: TableName, prefix: str) -> dict[str, Held]:
+        return {
+            name: replace(held, version=None, note=None) if name.endswith("/2026-06") else held
+            for name, held in real(table, prefix).items()
+        }
+
+    monkeypatch.setattr(bench.target, "tokens", forgotten)
+
+
+@pytest.mark.parametrize("knows", ["ledger", "nobody"])
+def test_months_that_the_log_forgot_put_no_day_in_doubt(
+    bench: Bench, knows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an earlier version of twice, and rerun="never": what a day has read may be gone, and the day must stay."""
+    day, month = slice_named(BY_DAY, "2026-06-09"), slice_named(BY_MONTH, "2026-06")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(CommitNote, "tokens", property(lambda note: dict(note.generations)))
+        run_task(bench.context, version(bench, 2, BY_MONTH, replace_rows()), (month,))
+        daily = version(bench, 1, BY_DAY, replace_rows(), rerun="never")
+        run_task(bench.context, daily, (day,))
+    forget_months(bench, monkeypatch)
+    if knows == "nobody":
+        bench.ledger.forget("revenue", "2026-06")
+    bench.put_orders()
+    assert run_task(bench.context, daily, (day,)).outcome is Outcome.ALREADY
+    assert slice_statuses(bench.context, daily, (day,), None)[0].status == "published"
+    assert bench.revenue
+
+
+def test_months_that_only_the_ledger_knows_to_be_newer_put_days_in_doubt(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, month = slice_named(BY_DAY, "2026-06-09"), slice_named(BY_MONTH, "2026-06")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(CommitNote, "tokens", property(lambda note: dict(note.generations)))
+        run_task(bench.context, version(bench, 1, BY_DAY, replace_rows()), (day,))
+        run_task(bench.context, version(bench, 2, BY_MONTH, replace_rows()), (month,))
+    forget_months(bench, monkeypatch)
+    assert run_task(bench.context, version(bench, 1, BY_DAY, replace_rows()), (day,)).why == RECUT
 
 
 def test_a_run_that_stays_with_its_cut_moves_its_token_once(bench: Bench) -> None:

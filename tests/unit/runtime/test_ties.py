@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from twice import Daily, Since, merge, read, task
+from twice import Daily, Monthly, Since, merge, read, task
 from twice.core.backfill.plan import BackfillRequest
+from twice.core.failure.failpoints import Point, armed
 from twice.core.ports import Column
 from twice.core.task import TableName, Task
+from twice.errors import TwiceError
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_many import run_slices
@@ -35,7 +37,7 @@ def products(bench: Bench, *rows: Change, plus: int = 0, scope: Any = None) -> T
         return Rows((COLUMNS[0], *COLUMNS[2:]), tuple((row[0], row[2], row[3] + plus) for row in changes.rows))
 
     bench.put(CHANGES, Rows(COLUMNS, rows))
-    by = "day" if scope is None else scope.cursor
+    by = getattr(scope, "cursor", "day")
     declare = task(
         "shop.products",
         scope=scope or Daily("day", start="2026-06-01"),
@@ -141,3 +143,29 @@ def test_a_backfill_of_missing_days_needs_no_order(bench: Bench) -> None:
     _, plan = start(bench.context, BackfillRequest("products", "2026-06-01", "2026-06-03"))
     assert plan is not None
     assert all(not batch.needs for batch in plan.batches)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["stale", "failed"])
+def test_days_that_months_lie_over_are_corrected_in_their_order_also_where_they_failed_since(
+    bench: Bench, fails: bool
+) -> None:
+    def full_disk(point: object) -> None:
+        if point is Point.AFTER_COMPUTE:
+            raise OSError("the disk is full")
+
+    by_day, by_month = Daily("day", start="2026-06-01"), Monthly("day", start="2026-06")
+    run(bench, products(bench, *TIED), *DAYS)
+    bench.code[0] = "v2"
+    monthly = products(bench, *TIED, plus=1000, scope=by_month)
+    run_task(bench.context, monthly, (by_month.slice_of("2026-06-01"),))
+    bench.code[0] = "v1"
+    daily = products(bench, *TIED, scope=by_day)  # rolled back
+    for day in DAYS if fails else ():
+        with armed(full_disk), pytest.raises(TwiceError, match="disk is full"):
+            run(bench, daily, day)
+    asked = BackfillRequest("products", "2026-06-01", "2026-06-03", ("stale", "failed"), reverse=True, batch="off")
+    record, plan = start(bench.context, asked)
+    assert plan is not None
+    assert {slice_.status for _, slice_ in plan.slices} == {"failed" if fails else "stale"}
+    work(bench.context, record.name, lambda event: None, Stop.never())
+    assert prices(bench) == [20]

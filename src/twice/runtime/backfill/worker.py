@@ -224,11 +224,12 @@ def _made_since(
     context: RunContext, task: Task, planned: Mapping[Slice, PlannedSlice], kind: Kind
 ) -> Mapping[Slice, RunRecord]:
     """Slices whose generation has moved since the plan was frozen: they were made since, by a worker that did not live
-    to say so or by somebody's run. What other code restated meanwhile is not made. For a plain run the ledger's word
-    is enough: each run looks for itself."""
+    to say so or by somebody's run. What other code restated meanwhile is not made, nor what slices that were cut
+    otherwise may lie over. For a plain run the ledger's word is enough: each run looks for itself."""
+    recut: frozenset[str] = frozenset()
     if kind == "restate":
         plan = make_write_plan(context.project.id, task, tuple(planned))
-        look(context, task, plan, context.target_of(task.target, context.engine.fresh()))
+        recut = look(context, task, plan, context.target_of(task.target, context.engine.fresh())).recut
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in planned])
     moved = {
         slice_: runs[slice_.label]
@@ -238,7 +239,7 @@ def _made_since(
     if kind != "restate":
         return moved
     code = context.code_hash(task)
-    return {slice_: run for slice_, run in moved.items() if made_by(code, run.intention)}
+    return {s: run for s, run in moved.items() if s.label not in recut and made_by(code, run.intention)}
 
 
 def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:

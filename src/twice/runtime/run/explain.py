@@ -18,7 +18,7 @@ from twice.runtime.result.compute import Pins, compute
 from twice.runtime.result.window import next_window
 from twice.runtime.run.run_many import with_lookback
 from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
-from twice.runtime.table.cut import kept_cut
+from twice.runtime.table.cut import in_doubt, kept_cut
 from twice.runtime.table.gave_way import gave_way
 from twice.runtime.table.made_from import made_from
 from twice.runtime.table.owner import refuse_taken
@@ -80,7 +80,7 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
     refuse_taken(context.project.id, task, published.owners)
     (token,) = tokens_in(plan, published.generations)
     generation, held = token.generation, made_from(context, task, target, token)
-    recut = kept_cut(context.project.id, task, target, published).doubts(generation, held.version)
+    recut = in_doubt(kept_cut(context, task, target, published), task, target, token, held)
     pins = Pins(context, session)
     window = None
     if isinstance(task.scope, Since):

@@ -60,16 +60,17 @@ def retry_slices(
 
 def _each(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest) -> tuple[RunResult, ...]:
     """And once more those whose rows gave way to what a later one may have deleted. Dying before that leaves them
-    stale."""
-    results: list[RunResult] = []
+    stale. The runs of a slice stand together, so that the last one is of the slice that was asked for."""
+    results: dict[Slice, list[RunResult]] = {}
     failures: list[TwiceError] = []
     made: list[Slice] = []
 
     def run(slice_: Slice, request: RunRequest) -> None:
+        runs = results.setdefault(slice_, [])
         try:
-            results.append(run_task(context, task, (slice_,), request))
-            while results[-1].more:  # what an earlier attempt began is done; now what came since
-                results.append(run_task(context, task, (slice_,), request))
+            runs.append(run_task(context, task, (slice_,), request))
+            while runs[-1].more:  # what an earlier attempt began is done; now what came since
+                runs.append(run_task(context, task, (slice_,), request))
             made.append(slice_)
         except TwiceError as error:
             failures.append(error)
@@ -80,7 +81,7 @@ def _each(context: RunContext, task: Task, slices: tuple[Slice, ...], request: R
         run(slice_, RunRequest(wait=request.wait, silent=request.silent))
     if failures:
         raise failures[0]
-    return tuple(results)
+    return tuple(result for runs in results.values() for result in runs)
 
 
 Report = Callable[[TaskEnd], None]

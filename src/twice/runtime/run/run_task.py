@@ -30,7 +30,7 @@ from twice.runtime.run.shown_right import shown_right
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.made_since import Baseline, made_since, published_after
-from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind
+from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind, written_over
 from twice.runtime.table.settle import TableState, look
 from twice.runtime.table.write_plan import layout_of, make_write_plan
 
@@ -144,6 +144,8 @@ def _look(attempt: Attempt, pins: Pins) -> tuple[TableState, Window | None]:
         label = scope.only.label
         window, notes = next_window(attempt.context, attempt.task, found.generations[label], pins)
         attempt.notes.extend(notes)
+        if label in found.recut:
+            attempt.notes.extend(written_over(attempt.context.ledger, attempt.task, scope, found.generations[label]))
         if window is None:
             return found, None
         aims = {label: version_of(window.high)}

@@ -10,11 +10,12 @@ from itertools import pairwise
 from twice.core.backfill.plan import PlannedBatch
 from twice.core.scope import slice_named
 from twice.core.since import Since
-from twice.core.table.token import Intention, Kind
+from twice.core.table.token import Intention, Kind, token_name
 from twice.core.task import Task
 from twice.core.write import UpsertRows, WritePlan
 from twice.runtime.context import RunContext
-from twice.runtime.staleness.decide import RECUT, SliceState, corrects
+from twice.runtime.staleness.decide import SliceState, corrects
+from twice.runtime.table.cut import kept_cut
 from twice.runtime.table.kept_mark import reads_again
 
 
@@ -37,7 +38,9 @@ def in_slice_order(context: RunContext, batches: Sequence[PlannedBatch]) -> tupl
         task = context.project.task(name)
         if task.write.newest_by is None:
             continue
-        mine = [batch for batch in batches if batch.task == name and _corrects(context, task, batch)]
+        mine = [batch for batch in batches if batch.task == name]
+        recut = _recut(context, task, [slice_.label for batch in mine for slice_ in batch.slices])
+        mine = [batch for batch in mine if _corrects(context, task, batch, recut)]
         mine.sort(key=lambda batch: slice_named(task.scope, batch.slices[0].label).start)
         needs |= {after.number: before.number for before, after in pairwise(mine)}
         chained += [name] if len(mine) > 1 else []
@@ -52,10 +55,23 @@ def in_slice_order(context: RunContext, batches: Sequence[PlannedBatch]) -> tupl
     ]
 
 
-def _corrects(context: RunContext, task: Task, batch: PlannedBatch) -> bool:
-    if any(slice_.why == RECUT for slice_ in batch.slices):
+def _corrects(context: RunContext, task: Task, batch: PlannedBatch, recut: frozenset[str]) -> bool:
+    labels = [slice_.label for slice_ in batch.slices]
+    if not recut.isdisjoint(labels):
         return True
-    runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in batch.slices])
+    runs = context.ledger.runs_of(task.name, labels)
     present = Intention(context.code_hash(task), None)
     states = [SliceState(run.label, run.generation, run.intention, present) for run in runs.values()]
     return corrects(batch.kind, states)
+
+
+def _recut(context: RunContext, task: Task, labels: Sequence[str]) -> frozenset[str]:
+    """Those that slices which were cut otherwise may lie over, whatever the plan says of each: one that failed since
+    is among them, and one that is planned for what it reads."""
+    names = {label: token_name(context.project.id, task.first_name, label) for label in labels}
+    target = context.target_of(task.target, context.engine.fresh())
+    published = target.published(task.target, tuple(names.values()))
+    cut, runs = kept_cut(context, task, target, published), context.ledger.runs_of(task.name, labels)
+    held = {label: published.generations[name] for label, name in names.items()}
+    versions = {label: run.version for label, run in runs.items() if run.generation == held[label]}
+    return frozenset(label for label, generation in held.items() if cut.doubts(generation, versions.get(label)))

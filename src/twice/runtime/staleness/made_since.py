@@ -55,8 +55,11 @@ def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -
 
     One moved slice is enough to stop a restatement: the others are left to whoever asked for them together. One that
     other code moved is not made: the restatement was asked for to replace just that. A plain run goes on wherever it
-    can be *shown* that other code or other inputs were published.
+    can be *shown* that other code or other inputs were published. What slices that were cut otherwise may lie over is
+    not made, whoever moved it.
     """
+    if any(state.recut for state in states):
+        return None
     made = [state for state in states if state.label in moved and made_by(state.present.code, state.published)]
     if not made or (kind == "run" and (len(made) < len(states) or any(map(_read_others, made)))):
         return None

@@ -25,8 +25,9 @@ from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Computed, Pins, compute
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.touched import newest_touch
-from twice.runtime.table.cut import kept_cut
+from twice.runtime.table.cut import in_doubt, kept_cut
 from twice.runtime.table.gave_way import gave_way
+from twice.runtime.table.made_from import MadeFrom
 from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.write_plan import make_write_plan
@@ -42,7 +43,7 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     published = target.published(task.target, names)
     refuse_taken(context.project.id, task, published.owners)
     tokens = [SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True)]
-    cut = kept_cut(context.project.id, task, target, published)
+    cut = kept_cut(context, task, target, published)
     runs = {run.label: run for run in context.ledger.runs(task.name)}
     others = made_by_others(context, task, target, tokens, runs)
     held = context.ledger.inputs(task.name)
@@ -59,7 +60,8 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
             reason = looks.reason(slice_, inputs, intention, tables)
-        recut = cut.doubts(generation, None if run is None else run.version)
+        made = MadeFrom() if run is None else MadeFrom(run.intention, run.version)
+        recut = in_doubt(cut, task, target, token, made)
         found.append(_status(task, token, run, _Present(code, reason, recut, slice_.label in left)))
     return tuple(found)
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 
 from twice.core.ports import Published, Target
 from twice.core.scope import cut_of, label_of
-from twice.core.table.owner import Owner, cut_token, form_of, owner_of
-from twice.core.table.token import token_name
+from twice.core.table.owner import cut_token, form_of, owner_of
+from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
 from twice.core.write import appended_again, cut_text
 from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
+from twice.runtime.context import RunContext
+from twice.runtime.table.made_from import MadeFrom, version_below_takeovers
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,10 @@ class KeptCut:
         return self.from_version is None or version is None or version < self.from_version
 
 
-def kept_cut(project: str, task: Task, target: Target, published: Published) -> KeptCut:
+def kept_cut(context: RunContext, task: Task, target: Target, published: Published) -> KeptCut:
     """By what a look has read. Reads more only where slices of another form lie in the table and none was published
     since cuts are remembered. Changes nothing."""
-    me, mine = owner_of(project, task), cut_of(task.scope)
+    me, mine = owner_of(context.project.id, task), cut_of(task.scope)
     name, held = cut_token(me, mine), published.owners.cuts.get(me, {})
     # A token of 0 is none, and Delta's first version is 0: the number is one more than the first version that counts.
     if held:
@@ -46,8 +48,18 @@ def kept_cut(project: str, task: Task, target: Target, published: Published) -> 
             return KeptCut(held[mine] - 1)
         now = -1 if published.version is None else published.version
         return KeptCut(None, {name: max(now + 2, max(held.values()) + 1)})
-    first = _after_others(task, target, published, me)
+    first = _after_others(context, task, target, published.owners.labels.get(me, frozenset()))
     return KeptCut(first, {name: first + 1})
+
+
+def in_doubt(cut: KeptCut, task: Task, target: Target, token: SliceToken, made: MadeFrom) -> bool:
+    """Whether slices that were cut otherwise may lie over a published one: by the commit that wrote its rows, not by
+    that of a takeover, which moved its token later. Reads only."""
+    doubted = cut.doubts(token.generation, made.version)
+    # What was taken over has no intention: it is computed again for that, unless what is published stays.
+    if doubted or not cut.from_version or made.intention is not None or task.policy.rerun != "never":
+        return doubted
+    return cut.doubts(token.generation, version_below_takeovers(task, target, token, made.version))
 
 
 def newest_cut(held: Mapping[str, int]) -> str | None:
@@ -56,17 +68,21 @@ def newest_cut(held: Mapping[str, int]) -> str | None:
     return highest[0] if len(highest) == 1 else None
 
 
-def _after_others(task: Task, target: Target, published: Published, me: Owner) -> int:
+def _after_others(context: RunContext, task: Task, target: Target, labels: frozenset[str]) -> int:
     """The first version after every commit of slices whose labels have another form: of earlier versions of twice
-    nothing else says how they were cut."""
+    nothing else says how they were cut. A commit that the log forgot is older than all that it has, so nothing in the
+    log is in doubt for it. If the ledger does not know it either, nobody can say that it came later: it puts nothing
+    in doubt."""
     own = form_of(label_of(task.scope))
-    if all(form_of(label) == own for label in published.owners.labels.get(me, ())):
+    if all(form_of(label) == own for label in labels):
         return 0
-    prefix = token_name(me.project, me.task, "")
-    held = target.tokens(task.target, prefix)
-    others = [each.version for name, each in held.items() if form_of(name.removeprefix(prefix)) != own]
-    now = published.version or 0
-    return 1 + max(now if version is None else version for version in others) if others else 0
+    prefix = token_name(context.project.id, task.first_name, "")
+    tokens = {name.removeprefix(prefix): held for name, held in target.tokens(task.target, prefix).items()}
+    others = {label: held for label, held in tokens.items() if form_of(label) != own}
+    runs = context.ledger.runs_of(task.name, [label for label, held in others.items() if held.version is None])
+    known = [run.version for run in runs.values() if run.generation == others[run.label].generation]
+    versions = [version for version in (*known, *(held.version for held in others.values())) if version is not None]
+    return 1 + max(versions, default=-1)
 
 
 def refusal_of_cut(task: Task, labels: frozenset[str], held: Mapping[str, int]) -> TableTaken | None:

@@ -121,6 +121,16 @@ def reads_again(ledger: GenerationHistory, task: Task, scope: Since, version: in
     return furthest is not None and furthest > version
 
 
+def written_over(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> tuple[str, ...]:
+    """The note of a mark in a table that was cut otherwise since: none once a person had the rows read again."""
+    if reads_again(ledger, task, scope, version):
+        return ()
+    return (
+        "slices that were cut otherwise may lie over rows that were read up to the mark, and these are not read again "
+        f"by themselves: twice mark reset {task.name} --to … reads them again",
+    )
+
+
 def _counted(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue:
     """By the attempt that wrote it: the ledger kept which mark it moved to. `initial` may be another one since."""
     for why in ledger.why_published(task.name, scope.only.label, version):

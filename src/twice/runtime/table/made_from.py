@@ -35,6 +35,17 @@ def made_from(context: RunContext, task: Task, target: Target, token: SliceToken
     return MadeFrom(note.intentions.get(token.name), note.version) if note else MadeFrom()
 
 
+def version_below_takeovers(task: Task, target: Target, token: SliceToken, version: int | None) -> int | None:
+    """Of the commit that wrote the slice's rows; None once the log forgot it. `version`: of the one that last moved its
+    token."""
+    generation = token.generation
+    note = target.provenance(task.target, token.name, generation, at=version)
+    while note is not None and note.kind == "takeover":
+        generation -= 1
+        note = target.provenance(task.target, token.name, generation) if generation else None
+    return note.version if note is not None else None
+
+
 def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> MadeFrom:
     """What the slice was published from; the ledger learns what it did not know. At which version is asked of the
     commit itself: what others did after it must stay in sight. Dying in here leaves the rest to the next look."""

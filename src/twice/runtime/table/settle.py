@@ -17,7 +17,7 @@ from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
-from twice.runtime.table.cut import KeptCut, kept_cut
+from twice.runtime.table.cut import KeptCut, in_doubt, kept_cut
 from twice.runtime.table.foreign_changes import Others, changed_by_others
 from twice.runtime.table.gave_way import gave_way
 from twice.runtime.table.made_from import catch_up, record_landed
@@ -54,7 +54,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     recorded = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
-    cut = kept_cut(context.project.id, task, target, published)
+    cut = kept_cut(context, task, target, published)
     context.ledger.gather(task.name)
     tokens = tokens_in(plan, published.generations)
     recorded = assign_at_look(context, task, target, tokens, recorded)
@@ -75,7 +75,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
         tuple(notes),
         others=changed_by_others(context, task, target, plan),
         cut=cut,
-        recut=frozenset(t.label for t in tokens if cut.doubts(t.generation, remembered[t.label].version)),
+        recut=frozenset(t.label for t in tokens if in_doubt(cut, task, target, t, remembered[t.label])),
         gave_way=gave_way(context.ledger, task),
     )
 
