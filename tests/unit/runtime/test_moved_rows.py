@@ -138,7 +138,7 @@ def looking_back(bench: Bench, declared: Task) -> Task:
 
 def test_a_chain_that_looks_back_runs_a_day_whose_row_gave_way_once_more(bench: Bench, looking_back: Task) -> None:
     (end,) = run_all(bench.context, TUESDAY.isoformat(), None)
-    assert [result.slices[0].label for result in end.results] == ["2026-06-08", "2026-06-09", "2026-06-08"]
+    assert [result.slices[0].label for result in end.results] == ["2026-06-08", "2026-06-08", "2026-06-09"]
     assert (table(bench), end.stale) == ([CORRECTED], ())
 
 
@@ -158,8 +158,8 @@ def test_a_call_that_restates_both_days_has_the_row_and_restates_neither_twice(b
     results = run_slices(bench.context, declared, days, RunRequest("restate"))
     assert [(each.slices[0].label, each.why) for each in results] == [
         ("2026-06-08", "restated on request"),
-        ("2026-06-09", "restated on request"),
         ("2026-06-08", INPUTS_NOT_NAMED),
+        ("2026-06-09", "restated on request"),
     ]
     assert table(bench) == [CORRECTED]
 
