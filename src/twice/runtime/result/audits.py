@@ -116,7 +116,7 @@ def _unique(audit: Audit, task: Task, staged: Staged) -> tuple[str, ...]:
     held = slice_column_of(task.scope)
     if held is None or not held.one_value:
         return ()
-    return (*audit.columns, *(name for name in (held.name,) if name not in audit.columns))
+    return audit.columns if held.name in audit.columns else (*audit.columns, held.name)
 
 
 def _unique_result(audit: Audit, count: int, measured: Mapping[str, Measured]) -> AuditResult:
