@@ -33,8 +33,8 @@ result.outcome  # Outcome.PUBLISHED; again: Outcome.ALREADY
 The verbs are those of the command line. Each opens the project that the folder `project` is in, does one thing and
 closes it. They work in a notebook, in a test and in an orchestrator's worker: a Spark session that runs in the process
 is used, else one is started and stays. `date` is the logical date, as text or as a `datetime.date`. What fails raises a
-`TwiceError` with the command line's message, in which options are arguments. A result prints as one line, and as a
-small table in a notebook.
+`TwiceError` with the command line's message, in which options are arguments; its classes are in `twice.errors`
+(`except twice.errors.SliceBusy`). A result prints as one line, and as a small table in a notebook.
 
 Two ways to name several slices, as on the command line: the **interval** of `run` is an orchestrator's, and its end is
 not included (`--start`, `--end`); a **backfill** takes the first and the last slice, and both are included (`--from`,
@@ -47,9 +47,11 @@ same.
 """
 
 SECTIONS = {
-    "Verbs": "run restate retry plan status history backfill recover prove prove_job session",
-    "Results": "RunResult Outcome RetryResult Explanation Status History BackfillResult RecoverResult Proof TwiceError",
-    "In results": "SliceResult AuditResult Changes EffectEnd EffectState Recovered Leaf Suspicion RunRecord "
+    "Verbs": "run run_all restate retry plan status history backfill recover prove prove_job session",
+    "Results": "RunResult Outcome RunAllResult RetryResult Explanation Status History BackfillResult RecoverResult "
+    "Proof",
+    "Errors": "TwiceError errors",
+    "In results": "SliceResult StaleSlice AuditResult Changes EffectEnd EffectState Recovered Leaf Suspicion RunRecord "
     "AttemptRecord AttemptState Kind SliceRecord InputRecord Intention ProofRecord BackfillRequest BackfillState "
     "SliceReport BatchState SliceStatus StatusChoice BatchSize Comparison Trial TrialResult Difference RowPair Cause "
     "SideEffect",

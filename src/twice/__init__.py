@@ -8,6 +8,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from twice import errors
 from twice.api.declare import DeclaredTask, sql_task, task
 from twice.core import audit
 from twice.core.audit import Audit, AuditKind, AuditResult, Severity
@@ -32,7 +33,7 @@ from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, R
 from twice.core.ports import Leaf, Suspicion
 from twice.core.results.proof import Cause, Difference, Proof, ProofRecord, RowPair, SideEffect, Trial, TrialResult
 from twice.core.results.recover import Recovered, RecoverResult
-from twice.core.results.run import EffectEnd, Outcome, RetryResult, RunResult, SliceResult
+from twice.core.results.run import EffectEnd, Outcome, RetryResult, RunAllResult, RunResult, SliceResult, StaleSlice
 from twice.core.results.status import History, Status
 from twice.core.retry import Retry
 from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole, days, hours
@@ -51,7 +52,20 @@ from twice.strategies.merge import MergeOrder, merge
 from twice.strategies.replace import replace
 
 if TYPE_CHECKING:
-    from twice.api.verbs import backfill, history, plan, prove, prove_job, recover, restate, retry, run, session, status
+    from twice.api.verbs import (
+        backfill,
+        history,
+        plan,
+        prove,
+        prove_job,
+        recover,
+        restate,
+        retry,
+        run,
+        run_all,
+        session,
+        status,
+    )
     from twice.queues.handling import Handler
     from twice.queues.inbox import Inbox
     from twice.queues.work_queue import Worked, WorkQueue
@@ -112,6 +126,7 @@ __all__ = [
     "Retry",
     "RetryResult",
     "RowPair",
+    "RunAllResult",
     "RunRecord",
     "RunResult",
     "Scope",
@@ -122,6 +137,7 @@ __all__ = [
     "SliceReport",
     "SliceResult",
     "SliceStatus",
+    "StaleSlice",
     "Status",
     "StatusChoice",
     "Strategy",
@@ -141,6 +157,7 @@ __all__ = [
     "call",
     "days",
     "email",
+    "errors",
     "history",
     "hours",
     "insert_new",
@@ -154,6 +171,7 @@ __all__ = [
     "restate",
     "retry",
     "run",
+    "run_all",
     "session",
     "slack",
     "sql_task",
@@ -167,7 +185,7 @@ __all__ = [
 _VERBS = "twice.api.verbs"
 _LOADED_LATE = {
     **dict.fromkeys(("backfill", "history", "plan", "prove", "prove_job", "recover"), _VERBS),
-    **dict.fromkeys(("restate", "retry", "run", "session", "status"), _VERBS),
+    **dict.fromkeys(("restate", "retry", "run", "run_all", "session", "status"), _VERBS),
     "Explanation": "twice.runtime.run.explain",
     "Handler": "twice.queues.handling",
     "Inbox": "twice.queues.inbox",

@@ -78,7 +78,8 @@ def followed_by(text: str, more: str) -> str:
 
 
 class TwiceError(Exception):
-    """Raised on purpose. `str()` gives one paragraph a person can act on; `details()` the same as data."""
+    """Raised on purpose. `str()` gives one paragraph a person can act on; `details()` the same as data: `code`, `what`,
+    `where`, `now`, `fix`, which are attributes too. `exit_code` is how the command line would end."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1

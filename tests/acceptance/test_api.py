@@ -35,6 +35,10 @@ def test_the_verbs_of_the_command_line_in_python(stocked: Shop, spark: Any) -> N
     assert repr(found) == "<Status 2 slices, 0 failed, 0 stale>"
     kinds = [each.kind for each in twice.history("revenue_daily", date=DAY, project=stocked.root)]
     assert kinds == ["restate", "run", "run"]
+    chain = twice.run_all(date=NEXT, project=stocked.root)
+    assert [(each.task, each.outcome) for each in chain] == [("revenue_daily", Outcome.ALREADY)]
+    with pytest.raises(twice.errors.AuditFailed):  # the day has no orders
+        twice.run_all(date=AFTER, project=stocked.root)
     week = twice.backfill("revenue_daily", DAY, NEXT, dry_run=True, project=stocked.root)
     assert str(week).endswith(f"revenue_daily[{DAY}..{NEXT}], both included: plan only, not started, 0 slices to do")
     days = twice.backfill("revenue_daily", DAY, AFTER, project=stocked.root)  # both are included; it has no orders

@@ -21,7 +21,7 @@ from twice.core.backfill.result import BackfillResult, as_result
 from twice.core.hints import Hints, hints_for
 from twice.core.results.proof import Proof
 from twice.core.results.recover import RecoverResult
-from twice.core.results.run import RetryResult, RunResult, last_of
+from twice.core.results.run import RetryResult, RunAllResult, RunResult, StaleSlice, last_of
 from twice.core.results.status import History, Status
 from twice.core.table.token import Kind
 from twice.core.task import Task
@@ -61,6 +61,33 @@ def run(
     its `TwiceError`, after the other slices were tried.
     """
     return _run("run", task, date, interval, wait, silent, project, profile)
+
+
+@verb
+def run_all(
+    *,
+    date: str | datetime.date | None = None,
+    wait: float | datetime.timedelta | None = None,
+    project: str | Path = ".",
+    profile: str | None = None,
+) -> RunAllResult:
+    """Every task of a date, each after the tasks it reads from, and what reads a slice that was published again.
+
+    A task that fails stops only what depends on it; the first failure is raised when all others were tried, and a
+    second call does only what is left. `wait`: seconds to wait for a busy slice.
+    """
+    patience = arguments.seconds(wait)
+    with _open(project, profile) as opened:
+        ends = runs.run_all(opened, arguments.label(date), patience)
+    for end in ends:
+        if end.error is not None:
+            raise end.error
+    hints = _hints(project, profile)
+    return RunAllResult(
+        tuple(_reworded(result, hints) for end in ends for result in end.results),
+        {end.task: end.left_out for end in ends if end.left_out},
+        tuple(StaleSlice(end.task, each.slice.label, each.why) for end in ends for each in end.stale),
+    )
 
 
 @verb

@@ -88,6 +88,7 @@ def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(root: 
         (lambda root: twice.run("revenu", project=root), "there is no task 'revenu' .* Did you mean revenue"),
         (lambda root: twice.run("revenue", project=root), "no date given"),
         (lambda root: twice.run("revenue", date=date(2026, 5, 1), project=root), "2026-05-01"),
+        (lambda root: twice.run_all(date="yesterday", project=root), "yesterday"),
         (lambda root: twice.restate("everything", date="2026-06-09", project=root), "owns its whole table"),
         (lambda root: twice.history("nothing", project=root), "there is no task 'nothing'"),
         (lambda root: twice.status("nothing", project=root), "there is no task 'nothing'"),

@@ -15,7 +15,7 @@ from twice.core.ledger.record import AttemptRecord, AttemptState, RunRecord, Sli
 from twice.core.ports import Leaf, Suspicion
 from twice.core.results.proof import Proof, Trial, TrialResult
 from twice.core.results.recover import Recovered, RecoverResult
-from twice.core.results.run import Outcome, RetryResult, RunResult, SliceResult, last_of
+from twice.core.results.run import Outcome, RetryResult, RunAllResult, RunResult, SliceResult, StaleSlice, last_of
 from twice.core.results.status import History, Status
 from twice.core.results.summary import SHOWN, Summarized, html_table
 from twice.runtime.run.explain import Explanation
@@ -53,6 +53,10 @@ RESULTS: list[tuple[Summarized, str]] = [
     (
         RetryResult((run("2026-06-07"), run("2026-06-08"), run(outcome=Outcome.ALREADY))),
         "3 runs, 2 published, 1 already published: revenue[2026-06-07..2026-06-09]",
+    ),
+    (
+        RunAllResult((run(), run("2026-06-08")), {"later": EVIL}, (StaleSlice("below", "2026-06-01", EVIL),)),
+        "1 task done in 2 runs, 2 published; left out: later; stale: below[2026-06-01]",
     ),
     (
         RecoverResult((Recovered("0123456789", EVIL, ("2026-06-09",), AttemptState.ABANDONED),), 2),

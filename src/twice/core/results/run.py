@@ -127,6 +127,38 @@ class RetryResult(SummarizedSequence[RunResult]):
         return _table(self.runs)
 
 
+@dataclass(frozen=True)
+class StaleSlice:
+    """A published slice that is not up to date any more, and why."""
+
+    task: str
+    label: str
+    why: str
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RunAllResult(SummarizedSequence[RunResult]):
+    """What was run for one date: a sequence of the runs, in the order they were made. `left_out`: the tasks that have
+    nothing to do with that date, and why. `stale`: slices of other dates that are not up to date, and were left."""
+
+    runs: tuple[RunResult, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    stale: tuple[StaleSlice, ...] = ()
+
+    @property
+    def _items(self) -> tuple[RunResult, ...]:
+        return self.runs
+
+    def __str__(self) -> str:
+        parts = [f"{counted(len({run.task for run in self.runs}), 'task')} done in {_outcomes(self.runs)}"]
+        parts += [f"left out: {', '.join(self.left_out)}"] if self.left_out else []
+        parts += [f"stale: {', '.join(f'{each.task}[{each.label}]' for each in self.stale)}"] if self.stale else []
+        return "; ".join(parts)
+
+    def as_table(self) -> Table:
+        return _table(self.runs)
+
+
 def _labels(runs: Sequence[RunResult]) -> list[str]:
     """Of all of them, each once."""
     return list(dict.fromkeys(slice_.label for run in runs for slice_ in run.slices))
