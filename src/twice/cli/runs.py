@@ -14,6 +14,7 @@ from twice.cli.effects import effect_text
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
+from twice.core.closed import assert_never
 from twice.core.failure.interruption import exit_code_of
 from twice.core.results.run import Outcome, RunResult
 from twice.core.results.summary import counted, counted_of
@@ -30,15 +31,6 @@ Everything = Annotated[bool, typer.Option("--all", help="Every task of that date
 Start = Annotated[str | None, typer.Option("--start", help="With --end: a data interval, e.g. an orchestrator's.")]
 Silent = Annotated[bool, typer.Option("--silent", help="Publish without sending effects.")]
 End = Annotated[str | None, typer.Option("--end", help="Where the data interval ends (not included).")]
-
-_OUTCOME_TEXT = {
-    Outcome.PUBLISHED: "published",
-    Outcome.ALREADY: "already published",
-    Outcome.IDENTICAL: "restated: IDENTICAL",
-    Outcome.CHANGED: "restated: CHANGED",
-    Outcome.NOTHING_NEW: "nothing new",
-    Outcome.UNKNOWN: "published (provenance unknown)",
-}
 
 
 @boundary
@@ -262,7 +254,7 @@ def _print_result(result: RunResult) -> None:
         parts = [f"mark {result.mark}"] if result.mark else [f"generation {slice_.generation}"]
         parts += [counted(slice_.rows, "row")] if slice_.rows is not None else []
         parts += [f"version {result.version}"] if result.version is not None else []
-        print(f"{result.task}[{slice_.label}]: {_OUTCOME_TEXT[result.outcome]} ({', '.join(parts)})")
+        print(f"{result.task}[{slice_.label}]: {_outcome_text(result.outcome)} ({', '.join(parts)})")
         if slice_.fingerprint:
             print(f"  fingerprint {slice_.fingerprint}")
     if result.changes:
@@ -276,6 +268,24 @@ def _print_result(result: RunResult) -> None:
     for note in result.notes:
         print(f"  note: {runnable(note)}")
     print(f"  took {sum(result.seconds.values()):.1f} s")
+
+
+def _outcome_text(outcome: Outcome) -> str:
+    match outcome:
+        case Outcome.PUBLISHED:
+            return "published"
+        case Outcome.ALREADY:
+            return "already published"
+        case Outcome.IDENTICAL:
+            return "restated: IDENTICAL"
+        case Outcome.CHANGED:
+            return "restated: CHANGED"
+        case Outcome.NOTHING_NEW:
+            return "nothing new"
+        case Outcome.UNKNOWN:
+            return "published (provenance unknown)"
+        case _:
+            assert_never(outcome)
 
 
 def _dated(result: RunResult) -> str:
