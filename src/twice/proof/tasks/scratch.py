@@ -41,7 +41,7 @@ from twice.proof.reads import Frames, Reads
 from twice.proof.tasks.proof_targets import CopiedTable, PinnedTable
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_many import run_slices
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.effects.delivery import Delivery, decide_silent, drain, may_wake_up, render_released
 from twice.runtime.table.old_tables import table_named
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 S = EffectState
 Resolution = Literal["sent", "resend", "abandon"]

@@ -23,7 +23,7 @@ from twice.runtime.run.lease import beating, claim_slices
 from twice.runtime.table.kept_mark import cursor_changed, kept_mark, other_cursor, task_cursor
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 _WORDING = Wording(
     landed="moved",
