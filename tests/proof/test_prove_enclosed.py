@@ -17,6 +17,7 @@ from tests.sample import sample
 from tests.tiny_queries import SPARK_TOML
 
 from twice.core.results.proof import Proof, TrialResult
+from twice.core.results.run import RunRequest
 from twice.project import prove as project_prove
 from twice.project import run as runs
 from twice.proof.process.prover import pickled_job
@@ -246,7 +247,7 @@ def test_a_task_that_keeps_to_itself_is_proved_and_nothing_was_left_unblocked(ho
 
 
 def test_a_task_that_was_published_before_is_proved_on_a_copy_of_its_table(home: Home) -> None:
-    runs.run(home.opened, "sound", runs.slices(home.opened, "sound", DAY), "run", None)
+    runs.run(home.opened, "sound", runs.slices(home.opened, "sound", DAY), RunRequest())
     proof = home.prove("sound")
     assert proof.holds, proof
 
