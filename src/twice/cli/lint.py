@@ -59,8 +59,7 @@ def lint(
     Exit code 0: nothing of severity warning or error; 1: findings; 2: the command or a setting is wrong.
     """
     if explain is not None:
-        typer.echo(_explained(explain))
-        return 0
+        return _explain(explain)
     given = {
         "select": tuple(_codes(select)),
         "ignore": tuple(_codes(ignore)),
@@ -69,20 +68,19 @@ def lint(
         "dialect": dialect,
         "cache": False if no_cache else None,
     }
-    from twice.lint.run import lint_paths
-
-    paths = paths or [Path()]
-    settings = _settings(paths[0], given)
+    settings = _settings(paths := paths or [Path()], given)
     if write_baseline:
         return _accept(paths, settings, baseline or Path("twice-lint-baseline.json"))
-    return _report(lint_paths(paths, settings, baseline), output.value, statistics)
+    return _report(
+        paths, settings, baseline, "statistics" if statistics and output is LintOutput.text else output.value
+    )
 
 
 def _codes(given: list[str] | None) -> list[str]:
     return [code.strip().upper() for item in given or () for code in item.split(",") if code.strip()]
 
 
-def _explained(code: str) -> str:
+def _explain(code: str) -> int:
     from twice.lint.rules import find
     from twice.lint.rules.page import page
 
@@ -91,17 +89,19 @@ def _explained(code: str) -> str:
         raise UsageError(
             f"no rule {code!r}", fix="Rules are named TW101 … TW904; `twice lint --statistics` counts what was found."
         )
-    return page(rule)
+    typer.echo(page(rule))
+    return 0
 
 
-def _settings(start: Path, given: dict[str, Any]) -> LintSettings:
-    """Those of the folder's pyproject.toml or twice.toml, and over them what was given on the command line."""
+def _settings(paths: list[Path], given: dict[str, Any]) -> LintSettings:
+    """Those of the first path's pyproject.toml or twice.toml, and over them what was given on the command line."""
     from twice.lint.rules import all_rules
     from twice.lint.settings import from_pyproject
 
     for code in (*given["select"], *given["ignore"]):
         if not any(rule.code.startswith(code) for rule in all_rules()) and not "TW001".startswith(code):
             raise UsageError(f"no rule begins with {code!r}", fix="Codes look like TW, TW3 or TW301.")
+    start = paths[0]
     settings = from_pyproject(start if start.is_dir() else start.parent)
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value}
     settings = replace(settings, **chosen)
@@ -117,13 +117,15 @@ def _accept(paths: list[Path], settings: LintSettings, target: Path) -> int:
     return 0
 
 
-def _report(result: LintResult, output: str, statistics: bool) -> int:
+def _report(paths: list[Path], settings: LintSettings, baseline: Path | None, form: str) -> int:
     from twice.lint.report import write
+    from twice.lint.run import lint_paths
 
-    if statistics and output == "text":
+    result = lint_paths(paths, settings, baseline)
+    if form == "statistics":
         typer.echo(_counted(result))
     else:
-        write(result, sys.stdout, output)
+        write(result, sys.stdout, form)
     return result.exit_code
 
 
