@@ -18,6 +18,7 @@ from bench.measuring import Row, arguments, report
 from bench.measuring.project import MeasuredProject, measured_project
 
 from twice.core.backfill.plan import BackfillRequest
+from twice.core.results.run import RunRequest
 from twice.core.scope import Hourly
 from twice.project import backfill as backfills
 from twice.project import run as runs
@@ -56,7 +57,7 @@ class Bench(MeasuredProject):
     def backfill(self, last: date, batch: Any, parallel: int = 1) -> float:
         """The first backfill of a table that has one other day: plan, store, carry out."""
         task = f"year_{next(self.numbers)}"
-        runs.run(self.opened, task, runs.slices(self.opened, task, BEFORE.isoformat()), "run", None)
+        runs.run(self.opened, task, runs.slices(self.opened, task, BEFORE.isoformat()), RunRequest())
         began = time.perf_counter()
         self.carry_out(BackfillRequest(task, FIRST.isoformat(), last.isoformat(), batch=batch), parallel)
         return time.perf_counter() - began

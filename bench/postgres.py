@@ -25,6 +25,7 @@ from bench.measuring import Row, arguments, report
 from tests.postgres_server import PASSWORD, PostgresServer
 
 from twice.config import load
+from twice.core.results.run import RunRequest
 from twice.project import run as runs
 from twice.wiring.open_project import OpenProject
 
@@ -111,7 +112,7 @@ class Bench:
         self.execute(f"TRUNCATE shop.{name}")
 
     def ours(self) -> None:
-        (result,) = runs.run(self.opened, "ours", runs.slices(self.opened, "ours", DAY), "restate", None)
+        (result,) = runs.run(self.opened, "ours", runs.slices(self.opened, "ours", DAY), RunRequest("restate"))
         self.steps.update(result.seconds)
 
     def jdbc_staged(self) -> None:

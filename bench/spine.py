@@ -14,6 +14,7 @@ from typing import Any
 from bench.measuring import Row, arguments, interleaved, report
 from bench.measuring.project import MeasuredProject, measured_project
 
+from twice.core.results.run import RunRequest
 from twice.project import run as runs
 
 DAY = "2026-06-09"
@@ -73,7 +74,7 @@ class Bench(MeasuredProject):
     rows: int
 
     def ours(self, task: str, day: str = DAY) -> None:
-        runs.run(self.opened, task, runs.slices(self.opened, task, day), "restate", None)
+        runs.run(self.opened, task, runs.slices(self.opened, task, day), RunRequest("restate"))
 
     def by_hand(self, table: str, day: str = DAY, source: str = "orders") -> None:
         """The slice as people replace it who know that they must."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.measuring import Row, arguments, interleaved, report
 from bench.measuring.project import MeasuredProject, measured_project
 
+from twice.core.results.run import RunRequest
 from twice.project import run as runs
 
 PIPELINE = """
@@ -51,7 +52,7 @@ class Bench(MeasuredProject):
     batch: int
 
     def ours(self, task: str) -> None:
-        runs.run(self.opened, task, runs.slices(self.opened, task, None), "restate", None)
+        runs.run(self.opened, task, runs.slices(self.opened, task, None), RunRequest("restate"))
 
     def by_hand(self, table: str, clauses: str) -> None:
         self.spark.sql(MERGE.format(table=self.table(table), batch=self.table("batch")) + clauses)
@@ -125,7 +126,7 @@ def appends(bench: Bench, rounds: int, month: int, rows: int) -> Row:
     days = [f"2026-{month:02d}-{index + 1:02d}" for index in range(rounds + 1)]
 
     def ours(index: int) -> None:
-        runs.run(bench.opened, "appended", runs.slices(bench.opened, "appended", days[index]), "run", None)
+        runs.run(bench.opened, "appended", runs.slices(bench.opened, "appended", days[index]), RunRequest())
 
     def by_hand(index: int) -> None:
         events = bench.spark.read.format("delta").load(bench.table("events")).where(f"day = DATE'{days[index]}'")

@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.soak.kill_project import BY_DAY, INCREMENTAL, RESTATED, WHOLE, open_days
 
 from twice.config import load
+from twice.core.results.run import RunRequest
 from twice.errors import TwiceError
 from twice.project import run as runs
 from twice.wiring.open_project import OpenProject
@@ -42,8 +43,7 @@ def main() -> None:
                 opened,
                 task,
                 runs.slices(opened, task, day),
-                "restate" if restate else "run",
-                timedelta(seconds=20),
+                RunRequest("restate" if restate else "run", timedelta(seconds=20)),
             ):
                 report(f"{task} {day} {result.outcome.value}")
         except TwiceError as error:

@@ -22,6 +22,7 @@ from py4j.clientserver import ClientServerConnection
 from tests.processes.reporting import pausing, report
 
 from twice.config import load
+from twice.core.results.run import RunRequest
 from twice.errors import TwiceError
 from twice.project import run as runs
 from twice.runtime.run.lease import Heartbeat
@@ -70,7 +71,7 @@ def run(opened: OpenProject, command: dict[str, Any]) -> None:
         for date in command["dates"]:
             slices = runs.slices(opened, command["task"], date)
             try:
-                (result,) = runs.run(opened, command["task"], slices, command.get("kind", "run"), wait)
+                (result,) = runs.run(opened, command["task"], slices, RunRequest(command.get("kind", "run"), wait))
                 ends.append({"outcome": result.outcome.value, "why": result.why, "attempt": result.attempt, "exit": 0})
             except TwiceError as error:
                 ends.append({"error": str(error), "exit": error.exit_code})

@@ -22,6 +22,7 @@ from twice import Outcome
 from twice.config import load
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ledger.record import AttemptState
+from twice.core.results.run import RunRequest
 from twice.project import run as runs
 from twice.project import upkeep
 from twice.wiring.open_project import OpenProject
@@ -54,7 +55,9 @@ def check_all_right(opened: OpenProject, spark: Any, project: Path, generation: 
 
 
 def rerun(opened: OpenProject) -> Outcome:
-    (result,) = runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), "run", timedelta(seconds=30))
+    (result,) = runs.run(
+        opened, "revenue", runs.slices(opened, "revenue", DAY), RunRequest("run", timedelta(seconds=30))
+    )
     return result.outcome
 
 
@@ -63,7 +66,7 @@ def test_a_crash_in_process_then_a_rerun_gives_the_clean_table(
     opened: OpenProject, spark: Any, project: Path, point: Point
 ) -> None:
     with pytest.raises(Crash), armed(crash_at(point)):
-        runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), "run", None)
+        runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), RunRequest())
     assert rerun(opened) is (Outcome.ALREADY if point in LANDED else Outcome.PUBLISHED)
     check_all_right(opened, spark, project)
 
@@ -71,7 +74,7 @@ def test_a_crash_in_process_then_a_rerun_gives_the_clean_table(
 def test_every_failpoint_is_reached_on_delta(opened: OpenProject) -> None:
     reached: list[Point | SendPoint] = []
     with armed(reached.append):
-        runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), "run", None)
+        runs.run(opened, "revenue", runs.slices(opened, "revenue", DAY), RunRequest())
     assert reached == list(Point)
 
 
@@ -101,7 +104,7 @@ def test_a_process_killed_while_it_stages_leaves_nothing_after_the_rerun(
         process.wait(30)
     table = project / "warehouse/shop/copied"
     assert not list((table / "_delta_log").glob("*.json"))  # no version of it, so nothing for a reader
-    (result,) = runs.run(opened, "copied", runs.slices(opened, "copied", DAY), "run", timedelta(seconds=30))
+    (result,) = runs.run(opened, "copied", runs.slices(opened, "copied", DAY), RunRequest("run", timedelta(seconds=30)))
     assert result.slices[0].rows == 20
     assert len(rows(spark, table)) == 20
     assert tokens(table) == [(f"twice/proof/copied/{DAY}", 1)]
@@ -160,7 +163,7 @@ def test_ctrl_c_or_sigterm_inside_a_spark_job_ends_in_order_and_frees_the_slice(
     assert "Traceback" not in shown
     assert not opened.ledger.open_attempts()
     (result,) = runs.run(
-        opened, "copied", runs.slices(opened, "copied", DAY), "run", None
+        opened, "copied", runs.slices(opened, "copied", DAY), RunRequest()
     )  # the slice is free: nobody waits
     assert result.slices[0].rows == 20
     table = project / "warehouse/shop/copied"
@@ -211,13 +214,13 @@ def test_whatever_ends_a_run_on_delta_a_rerun_gives_the_clean_table_and_sends_it
     days = [f"2026-06-{day:02}" for day in range(1, len(WAYS[name]) + 1)]
     for day, (ending, point) in zip(days, WAYS[name], strict=True):
         slices = runs.slices(opened, name, day)
-        end = end_at(point, ending, lambda s=slices: runs.run(opened, name, s, "run", None)[0])  # type: ignore[misc]
+        end = end_at(point, ending, lambda s=slices: runs.run(opened, name, s, RunRequest())[0])  # type: ignore[misc]
         landed = (f"twice/proof/{name}/{day}", 1) in (tokens(table) if table.exists() else [])
         assert landed or point not in LANDED, (ending, point)
         check_message(end, ending, landed)
         if landed:
             assert opened.ledger.attempts(name, day)[0].state is AttemptState.PUBLISHED, (ending, point)
-        (result,) = runs.run(opened, name, slices, "run", None)
+        (result,) = runs.run(opened, name, slices, RunRequest())
         assert result.outcome is (Outcome.ALREADY if landed else Outcome.PUBLISHED), (ending, point)
         assert received.read_text().splitlines().count(f"{name} {day} 1") == 1, (ending, point)
     assert rows(spark, table) == rows(spark, project / "warehouse/shop/orders", f"order_date <= '{days[-1]}'")

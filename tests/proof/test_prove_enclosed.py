@@ -17,10 +17,12 @@ from tests.sample import sample
 from tests.tiny_queries import SPARK_TOML
 
 from twice.core.results.proof import Proof, TrialResult
+from twice.core.results.run import RunRequest
 from twice.project import prove as project_prove
 from twice.project import run as runs
-from twice.wiring.open_project import OpenProject, open_project
-from twice.wiring.prover import ProveJob, Prover, ProveScript, pickled_job
+from twice.proof.process.prover import pickled_job
+from twice.proof.process.request import ProveJob, ProveScript
+from twice.wiring.open_project import OpenProject, open_project, prover_of
 
 pytestmark = pytest.mark.timeout(900)
 DAY = "2026-06-09"
@@ -245,7 +247,7 @@ def test_a_task_that_keeps_to_itself_is_proved_and_nothing_was_left_unblocked(ho
 
 
 def test_a_task_that_was_published_before_is_proved_on_a_copy_of_its_table(home: Home) -> None:
-    runs.run(home.opened, "sound", runs.slices(home.opened, "sound", DAY), "run", None)
+    runs.run(home.opened, "sound", runs.slices(home.opened, "sound", DAY), RunRequest())
     proof = home.prove("sound")
     assert proof.holds, proof
 
@@ -348,7 +350,7 @@ def test_a_job_posts_to_a_stand_in_and_what_it_writes_outside_of_its_copy_is_nam
     script = tmp_path / "job.py"
     script.write_text(SCRIPT)
     before = home.bytes()
-    with contextlib.closing(Prover(root)) as prover:
+    with contextlib.closing(prover_of(root)) as prover:
         of_job = prover.ask(ProveJob(pickled_job(job), ("plain.kept",), root / "warehouse", ("twice",)))
         asked = ProveScript(script, ("{warehouse}", str(port), str(root)), ("plain.kept",), root / "warehouse")
         of_script = prover.ask(asked)

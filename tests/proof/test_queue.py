@@ -16,7 +16,7 @@ from tests.processes.queue_workers import open_queue
 
 from twice import WorkQueue
 from twice.ledgers.database.clock import database_time
-from twice.queues import items
+from twice.queues import item_table
 from twice.queues.item import ItemStatus, body_text
 
 ITEMS = 2_000
@@ -60,7 +60,7 @@ def fill(queue: WorkQueue) -> None:
         connection.execute(text("CREATE TABLE effects (item TEXT NOT NULL, worker INTEGER NOT NULL)"))
         now = database_time(connection)
         for number in range(ITEMS):  # in one transaction, for speed
-            items.put(connection, queue.name, f"item-{number}", body_text({"number": number}), now)
+            item_table.put(connection, queue.name, f"item-{number}", body_text({"number": number}), now)
     assert not queue.put("item-7", {"number": 7})
 
 

@@ -33,6 +33,7 @@ from tests.soak.kill_project import BY_DAY, INCREMENTAL, RESTATED, WHOLE
 from tests.soak.long_run import LongRun
 
 from twice.config import load
+from twice.core.results.run import RunRequest
 from twice.errors import TwiceError
 from twice.project import run as runs
 from twice.project import upkeep
@@ -163,7 +164,9 @@ class Soak:
         for task in (*BY_DAY, *INCREMENTAL, *WHOLE):
             for day in kill_project.open_days(self.root) if task in BY_DAY else [None]:
                 try:
-                    runs.run(self.opened, task, runs.slices(self.opened, task, day), "run", timedelta(seconds=60))
+                    runs.run(
+                        self.opened, task, runs.slices(self.opened, task, day), RunRequest("run", timedelta(seconds=60))
+                    )
                 except TwiceError as error:
                     self.violations.append(f"{task} {day} does not converge: {error}")
         self._let_go_of_dead_restatements()
@@ -184,8 +187,7 @@ class Soak:
                     self.opened,
                     kept.task,
                     runs.slices(self.opened, kept.task, label),
-                    "restate",
-                    timedelta(seconds=60),
+                    RunRequest("restate", timedelta(seconds=60)),
                 )
                 self.counts["slices restated for what a killed restatement had staged"] += 1
         upkeep.gc(self.opened)

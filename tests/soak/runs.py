@@ -31,6 +31,7 @@ from tests.soak.result_file import keep, of_this_source
 
 from twice.config import load
 from twice.core.failure.failpoints import Point
+from twice.core.results.run import RunRequest
 from twice.project import run as runs
 from twice.wiring.open_project import OpenProject
 
@@ -63,7 +64,9 @@ class Soak:
             self.rerun(day)
 
     def rerun(self, day: str) -> None:
-        runs.run(self.opened, "revenue", runs.slices(self.opened, "revenue", day), "run", timedelta(seconds=60))
+        runs.run(
+            self.opened, "revenue", runs.slices(self.opened, "revenue", day), RunRequest("run", timedelta(seconds=60))
+        )
         self.published.append(day)
         self.check(f"after {day}")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from twice import Outcome
+from twice.core.results.run import RunRequest
 from twice.core.task import TableName
 from twice.project import run as runs
 from twice.wiring.open_project import open_project
@@ -45,7 +46,7 @@ def test_with_internal_off_replace_and_merge_publish_skip_what_is_published_and_
         tasks = {name: runs.slices(opened, name, "2026-06-09" if name == "days" else None) for name in ("days", "kept")}
 
         def run() -> list[Outcome]:
-            return [runs.run(opened, name, slices, "run", None)[0].outcome for name, slices in tasks.items()]
+            return [runs.run(opened, name, slices, RunRequest())[0].outcome for name, slices in tasks.items()]
 
         spark.createDataFrame([(1, day, 1), (2, day, 1)], "id int, day date, n int").write.format("delta").save(source)
         assert run() == [Outcome.PUBLISHED, Outcome.PUBLISHED]

@@ -10,7 +10,7 @@ import datetime
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,9 +21,8 @@ from twice.core.backfill.result import BackfillResult, as_result
 from twice.core.hints import Hints, hints_for
 from twice.core.results.proof import Proof
 from twice.core.results.recover import RecoverResult
-from twice.core.results.run import RetryResult, RunAllResult, RunResult, StaleSlice, last_of
+from twice.core.results.run import RetryResult, RunAllResult, RunRequest, RunResult, StaleSlice, last_of
 from twice.core.results.status import History, Status
-from twice.core.table.token import Kind
 from twice.core.task import Task
 from twice.errors import UsageError
 from twice.project import backfill as backfills
@@ -60,7 +59,8 @@ def run(
     the scope's `lookback`. `wait`: seconds to wait for a busy slice. `silent`: send no effects. A run that fails raises
     its `TwiceError`, after the other slices were tried.
     """
-    return _run("run", task, date, interval, wait, silent, project, profile)
+    asked = _Asked(task, date, interval)
+    return _run(asked, RunRequest("run", arguments.seconds(wait), silent), project, profile)
 
 
 @verb
@@ -101,7 +101,7 @@ def restate(
     profile: str | None = None,
 ) -> RunResult:
     """Compute a published slice again on purpose. `outcome` is IDENTICAL or CHANGED."""
-    return _run("restate", task, date, None, wait, silent, project, profile)
+    return _run(_Asked(task, date), RunRequest("restate", arguments.seconds(wait), silent), project, profile)
 
 
 @verb
@@ -273,24 +273,26 @@ def session(*, project: str | Path = ".", profile: str | None = None) -> SparkSe
     return found
 
 
-def _run(
-    kind: Kind,
-    task: Task | str,
-    date: str | datetime.date | None,
-    interval: tuple[str | datetime.date, str | datetime.date] | None,
-    wait: float | datetime.timedelta | None,
-    silent: bool,
-    project: str | Path,
-    profile: str | None,
-) -> RunResult:
-    if date is not None and interval is not None:
-        raise UsageError("a date and an interval were given", fix="Give one of them.")
-    patience = arguments.seconds(wait)
-    between = None if interval is None else (runs.moment(interval[0]), runs.moment(interval[1]))
+@dataclass(frozen=True)
+class _Asked:
+    """The task and the slices that a caller names: by a date, or by the ends of an interval."""
+
+    task: Task | str
+    date: str | datetime.date | None = None
+    interval: tuple[str | datetime.date, str | datetime.date] | None = None
+
+    def __post_init__(self) -> None:
+        if self.date is not None and self.interval is not None:
+            raise UsageError("a date and an interval were given", fix="Give one of them.")
+
+
+def _run(asked: _Asked, request: RunRequest, project: str | Path, profile: str | None) -> RunResult:
+    ends = asked.interval
+    between = None if ends is None else (runs.moment(ends[0]), runs.moment(ends[1]))
     with _open(project, profile) as opened:
-        name = declared_as(opened, task)
-        slices = runs.slices(opened, name, arguments.label(date), between)
-        return _reworded(last_of(runs.run(opened, name, slices, kind, patience, silent)), _hints(project, profile))
+        name = declared_as(opened, asked.task)
+        slices = runs.slices(opened, name, arguments.label(asked.date), between)
+        return _reworded(last_of(runs.run(opened, name, slices, request)), _hints(project, profile))
 
 
 def _carried_out(

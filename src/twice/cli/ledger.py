@@ -17,7 +17,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, plain, print_json
-from twice.cli.unasked import say_unasked
+from twice.cli.upkeep import say_unasked
 from twice.core.results.summary import counted
 from twice.errors import UsageError
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from twice.cli.options import boundary, output_option
 from twice.core.results.summary import counted
 from twice.errors import UsageError
+
+if TYPE_CHECKING:
+    from twice.lint.finding import LintResult
+    from twice.lint.settings import LintSettings
 
 
 class LintOutput(str, Enum):
@@ -53,8 +59,7 @@ def lint(
     Exit code 0: nothing of severity warning or error; 1: findings; 2: the command or a setting is wrong.
     """
     if explain is not None:
-        typer.echo(_explained(explain))
-        return 0
+        return _explain(explain)
     given = {
         "select": tuple(_codes(select)),
         "ignore": tuple(_codes(ignore)),
@@ -63,14 +68,19 @@ def lint(
         "dialect": dialect,
         "cache": False if no_cache else None,
     }
-    return _run(paths or [Path()], output.value, given, baseline, write_baseline=write_baseline, statistics=statistics)
+    settings = _settings(paths := paths or [Path()], given)
+    if write_baseline:
+        return _accept(paths, settings, baseline or Path("twice-lint-baseline.json"))
+    return _report(
+        paths, settings, baseline, "statistics" if statistics and output is LintOutput.text else output.value
+    )
 
 
 def _codes(given: list[str] | None) -> list[str]:
     return [code.strip().upper() for item in given or () for code in item.split(",") if code.strip()]
 
 
-def _explained(code: str) -> str:
+def _explain(code: str) -> int:
     from twice.lint.rules import find
     from twice.lint.rules.page import page
 
@@ -79,54 +89,47 @@ def _explained(code: str) -> str:
         raise UsageError(
             f"no rule {code!r}", fix="Rules are named TW101 … TW904; `twice lint --statistics` counts what was found."
         )
-    return page(rule)
+    typer.echo(page(rule))
+    return 0
 
 
-def _run(
-    paths: list[Path],
-    output: str,
-    given: dict[str, Any],
-    baseline: Path | None,
-    *,
-    write_baseline: bool,
-    statistics: bool,
-) -> int:
-    from dataclasses import replace
-
-    from twice.lint import baseline as baselines
-    from twice.lint.report import write
+def _settings(paths: list[Path], given: dict[str, Any]) -> LintSettings:
+    """Those of the first path's pyproject.toml or twice.toml, and over them what was given on the command line."""
     from twice.lint.rules import all_rules
-    from twice.lint.run import lint_paths
     from twice.lint.settings import from_pyproject
 
     for code in (*given["select"], *given["ignore"]):
         if not any(rule.code.startswith(code) for rule in all_rules()) and not "TW001".startswith(code):
             raise UsageError(f"no rule begins with {code!r}", fix="Codes look like TW, TW3 or TW301.")
-    start = paths[0] if paths[0].is_dir() else paths[0].parent
-    settings = from_pyproject(start)
+    start = paths[0]
+    settings = from_pyproject(start if start.is_dir() else start.parent)
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value}
     settings = replace(settings, **chosen)
-    if given["cache"] is False:
-        settings = replace(settings, cache=False)
-    if write_baseline:
-        target = baseline or Path("twice-lint-baseline.json")
-        accepted = counted(baselines.write(target, lint_paths(paths, settings).findings), "finding")
-        typer.echo(f"Accepted {accepted} in {target}. Report only new ones with: twice lint --baseline {target}")
-        return 0
+    return replace(settings, cache=False) if given["cache"] is False else settings
+
+
+def _accept(paths: list[Path], settings: LintSettings, target: Path) -> int:
+    from twice.lint import baseline as baselines
+    from twice.lint.run import lint_paths
+
+    accepted = counted(baselines.write(target, lint_paths(paths, settings).findings), "finding")
+    typer.echo(f"Accepted {accepted} in {target}. Report only new ones with: twice lint --baseline {target}")
+    return 0
+
+
+def _report(paths: list[Path], settings: LintSettings, baseline: Path | None, form: str) -> int:
+    from twice.lint.report import write
+    from twice.lint.run import lint_paths
+
     result = lint_paths(paths, settings, baseline)
-    if statistics and output == "text":
+    if form == "statistics":
         typer.echo(_counted(result))
     else:
-        write(result, sys.stdout, output)
+        write(result, sys.stdout, form)
     return result.exit_code
 
 
-def _counted(result: object) -> str:
-    from collections import Counter
-
-    from twice.lint.finding import LintResult
-
-    assert isinstance(result, LintResult)
+def _counted(result: LintResult) -> str:
     counts = Counter((finding.code, finding.name, finding.severity) for finding in result.findings)
     rows = [f"{count:6}  {code}  {severity:8} {name}" for (code, name, severity), count in counts.most_common()]
     families = ", ".join(f"{family} {count}" for family, count in result.by_family.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +14,14 @@ from twice.cli.effects import effect_text
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
 from twice.cli.records import make_right
+from twice.core.closed import assert_never
 from twice.core.failure.interruption import exit_code_of
-from twice.core.results.run import Outcome, RunResult
+from twice.core.results.run import Outcome, RunRequest, RunResult
 from twice.core.results.summary import counted, counted_of
 from twice.core.table.mark import version_text
 from twice.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from twice.core.table.token import Kind
     from twice.runtime.run.explain import Explanation
     from twice.runtime.run.run_many import Report, TaskEnd
 
@@ -30,15 +30,6 @@ Everything = Annotated[bool, typer.Option("--all", help="Every task of that date
 Start = Annotated[str | None, typer.Option("--start", help="With --end: a data interval, e.g. an orchestrator's.")]
 Silent = Annotated[bool, typer.Option("--silent", help="Publish without sending effects.")]
 End = Annotated[str | None, typer.Option("--end", help="Where the data interval ends (not included).")]
-
-_OUTCOME_TEXT = {
-    Outcome.PUBLISHED: "published",
-    Outcome.ALREADY: "already published",
-    Outcome.IDENTICAL: "restated: IDENTICAL",
-    Outcome.CHANGED: "restated: CHANGED",
-    Outcome.NOTHING_NEW: "nothing new",
-    Outcome.UNKNOWN: "published (provenance unknown)",
-}
 
 
 @boundary
@@ -65,7 +56,7 @@ def run(
         return _run_all(date, _patience(wait), output, where)
     if task is None:
         raise UsageError("no task given", fix="Name one, or run them all with --all.")
-    return _run("run", task, date, (start, end), (wait, silent), output, where)
+    return _run(_Asked(task, date, start, end), RunRequest("run", _patience(wait), silent), output, where)
 
 
 @boundary
@@ -81,7 +72,7 @@ def restate(
 
     On purpose, whatever changed or not; says IDENTICAL or CHANGED.
     """
-    return _run("restate", task, date, (None, None), (wait, silent), output, where)
+    return _run(_Asked(task, date), RunRequest("restate", _patience(wait), silent), output, where)
 
 
 @boundary
@@ -128,26 +119,28 @@ def plan(
     return 0
 
 
-def _run(
-    kind: Kind,
-    task: str,
-    date: str | None,
-    interval: tuple[str | None, str | None],
-    manner: tuple[float | None, bool],
-    output: Format,
-    where: Where,
-) -> int:
+@dataclass(frozen=True)
+class _Asked:
+    """The task and the slices that a command names: by a date, or by the ends of an interval."""
+
+    task: str
+    date: str | None
+    start: str | None = None
+    end: str | None = None
+
+
+def _run(asked: _Asked, request: RunRequest, output: Format, where: Where) -> int:
     from twice.project import run as runs
 
     with where.open() as opened:
-        slices = runs.slices(opened, task, date, _interval(interval, date))
-        results = runs.run(opened, task, slices, kind, _patience(manner[0]), manner[1])
+        slices = runs.slices(opened, asked.task, asked.date, _interval(asked))
+        results = runs.run(opened, asked.task, slices, request)
     if output is Format.json:
         print_json({"results": [_as_data(result) for result in results]})
     else:
         for result in results:
             _print_result(result)
-        print(runnable(f"next: twice history {task}{_dated(results[-1])}"))
+        print(runnable(f"next: twice history {asked.task}{_dated(results[-1])}"))
     return 0
 
 
@@ -237,11 +230,11 @@ def _patience(wait: float | None) -> timedelta | None:
     return None if wait is None else timedelta(seconds=wait)
 
 
-def _interval(ends: tuple[str | None, str | None], date: str | None) -> tuple[datetime, datetime] | None:
-    start, end = ends
+def _interval(asked: _Asked) -> tuple[datetime, datetime] | None:
+    start, end = asked.start, asked.end
     if start is None and end is None:
         return None
-    if start is None or end is None or date is not None:
+    if start is None or end is None or asked.date is not None:
         raise UsageError("--start and --end go together, and without --date", fix="Give both, or one --date.")
     from twice.project.run import moment
 
@@ -262,7 +255,7 @@ def _print_result(result: RunResult) -> None:
         parts = [f"mark {result.mark}"] if result.mark else [f"generation {slice_.generation}"]
         parts += [counted(slice_.rows, "row")] if slice_.rows is not None else []
         parts += [f"version {result.version}"] if result.version is not None else []
-        print(f"{result.task}[{slice_.label}]: {_OUTCOME_TEXT[result.outcome]} ({', '.join(parts)})")
+        print(f"{result.task}[{slice_.label}]: {_outcome_text(result.outcome)} ({', '.join(parts)})")
         if slice_.fingerprint:
             print(f"  fingerprint {slice_.fingerprint}")
     if result.changes:
@@ -276,6 +269,24 @@ def _print_result(result: RunResult) -> None:
     for note in result.notes:
         print(f"  note: {runnable(note)}")
     print(f"  took {sum(result.seconds.values()):.1f} s")
+
+
+def _outcome_text(outcome: Outcome) -> str:
+    match outcome:
+        case Outcome.PUBLISHED:
+            return "published"
+        case Outcome.ALREADY:
+            return "already published"
+        case Outcome.IDENTICAL:
+            return "restated: IDENTICAL"
+        case Outcome.CHANGED:
+            return "restated: CHANGED"
+        case Outcome.NOTHING_NEW:
+            return "nothing new"
+        case Outcome.UNKNOWN:
+            return "published (provenance unknown)"
+        case _:
+            assert_never(outcome)
 
 
 def _dated(result: RunResult) -> str:

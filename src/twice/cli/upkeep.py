@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -10,7 +11,6 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
-from twice.cli.unasked import say_unasked
 from twice.core.results.summary import counted
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
@@ -169,3 +169,13 @@ def takeover(
             print(f"{task}: took its table over from {owner} ({counted(count, 'slice')})")
         print(runnable(f"next: twice status {task}, then run or backfill what it should publish"))
     return 0
+
+
+def say_unasked(tables: Sequence[str], then: str) -> int:
+    """Tables that could not be asked while the command went on with the others: each with why, and what to do once they
+    can be asked; the command's exit code."""
+    for table in tables:
+        print(f"could not be asked: {table}; what is open there stays open")
+    if tables:
+        print(then)
+    return 1 if tables else 0

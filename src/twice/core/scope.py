@@ -16,7 +16,7 @@ from twice.core.closed import assert_never
 from twice.core.hints import hint, option
 from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
-from twice.core.time_scope import Grain, SliceColumn, TimeScope, ValueType
+from twice.core.time_scope import Grain, SliceColumn, TimeScope, ValueType, cut_word
 from twice.errors import DeclarationError, UsageError
 
 
@@ -180,7 +180,7 @@ def cut_of(scope: Scope) -> str:
             return scope.only.label
         case TimeScope():
             held = scope.held_in
-            grain = f"window/{held.minutes}" if held.grain == "window" else held.grain
+            grain = cut_word(held)
             return f"{grain}@{held.zone}" if held.zone else grain
         case _:
             assert_never(scope)

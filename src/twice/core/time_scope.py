@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo
 
+from twice.core.closed import assert_never
 from twice.core.hints import hint, option
 from twice.core.local_day import begin_of
 from twice.core.slice import Bounds, Slice, SliceValue
@@ -45,6 +46,17 @@ class SliceColumn:
     def one_value(self) -> bool:
         """Whether all rows of a slice hold one value of it: a month's first day, not each day of a month."""
         return self.derived or (self.type == "date" and self.grain == "day")
+
+
+def cut_word(column: SliceColumn) -> str:
+    """How long its slices are, in one word that is stored in tables and tokens: `day`, `month`, `hour`, `window/15`."""
+    match column.grain:
+        case "day" | "month" | "hour":
+            return column.grain
+        case "window":
+            return f"window/{column.minutes}"
+        case _:
+            assert_never(column.grain)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any
 
 from twice.core.ledger.record import Unassigned
 from twice.ledgers.ledger import Ledger
-from twice.runtime.table import garbage
 from twice.runtime.table.assign import names_of
-from twice.runtime.table.garbage import Tidied
 from twice.runtime.upkeep import check as checking
+from twice.runtime.upkeep import prune as pruning
 from twice.runtime.upkeep import rebuild as rebuilding
 from twice.runtime.upkeep.check import LedgerDifference
+from twice.runtime.upkeep.prune import Tidied
 from twice.runtime.upkeep.rebuild import Rebuilt
 from twice.wiring.open_project import OpenProject
 
@@ -35,7 +35,7 @@ def rebuild(opened: OpenProject) -> tuple[Rebuilt, ...]:
 
 def prune(opened: OpenProject, older_than: timedelta) -> Tidied:
     """Delete history that decides nothing any more."""
-    return garbage.prune(opened.context, opened.context.engine.fresh(), older_than)
+    return pruning.prune(opened.context, opened.context.engine.fresh(), older_than)
 
 
 def export(opened: OpenProject) -> Iterator[dict[str, Any]]:

@@ -21,9 +21,11 @@ def doctor() -> tuple[Check, ...]:
 
 
 def _publish(session: SparkSession, folder: Path, internal: bool) -> Check:
-    from twice.wiring.delta import publish_a_day  # here: that pyspark is missing is for a check to say
+    from twice.targets.delta.probe import publish_a_day  # here: that pyspark is missing is for a check to say
+    from twice.wiring.delta import INSTRUMENTS
 
-    return publish_a_day(session, folder, internal)
+    found = publish_a_day(session, folder, INSTRUMENTS, internal)
+    return Check("publish", not found.fix, found.detail, found.fix)
 
 
 def _internal_here() -> bool:

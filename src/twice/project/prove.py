@@ -1,6 +1,6 @@
 """Proofs: of a task of an opened project; of a job or a script that does not use twice, which need no project.
 
-Each is made in a process of its own that is closed in (`wiring.prover`).
+Each is made in a process of its own that is closed in (`proof.process`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from twice.core.results.proof import Proof
 from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.errors import InputMissing
-from twice.wiring.open_project import OpenProject
-from twice.wiring.prover import ProveJob, Prover, ProveScript, ProveTask, pickled_job
+from twice.proof.process.prover import pickled_job
+from twice.proof.process.request import ProveJob, ProveScript, ProveTask
+from twice.wiring.open_project import OpenProject, prover_of
 
 
 def prove(opened: OpenProject, task: str, date: str | None, scenarios: Sequence[str] = ()) -> Proof:
@@ -37,7 +38,7 @@ def prove_job(
     """The job is sent to the other process, and a session is started there."""
     folder = Path(local_path(str(warehouse), "warehouse")).absolute()
     asked = ProveJob(pickled_job(job), tuple(tables), folder, tuple(scenarios))
-    with closing(Prover(Path.cwd())) as prover:
+    with closing(prover_of(Path.cwd())) as prover:
         return prover.ask(asked)
 
 
@@ -47,7 +48,7 @@ def prove_script(path: Path, arguments: Sequence[str], tables: Sequence[str], wa
     folder = Path(local_path(str(warehouse), "warehouse")).absolute()
     script = Script(path.absolute(), tuple(arguments), tuple(tables), folder)
     script.check()  # before a process is started for nothing
-    with closing(Prover(Path.cwd())) as prover:
+    with closing(prover_of(Path.cwd())) as prover:
         return prover.ask(ProveScript(script.path, script.arguments, script.tables, script.warehouse))
 
 

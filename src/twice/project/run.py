@@ -8,7 +8,6 @@ from twice.core.ports import Frame
 from twice.core.results.run import RunRequest, RunResult
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
-from twice.core.table.token import Kind
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.errors import UsageError
@@ -48,16 +47,9 @@ def moment(value: str | date) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
-def run(
-    opened: OpenProject,
-    task: str,
-    slices: tuple[Slice, ...],
-    kind: Kind,
-    wait: timedelta | None,
-    silent: bool = False,
-) -> tuple[RunResult, ...]:
-    """Each slice in a run of its own, see `run_slices`. `kind`: run, or restate."""
-    return run_slices(opened.context, opened.project.task(task), slices, RunRequest(kind, wait, silent))
+def run(opened: OpenProject, task: str, slices: tuple[Slice, ...], request: RunRequest) -> tuple[RunResult, ...]:
+    """Each slice in a run of its own, see `run_slices`."""
+    return run_slices(opened.context, opened.project.task(task), slices, request)
 
 
 def run_all(

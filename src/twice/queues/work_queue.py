@@ -15,7 +15,7 @@ from twice.core.retry import Failure, Retry, classify, pause_after
 from twice.engine.causes import signs
 from twice.errors import BodyDiffers, LeaseLost, TwiceError
 from twice.ledgers.database.clock import database_time
-from twice.queues import items
+from twice.queues import item_table
 from twice.queues.handling import Handler, Handling, OnDatabase
 from twice.queues.item import Item, ItemStatus, body_text, checked_id
 from twice.runtime.holder import this_process
@@ -51,14 +51,14 @@ class WorkQueue(OnDatabase):
         self._lease = lease
         self._policy = retry
         self._holder = this_process()
-        self._database = Handling(url, "queue", items.metadata)
+        self._database = Handling(url, "queue", item_table.metadata)
 
     def put(self, id: str, body: Any = None) -> bool:
         """Add an item; `body` is anything JSON. False if the queue knows it, done or not: nothing changes. The same id
         with another body is an error."""
         checked_id(id, "the item's id")
         asked = body_text(body)
-        known = self._writing(lambda connection, now: items.put(connection, self.name, id, asked, now))
+        known = self._writing(lambda connection, now: item_table.put(connection, self.name, id, asked, now))
         if known is not None and known != asked:
             raise BodyDiffers(
                 "this id was put before with another body",
@@ -72,7 +72,7 @@ class WorkQueue(OnDatabase):
         """The next item that is due, leased to this process; None if nothing is due now."""
         while True:
             item = self._writing(
-                lambda connection, now: items.claim(connection, self.name, now, now + self._lease, self._holder)
+                lambda connection, now: item_table.claim(connection, self.name, now, now + self._lease, self._holder)
             )
             if item is None or item.attempts <= self._policy.attempts:
                 return item
@@ -86,9 +86,9 @@ class WorkQueue(OnDatabase):
 
         def still_ours(connection: Connection) -> bool:
             now = database_time(connection)
-            if items.move(connection, self.name, item, ItemStatus.DONE, now, None):
+            if item_table.move(connection, self.name, item, ItemStatus.DONE, now, None):
                 return True
-            found = items.read(connection, self.name, item.id)
+            found = item_table.read(connection, self.name, item.id)
             if found is not None and found.status is ItemStatus.DONE and found.fence == item.fence:
                 return False
             raise self._lost(item, found)
@@ -105,8 +105,8 @@ class WorkQueue(OnDatabase):
             failure = Failure(item.attempts, now - (item.began or now), judgement)
             pause = pause_after(self._policy, failure, random.random())
             status = ItemStatus.FAILED if pause is None else ItemStatus.PENDING
-            if not items.move(connection, self.name, item, status, now + (pause or timedelta(0)), message):
-                raise self._lost(item, items.read(connection, self.name, item.id))
+            if not item_table.move(connection, self.name, item, status, now + (pause or timedelta(0)), message):
+                raise self._lost(item, item_table.read(connection, self.name, item.id))
             return status
 
         return self._writing(decide)
@@ -119,8 +119,8 @@ class WorkQueue(OnDatabase):
         """Give a claimed item back: pending, due now; the attempt does not count. LeaseLost if the claim is over."""
 
         def act(connection: Connection, now: datetime) -> None:
-            if not items.give_back(connection, self.name, item, now):
-                raise self._lost(item, items.read(connection, self.name, item.id))
+            if not item_table.give_back(connection, self.name, item, now):
+                raise self._lost(item, item_table.read(connection, self.name, item.id))
 
         self._writing(act)
 
@@ -150,24 +150,24 @@ class WorkQueue(OnDatabase):
 
     def item(self, id: str) -> Item | None:
         """What is known of one item."""
-        return self._reading(lambda connection: items.read(connection, self.name, id))
+        return self._reading(lambda connection: item_table.read(connection, self.name, id))
 
     def dead(self, limit: int = 100) -> tuple[Item, ...]:
         """The dead letters, oldest first, each with its last error."""
-        return self._reading(lambda connection: items.dead(connection, self.name, limit))
+        return self._reading(lambda connection: item_table.dead(connection, self.name, limit))
 
     def retry(self, id: str) -> bool:
         """A person asks for it: a dead letter is pending again, with all its attempts. False if it is none."""
-        return self._writing(lambda connection, now: items.revive(connection, self.name, id, now))
+        return self._writing(lambda connection, now: item_table.revive(connection, self.name, id, now))
 
     def forget(self, older_than: timedelta) -> int:
         """Forget items that were done longer ago; how many. One of them that is put again is done again: keep them for
         longer than anybody puts an id again. Dead letters stay. A second call finds none."""
-        return self._writing(lambda connection, now: items.forget(connection, self.name, now - older_than))
+        return self._writing(lambda connection, now: item_table.forget(connection, self.name, now - older_than))
 
     def counts(self) -> Mapping[ItemStatus, int]:
         """How many items there are, by status."""
-        return self._reading(lambda connection: items.counts(connection, self.name))
+        return self._reading(lambda connection: item_table.counts(connection, self.name))
 
     def _handle(self, item: Item, handle: Callable[[Item, Connection], object]) -> bool:
         return self.complete(item, lambda connection: handle(item, connection))
@@ -188,8 +188,8 @@ class WorkQueue(OnDatabase):
 
     def _move(self, item: Item, status: ItemStatus, error: str | None, later: timedelta = timedelta(0)) -> None:
         def act(connection: Connection, now: datetime) -> None:
-            if not items.move(connection, self.name, item, status, now + later, error):
-                raise self._lost(item, items.read(connection, self.name, item.id))
+            if not item_table.move(connection, self.name, item, status, now + later, error):
+                raise self._lost(item, item_table.read(connection, self.name, item.id))
 
         self._writing(act)
 

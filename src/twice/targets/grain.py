@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta, timezone
 
 from twice.core.slice import SliceValue
-from twice.core.time_scope import SliceColumn
+from twice.core.time_scope import SliceColumn, cut_word
 from twice.core.write import Cut, appended_again, cut_text
 from twice.errors import OTHER_SCOPE, DeclarationError, TableTaken
 
@@ -26,11 +26,7 @@ def grain_property(column: SliceColumn) -> str:
 
     A scope that takes a DATE column as it is makes one partition a day, also when its slices are months.
     """
-    grain: str = column.grain
-    if not column.derived and column.type == "date":
-        grain = "day"
-    elif column.grain == "window":
-        grain = f"window/{column.minutes}"
+    grain = "day" if not column.derived and column.type == "date" else cut_word(column)
     return f"{grain}@{column.zone}" if column.zone else grain
 
 
@@ -52,7 +48,7 @@ def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:
         return
     held, _, zone = recorded.partition("@")
     minutes = _minutes(held)
-    ours = 60 if column.grain == "hour" else column.minutes if column.grain == "window" else None
+    ours = _minutes(cut_word(column))
     coarser = not column.derived and zone == (column.zone or "")
     if coarser and minutes is not None and ours is not None and ours % minutes == 0:
         return

@@ -6,19 +6,18 @@ import json
 import sys
 from pathlib import Path
 
-from twice.core.failure.failpoints import Point
 from twice.proof.enclosure.enclosure import here
 from twice.proof.tasks.child_process import carry_out
 from twice.proof.tasks.scratch import ChildRun
 from twice.wiring.enclosed import EnclosedProject
 
 
-def main(root: str, profile: str, task: str, label: str, folder: str, point: str, copies: str) -> None:
+def main(root: str, profile: str, copies: str, child: str) -> None:
     """In the enclosure of the process that started it, which gave it its environment."""
     opened = EnclosedProject.open(Path(root), profile or None, here())
     opened.copies.update(json.loads(copies))
-    child = ChildRun(task, label, Path(folder), Point(point) if point else None)
-    carry_out(opened.proof_setup, opened.project.task(task), child)
+    run = ChildRun.from_json(child)
+    carry_out(opened.proof_setup, opened.project.task(run.task), run)
     opened.close()
 
 

@@ -19,13 +19,13 @@ from twice.core.project.project import Project
 from twice.core.task import Task
 from twice.errors import DeclarationError
 from twice.ledgers.ledger import Ledger
+from twice.proof.process.prover import Prover
 from twice.runtime.context import RunContext
 from twice.runtime.effects.delivery import Delivery
 from twice.runtime.effects.send import delivery_of
 from twice.runtime.holder import scratch_name, this_process
 from twice.runtime.table.assign import assign_all
 from twice.wiring.discover import discover
-from twice.wiring.prover import Prover
 from twice.wiring.targets import Targets
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ NEEDS_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
 
 EMBEDDED = "local[*]"
 """The default master: the session then takes the cores this process may use."""
+
+PROOF_SERVER = "twice.wiring.proof_server"
+"""Started by its name: importing it here would close a ring, since it opens projects."""
 
 
 class OpenProject:
@@ -132,7 +135,7 @@ class OpenProject:
 
     @cached_property
     def prover(self) -> Prover:
-        return Prover(self.settings.root)
+        return prover_of(self.settings.root)
 
     def close(self) -> None:
         """End what was opened, but for the Spark session, which lives as long as this process."""
@@ -153,6 +156,11 @@ def open_project(folder: Path = Path(), profile: str | None = None) -> Iterator[
         yield opened
     finally:
         opened.close()
+
+
+def prover_of(root: Path) -> Prover:
+    """The process of proofs that are asked for in this folder. Close it."""
+    return Prover(root, PROOF_SERVER)
 
 
 def session(folder: Path = Path(), profile: str | None = None) -> Any:

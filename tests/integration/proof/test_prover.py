@@ -17,7 +17,9 @@ from tests.endings import signals_raise
 from tests.file_lock import nobody_holds
 
 from twice.errors import DeclarationError, EnvironmentProblem, UsageError
-from twice.wiring.prover import Prover, ProveTask, RemoteError, pickled_job
+from twice.proof.process.prover import RemoteError, pickled_job
+from twice.proof.process.request import ProveTask
+from twice.wiring.open_project import prover_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -44,7 +46,7 @@ def test_errors_over_there_are_raised_here_as_themselves_and_a_dead_process_is_r
     writing, dying = tmp_path / "writing", tmp_path / "dying"
     asked = project(writing, "import os\nopen('left.txt', 'w')\n")
     last = project(dying, "import os\nos._exit(7)\n")
-    with closing(Prover(writing)) as prover:
+    with closing(prover_of(writing)) as prover:
         with pytest.raises(UsageError, match="there is no scenario 'nope'"):
             prover.ask(ProveTask(writing, None, "orders", None, ("nope",)))
         with pytest.raises(DeclarationError, match="refused .*left.txt, at pipelines/tasks.py:2") as caught:
@@ -62,7 +64,7 @@ def test_a_process_that_died_where_something_could_not_be_blocked_does_not_say_t
 ) -> None:
     monkeypatch.setenv("TWICE_PROOF_WITHOUT", "files,sockets")
     asked = project(tmp_path, "import os\nos._exit(7)\n")
-    with closing(Prover(tmp_path)) as prover, pytest.raises(EnvironmentProblem) as caught:
+    with closing(prover_of(tmp_path)) as prover, pytest.raises(EnvironmentProblem) as caught:
         prover.ask(asked)
     assert "Nothing of yours was written" not in caught.value.now
     assert caught.value.now.startswith("What this system could not block may have been done: ")
@@ -71,7 +73,7 @@ def test_a_process_that_died_where_something_could_not_be_blocked_does_not_say_t
 
 def test_ctrl_c_ends_the_process_and_removes_its_scratch_folder(tmp_path: Path) -> None:
     asked = project(tmp_path, SLEEPING)
-    with closing(Prover(tmp_path)) as prover:
+    with closing(prover_of(tmp_path)) as prover:
         begun = prover.scratch / "tmp" / "begun"
         when(lambda: begun.exists() and begun.read_text() != "", lambda: os.kill(os.getpid(), signal.SIGINT))
         with signals_raise(), pytest.raises(KeyboardInterrupt):
@@ -82,8 +84,9 @@ def test_ctrl_c_ends_the_process_and_removes_its_scratch_folder(tmp_path: Path) 
 ASKING = """
 import sys
 from pathlib import Path
-from twice.wiring.prover import Prover, ProveTask
-prover = Prover(Path(sys.argv[1]))
+from twice.proof.process.request import ProveTask
+from twice.wiring.open_project import prover_of
+prover = prover_of(Path(sys.argv[1]))
 print(prover.scratch, flush=True)
 prover.ask(ProveTask(Path(sys.argv[1]), None, "orders", None, ("twice",)))
 """

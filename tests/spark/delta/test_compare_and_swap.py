@@ -32,7 +32,8 @@ from twice.core.task import TableName
 from twice.errors import OutcomeUnknown, RunError
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.log.transaction import Transaction
-from twice.wiring.delta import publish_a_day
+from twice.targets.delta.probe import Probed, publish_a_day
+from twice.wiring.delta import INSTRUMENTS
 
 OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
 
@@ -301,8 +302,8 @@ def _sql(harness: DeltaHarness, statement: str) -> None:
 
 @pytest.mark.parametrize("internal", [True, False])
 def test_the_doctor_plays_a_swap_that_must_lose(spark: Any, tmp_path: Path, internal: bool) -> None:
-    found = publish_a_day(spark, tmp_path, internal)
-    assert found.ok, found
+    found = publish_a_day(spark, tmp_path, INSTRUMENTS, internal)
+    assert found.fix == "", found
 
 
 def test_the_doctor_says_so_if_delta_lets_both_swaps_through(
@@ -315,6 +316,5 @@ def test_the_doctor_says_so_if_delta_lets_both_swaps_through(
         return registered(Log(spark, str(tmp_path / "probe")).begin(), token_names)
 
     monkeypatch.setattr(Transaction, "generations", on_another_transaction)
-    found = publish_a_day(spark, tmp_path)
-    assert (found.ok, found.detail) == (False, "a swap that must lose was not refused")
-    assert found.fix == "Set internal = false in twice.toml."
+    found = publish_a_day(spark, tmp_path, INSTRUMENTS)
+    assert found == Probed("a swap that must lose was not refused", "Set internal = false in twice.toml.")

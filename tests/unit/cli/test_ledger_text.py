@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from twice.cli.main import app
 from twice.core.ledger.record import Pruned, Unassigned
 from twice.core.results.recover import RecoverResult
-from twice.runtime.table.garbage import RemovedFiles, Tidied
+from twice.runtime.table.garbage import RemovedFiles
+from twice.runtime.upkeep.prune import Tidied
 
 OLD = Unassigned("revenue", attempts=2, slices=1, effects=1, unsent=1)
 LISTED = "revenue: 2 attempts, 1 slice, 1 effect, 1 unsent"

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from twice.lint.collect.clock_calls import clock_flow
+from twice.lint.collect.clocks.clock_calls import clock_flow
 from twice.lint.resolve.chains import unroll
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import LintedModule

@@ -9,7 +9,7 @@ import pytest
 from twice.errors import EnvironmentProblem
 from twice.proof.enclosure.enclosure import Enclosure
 from twice.proof.enclosure.hook import Guard
-from twice.wiring.enclosed import session_settings
+from twice.proof.enclosure.session import session_settings
 
 THEIRS = {
     "spark.master": "spark://cluster:7077",

@@ -25,7 +25,7 @@ from twice.errors import EnvironmentProblem, UsageError
 from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume, start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
-from twice.runtime.table.garbage import prune
+from twice.runtime.upkeep.prune import prune
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 from twice.targets.memory.rows import Rows

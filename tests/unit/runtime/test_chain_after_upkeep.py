@@ -17,7 +17,7 @@ from twice.core.task import TableName, Task
 from twice.runtime.run.run_many import TaskEnd, run_all
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
-from twice.runtime.table.garbage import prune
+from twice.runtime.upkeep.prune import prune
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.targets.memory.rows import Rows
 

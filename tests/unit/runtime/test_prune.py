@@ -10,7 +10,7 @@ from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.results.run import Outcome
 from twice.errors import UsageError
 from twice.runtime.staleness.slice_status import slice_statuses
-from twice.runtime.table.garbage import prune
+from twice.runtime.upkeep.prune import prune
 
 from .conftest import Bench, revenue_task
 

@@ -19,8 +19,9 @@ from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.project.project import assemble
 from twice.core.task import TableName, Task
 from twice.ledgers.ledger import Ledger
-from twice.runtime.table.garbage import collect_garbage, prune
+from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.check import check
+from twice.runtime.upkeep.prune import prune
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 

@@ -134,7 +134,7 @@ def test_the_list_imports_no_driver() -> None:
 
 
 @pytest.mark.parametrize("registration", TARGETS, ids=lambda each: each.format)
-def test_each_target_is_one_folder_one_contract_test_and_a_line_of_the_documentation(
+def test_each_target_is_one_folder_one_contract_test_and_its_documentation(
     registration: Registration,
 ) -> None:
     name = registration.format
@@ -142,3 +142,5 @@ def test_each_target_is_one_folder_one_contract_test_and_a_line_of_the_documenta
     suite = (ROOT / "tests" / "contracts" / f"test_{name}_target.py").read_text(encoding="utf-8")
     assert "TargetSuite" in suite
     assert f"targets/{name}/" in (ROOT / "docs" / "adding-a-target.md").read_text(encoding="utf-8")
+    if registration.schemes:  # users write its connections into twice.toml, and must read somewhere what they take
+        assert (ROOT / "docs" / f"{name}.md").is_file()

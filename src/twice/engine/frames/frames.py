@@ -12,6 +12,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from twice.core.closed import assert_never
 from twice.core.local_day import turned_back
 from twice.core.names.spark import quoted, type_text
 from twice.core.ports import Column, Shape
@@ -134,11 +135,21 @@ def derived(held: SliceColumn, source: SparkColumn) -> SparkColumn:
     """The slice column's value, from the scope column, in a session in UTC."""
     if held.source_type == "timestamp" and held.type == "date":
         source = _day(source, held.zone or "UTC")
-    if held.grain == "month":
-        return sf.trunc(source, "MM")
-    if held.grain == "day":
-        return source
-    width = sf.lit((60 if held.grain == "hour" else held.minutes) * 60_000_000).cast("bigint")
+    match held.grain:
+        case "month":
+            return sf.trunc(source, "MM")
+        case "day":
+            return source
+        case "hour":
+            return _window(source, 60)
+        case "window":
+            return _window(source, held.minutes)
+        case _:
+            assert_never(held.grain)
+
+
+def _window(source: SparkColumn, minutes: int) -> SparkColumn:
+    width = sf.lit(minutes * 60_000_000).cast("bigint")
     micros = sf.unix_micros(source)
     return sf.timestamp_micros(micros - sf.pmod(micros, width))
 

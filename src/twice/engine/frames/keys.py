@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from twice.core.closed import assert_never
 from twice.core.keys import DIGITS, KEY_HEADER, NULL, ROW_HEADER, encoded, row_order
 from twice.core.names.spark import quoted
 from twice.errors import UsageError
@@ -189,6 +190,8 @@ def _sql(expression: _Expression) -> str:
             return _literal(expression)
         case int():
             return str(expression)
+        case _:
+            assert_never(expression)
 
 
 def _column(expression: _Expression) -> Column:
@@ -204,7 +207,10 @@ def _column(expression: _Expression) -> Column:
             return _column(value).try_cast("string")
         case _Given(column):
             return column
-    raise AssertionError(expression)
+        case _Name() | str() | int():
+            return functions.expr(_sql(expression))
+        case _:
+            assert_never(expression)
 
 
 def _holds_given(expression: _Expression) -> bool:
@@ -213,7 +219,12 @@ def _holds_given(expression: _Expression) -> bool:
             return any(_holds_given(argument) for argument in arguments)
         case _Text(value):
             return _holds_given(value)
-    return isinstance(expression, _Given)
+        case _Given():
+            return True
+        case _Name() | str() | int():
+            return False
+        case _:
+            assert_never(expression)
 
 
 def _literal(text: str) -> str:

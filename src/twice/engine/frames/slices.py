@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
+from twice.core.closed import assert_never
 from twice.core.local_day import day_of, midnight
 from twice.core.ports import Column
 from twice.core.since import CursorType
@@ -104,19 +105,30 @@ def value_of(held: SliceColumn, moment: date | datetime | None) -> date | dateti
     """The slice column's value of a row, from its scope column: what Spark computes too."""
     if moment is None or not held.derived:
         return moment
-    if isinstance(moment, datetime):
-        return _floor(moment, held)
-    return moment.replace(day=1) if held.grain == "month" else moment
-
-
-def _floor(moment: datetime, held: SliceColumn) -> date | datetime:
     zone = ZoneInfo(held.zone) if held.zone else timezone.utc
-    if held.grain in ("day", "month"):
-        day = day_of(moment, zone)
-        return day.replace(day=1) if held.grain == "month" else day
+    match held.grain:
+        case "day":
+            return _day(moment, zone)
+        case "month":
+            return _day(moment, zone).replace(day=1)
+        case "hour":
+            return _window(moment, zone, 60)
+        case "window":
+            return _window(moment, zone, held.minutes)
+        case _:
+            assert_never(held.grain)
+
+
+def _day(moment: date | datetime, zone: tzinfo) -> date:
+    return day_of(moment, zone) if isinstance(moment, datetime) else moment
+
+
+def _window(moment: date | datetime, zone: tzinfo, minutes: int) -> date | datetime:
+    if not isinstance(moment, datetime):
+        return moment
     local = moment.astimezone(zone)
     start = local.replace(hour=0, minute=0, second=0, microsecond=0)
-    step = timedelta(minutes=60 if held.grain == "hour" else held.minutes)
+    step = timedelta(minutes=minutes)
     return start + (local - start) // step * step
 
 

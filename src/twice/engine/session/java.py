@@ -1,4 +1,4 @@
-"""The Java that Spark would start, found the way Spark's own scripts find it."""
+"""The Java that Spark would start, found the way Spark's own scripts find it; and the packages we name in it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,27 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from twice.errors import EnvironmentProblem
 
 OLDEST = 17
 INSTALL = "Install it: apt-get install openjdk-17-jre-headless (Debian, Ubuntu) or brew install openjdk@17 (macOS)."
+
+_PACKAGES = (
+    "java.io",
+    "java.lang.reflect",
+    "java.net",
+    "java.nio.file.attribute",
+    "org.apache.commons.io",
+    "org.apache.commons.lang3",
+    "org.apache.hadoop.fs",
+    "org.apache.spark.sql.catalyst.expressions",
+    "org.apache.spark.sql.catalyst.trees",
+    "org.apache.spark.sql.delta.util",
+    "scala.collection.immutable",
+    "scala.jdk.javaapi",
+)
 
 
 @dataclass(frozen=True)
@@ -85,3 +101,16 @@ def _major(version: str) -> int:
     if not numbers:
         return 0
     return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
+
+
+def remember_packages(jvm: Any) -> None:
+    """Keep the packages we name as attributes of py4j's view of the JVM. A second call does nothing.
+
+    py4j takes `jvm.org.apache.hadoop.fs.Path` part by part and asks the JVM whether `org` is a class, then
+    `org.apache`, and so on. Each no is a search through every jar of Spark: some milliseconds for one dotted name."""
+    for dotted in _PACKAGES:
+        at = jvm
+        for part in dotted.split("."):
+            if part not in vars(at):
+                setattr(at, part, getattr(at, part))
+            at = vars(at)[part]

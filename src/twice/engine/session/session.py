@@ -21,8 +21,7 @@ from pyspark.sql import SparkSession
 
 from twice.engine.session import archive as archives
 from twice.engine.session import interrupts, jars
-from twice.engine.session.java import Java, find_java
-from twice.engine.session.packages import remember_packages
+from twice.engine.session.java import Java, find_java, remember_packages
 from twice.engine.session.supported import (
     DELTA_CATALOG,
     DELTA_EXTENSION,

@@ -23,7 +23,7 @@ from twice.ledgers.database.own_rows import OF_TASK, OwnRows, in_any_table, task
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
 from twice.ledgers.database.transactions import Records
-from twice.ledgers.runs.versions import read_versions
+from twice.ledgers.runs.publishes import read_versions
 
 _STATES = {state.value: state for state in AttemptState}
 

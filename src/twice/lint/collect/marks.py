@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+from twice.lint.collect.guards.skip_existing import values_behind
 from twice.lint.collect.module_context import ModuleContext
-from twice.lint.collect.skip_existing import values_behind
 from twice.lint.facts import EffectFact, MarkFact, ReadFact, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 import warnings
 
-from twice.lint.collect.clients import collect_clients
-from twice.lint.collect.clock_calls import clock_flow
-from twice.lint.collect.clocks import collect_clocks
+from twice.lint.collect.clients.clients import collect_clients
+from twice.lint.collect.clocks.clock_calls import clock_flow
+from twice.lint.collect.clocks.clocks import collect_clocks
 from twice.lint.collect.effects import collect_effects
-from twice.lint.collect.frames import collect_frames
+from twice.lint.collect.frames.frames import collect_frames
+from twice.lint.collect.frames.orders import collect_orders
+from twice.lint.collect.guards.transactions import TransactionBlocks
 from twice.lint.collect.ids import collect_ids, random_flow
 from twice.lint.collect.marks import collect_marks
 from twice.lint.collect.module_context import ModuleContext
-from twice.lint.collect.orders import collect_orders
-from twice.lint.collect.sqltext import collect_sql
+from twice.lint.collect.sql.sqltext import collect_sql
 from twice.lint.collect.tasks import collect_swallows, collect_tasks
-from twice.lint.collect.transactions import TransactionBlocks
 from twice.lint.file_facts import FileFacts, Notice
 from twice.lint.frontends.context import ReadContext
 from twice.lint.gather import Gathering

@@ -40,6 +40,12 @@ class Enclosure:
         """The one folder that can be written, if the system sees to that."""
         return None if self.guard is None or not self.guard.files else Path(self.guard.scratch)
 
+    @property
+    def scratch(self) -> Path:
+        """Where all that the process writes goes."""
+        assert self.guard is not None, "only a process that a proof started is enclosed"
+        return Path(self.guard.scratch)
+
     def found(self) -> tuple[SideEffect, ...]:
         """What was refused since the last call, in any process of the proof, each thing once."""
         if self.guard is None:

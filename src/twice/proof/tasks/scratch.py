@@ -8,6 +8,7 @@ the task's own code writes nothing either is ensured by the process this runs in
 from __future__ import annotations
 
 import functools
+import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,7 +41,7 @@ from twice.proof.reads import Frames, Reads
 from twice.proof.tasks.proof_targets import CopiedTable, PinnedTable
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_many import run_slices
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,15 @@ class ChildRun:
     label: str
     folder: Path
     point: Point | None
+
+    def to_json(self) -> str:
+        """For the command line of the child process."""
+        return json.dumps([self.task, self.label, str(self.folder), self.point and self.point.value])
+
+    @classmethod
+    def from_json(cls, text: str) -> ChildRun:
+        task, label, folder, point = json.loads(text)
+        return cls(task, label, Path(folder), None if point is None else Point(point))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from twice.core.ledger.outbox import EffectState
 from twice.core.ports import ALL_ROWS, Suspicion
 from twice.core.results.proof import Difference
 from twice.core.slice import Slice
@@ -21,9 +22,9 @@ from twice.engine.guard.guard import likely, suspicions
 from twice.engine.lineage.beside_tables import literals
 from twice.proof.blame import blame
 from twice.proof.disturb import ordered
+from twice.proof.effect_counts import compare_effects
 from twice.proof.play import NotApplicable
 from twice.proof.reads import DisturbedReads, passed
-from twice.proof.tasks.effect_counts import count_effects, effects_differ
 from twice.proof.tasks.scratch import (
     UNDISTURBED,
     Disturbance,
@@ -34,6 +35,8 @@ from twice.proof.tasks.scratch import (
     make_template,
 )
 from twice.runtime.result.compute import Pins, result_frame
+
+_ALL = 100_000
 
 
 @dataclass(frozen=True)
@@ -133,3 +136,25 @@ def open_proof_session(setup: ProofSetup, task: Task, slices: tuple[Slice, ...])
         folder = Path(place)
         template = make_template(setup, task, slices, folder / "template")
         yield ProofSession(setup, task, slices, folder, session, template)
+
+
+def count_effects(copy: ScratchCopy) -> Counter[str]:
+    """By effect: how often its receiver acted. One that goes by a key acts once per key. What is in doubt counts as
+    sent: a person decides on it."""
+    outbox = copy.context.ledger.outbox
+    names = {record.key: record.name for record in outbox.listed((), copy.task.name, _ALL)}
+    acted: Counter[str] = Counter()
+    keys: set[str] = set()
+    for outgoing in copy.sent:
+        if not outgoing.keyed or outgoing.key not in keys:
+            acted[names.get(outgoing.key, outgoing.key)] += 1
+        keys.add(outgoing.key)
+    for record in outbox.listed((EffectState.IN_DOUBT,), copy.task.name, _ALL):
+        acted[record.name] += record.key not in keys
+    return +acted
+
+
+def effects_differ(clean: Counter[str], copy: ScratchCopy) -> Difference | None:
+    """None if the same was sent as often."""
+    fix = "Give the receiver a key (webhook(…, idempotency_key=True)), so that it acts once."
+    return compare_effects(clean, count_effects(copy), "effect", fix)

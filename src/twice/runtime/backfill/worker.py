@@ -31,7 +31,7 @@ from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.made_since import made_by
 from twice.runtime.table.gave_way import to_come_back
 from twice.runtime.table.settle import look
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 POLL = 0.5
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from twice.core.closed import assert_never
@@ -13,10 +14,21 @@ from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.effects.delivery import Delivery, decide_silent, drain, may_wake_up, render_released
 from twice.runtime.table.old_tables import table_named
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 S = EffectState
 Resolution = Literal["sent", "resend", "abandon"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person decides of an effect; who and why is kept. `sender_is_gone`: the process that was sending it is
+    known to be gone, though nobody here sees that."""
+
+    resolution: Resolution
+    who: str
+    reason: str
+    sender_is_gone: bool = False
 
 
 def send_pending(context: RunContext, task: str | None = None) -> int:
@@ -46,16 +58,14 @@ def delivery_of(context: RunContext) -> Delivery:
     return Delivery(context.project, context.ledger, context.senders, context.clock, context.holder, sample)
 
 
-def resolve(
-    delivery: Delivery, id_: int, resolution: Resolution, who: str, reason: str, *, sender_is_gone: bool = False
-) -> EffectRecord:
+def resolve(delivery: Delivery, id_: int, decision: Decision) -> EffectRecord:
     """A person's decision on an effect. It stays on record, with the reason."""
     outbox = delivery.ledger.outbox
     decide_silent(delivery)
     effect = outbox.find(id_)
     if effect is None:
         raise UsageError(f"there is no effect {id_}", fix="See them: twice effects list.")
-    if not reason.strip():
+    if not decision.reason.strip():
         raise UsageError(
             "a reason is needed: it is recorded", where=effect.where, fix='Write --reason "checked with …".'
         )
@@ -66,14 +76,14 @@ def resolve(
             now="Nothing was changed.",
             fix=f"See twice effects show {id_}.",
         )
-    if resolution == "resend" and may_wake_up(effect) and not sender_is_gone:
+    if decision.resolution == "resend" and may_wake_up(effect) and not decision.sender_is_gone:
         raise UsageError(
             f"{effect.sender} stopped reporting while it was sending, and may still wake up and send",
             where=effect.where,
             now="Nothing was changed.",
             fix="End that process first; if you know that it is gone (its machine is), use --sender-is-gone.",
         )
-    if not outbox.change(effect, _change(effect, resolution, reason, delivery), who):
+    if not outbox.change(effect, _change(effect, decision.resolution, decision.reason, delivery), decision.who):
         raise UsageError(
             "the effect changed just now: somebody else sent it or decided on it",
             where=effect.where,

@@ -22,7 +22,7 @@ from twice.runtime.table.cut import in_doubt, kept_cut
 from twice.runtime.table.gave_way import gave_way
 from twice.runtime.table.made_from import made_from
 from twice.runtime.table.owner import refuse_taken
-from twice.runtime.table.write_plan import make_write_plan, tokens_in
+from twice.runtime.write_plan import make_write_plan, tokens_in
 
 
 @dataclass(frozen=True, repr=False)

@@ -32,7 +32,7 @@ from twice.runtime.staleness.decide import Decision, SliceState, decide, differe
 from twice.runtime.staleness.made_since import Baseline, made_since, published_after
 from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind, written_over
 from twice.runtime.table.settle import TableState, look
-from twice.runtime.table.write_plan import layout_of, make_write_plan
+from twice.runtime.write_plan import layout_of, make_write_plan
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from twice.runtime.table.gave_way import gave_way
 from twice.runtime.table.made_from import MadeFrom
 from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 _HARMLESS = frozenset({"literal", "rows"})
 """Leaves that are the same whenever the code and the pinned tables are."""

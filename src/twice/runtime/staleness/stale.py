@@ -50,30 +50,37 @@ def stale_slices(
     if due is None:
         found = {label: INPUTS_NOT_NAMED for label in sorted(gave_way(ledger, task)) if label in published}
     if rerun_of(task) != "never":
-        found |= _not_as_now(project, ledger, task, published, code, due)
+        inputs = _by_other_inputs(project, ledger, task, published, due)
+        found |= _by_either(_by_other_code(published, code), inputs)
     return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
 
 
-def _not_as_now(
+def _by_either(code: Mapping[str, str], inputs: Mapping[str, str]) -> dict[str, str]:
+    return {**code, **{label: f"{code[label]}, and {why}" if label in code else why for label, why in inputs.items()}}
+
+
+def _by_other_code(published: Mapping[str, RunRecord], code: str | None) -> dict[str, str]:
+    """The slices whose code is another by now."""
+    intentions = {label: run.intention for label, run in published.items() if run.intention is not None}
+    return {label: CODE_CHANGED for label, each in intentions.items() if code is not None and each.code != code}
+
+
+def _by_other_inputs(
     project: Project,
     ledger: RunLedger,
     task: Task,
     published: Mapping[str, RunRecord],
-    code: str | None,
     due: Mapping[str, set[str]] | None,
 ) -> dict[str, str]:
-    """The slices whose code or inputs are others by now, and why."""
+    """The slices whose inputs are others by now, and why: the first input that is."""
     found: dict[str, str] = {}
-    for label, run in published.items():
-        if code is not None and run.intention is not None and run.intention.code != code:
-            found[label] = CODE_CHANGED
     for up in project.upstream(task):
         wanted = None if due is None else due.get(up.name, set())
         if wanted is None or wanted:
             readers = _readers(project, ledger, task, up, published)
             for label, why in _published_since(project, ledger, readers, up, wanted):
-                if label in published and found.get(label) in (None, CODE_CHANGED):
-                    found[label] = f"{found[label]}, and {why}" if label in found else why
+                if label in published:
+                    found.setdefault(label, why)
     return found
 
 

@@ -1,27 +1,23 @@
-"""Collecting what dead attempts have staged. Never by age, never by lease: only when the target has passed them. And
-prune: delete what is old and no longer decides anything, in the ledger and in twice's tables in PostgreSQL.
-"""
+"""Collecting what dead attempts have staged. Never by age, never by lease: only when the target has passed them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from twice.core.failure.interruption import behind
 from twice.core.failure.root_cause import in_one_line
-from twice.core.ledger.record import AttemptRecord, Pruned
+from twice.core.ledger.record import AttemptRecord
 from twice.core.ports import Target
 from twice.core.scope import slices_named
 from twice.core.slice import WHOLE, Slice
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
-from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.settle import held_since, passed_at, settle_passed
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 
 @dataclass(frozen=True)
@@ -93,10 +89,10 @@ def _collect(context: RunContext, task: Task, labels: set[str], session: Any, wr
     try:
         return remove_passed(context, task, context.target_of(task.target, session), sorted(labels), written)
     except Exception as error:  # noqa: BLE001 - it is away, or nobody keeps it any more
-        return RemovedFiles(task.name, 0, (), (), unasked=_why_unasked(task, error), former=not written)
+        return RemovedFiles(task.name, 0, (), (), unasked=why_unasked(task, error), former=not written)
 
 
-def _why_unasked(task: Task, error: Exception) -> str:
+def why_unasked(task: Task, error: Exception) -> str:
     if behind(error, KeyboardInterrupt) is not None:
         raise error
     return f"{task.target}: {in_one_line(error)}"
@@ -134,41 +130,3 @@ def _slices_covered(context: RunContext, task: Task, attempt: AttemptRecord) -> 
     if len(slices) < len(attempt.slices):
         return (WHOLE,)
     return make_write_plan(context.project.id, task, slices).file_slices
-
-
-SHORTEST = timedelta(days=1)
-"""What a process may still be at work on is not old."""
-
-
-@dataclass(frozen=True)
-class Tidied:
-    """What went from the ledger, and how many commits were forgotten beside the tables. `unasked`: tables that could
-    not be asked, and why; their turn comes with the next call."""
-
-    ledger: Pruned
-    commits: int
-    unasked: tuple[str, ...] = ()
-
-
-def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
-    """Attempts that did not report back are settled first: a commit that is forgotten proves nothing for its attempt. A
-    second call finds nothing. Dying in here leaves the rest to the next call."""
-    if older_than < SHORTEST:
-        raise UsageError(
-            "what is younger than a day is not pruned",
-            now="Nothing was deleted.",
-            fix="Give a day or more: twice ledger prune --older-than 1d.",
-        )
-    removed = collect_garbage(context, session)
-    before = context.ledger.now() - older_than
-    context.ledger.backfills.finish_done()  # one that runs is never pruned
-    pruned = context.ledger.prune(before)
-    commits, silent = 0, list(unasked(removed))
-    for task in context.project.tasks.values():
-        # The attempts that a table was not asked about are still to be settled by its commits.
-        if not any(one.unasked and one.task == task.name for one in removed):
-            try:
-                commits += context.target_of(task.target, session).forget(task.target, before)
-            except Exception as error:  # noqa: BLE001 - the next call finds what it has to forget
-                silent.append(_why_unasked(task, error))
-    return Tidied(pruned, commits, tuple(silent))

@@ -10,7 +10,7 @@ from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.write import UpsertRows
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 
 def gave_way(ledger: RunLedger, task: Task) -> frozenset[str]:

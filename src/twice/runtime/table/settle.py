@@ -23,7 +23,7 @@ from twice.runtime.table.gave_way import gave_way
 from twice.runtime.table.made_from import catch_up, record_landed
 from twice.runtime.table.maker import made_by_others
 from twice.runtime.table.owner import refuse_taken
-from twice.runtime.table.write_plan import tokens_in
+from twice.runtime.write_plan import tokens_in
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from twice.runtime.run.lease import beating, claim_slices
 from twice.runtime.table.kept_mark import cursor_changed, kept_mark, other_cursor, task_cursor
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
-from twice.runtime.table.write_plan import make_write_plan
+from twice.runtime.write_plan import make_write_plan
 
 _WORDING = Wording(
     landed="moved",
@@ -75,7 +75,7 @@ def show_mark(context: RunContext, task: Task) -> Mark:
     refusal = refusal_of(context.project.id, task, published.owners)
     if refusal is not None:
         raise refusal.at(task.name)
-    return _mark(context, task, scope, published.generations[name], published.version, target)
+    return _mark(context, task, target, published.generations[name], published.version)
 
 
 def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mark]:
@@ -97,7 +97,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     with reported(context, claim, trace, _WORDING) as landing, beating(context, claim) as heartbeat:
         target = context.target_of(task.target, context.engine.fresh())
         found = look(context, task, plan, target, claim.attempt)
-        before = _mark(context, task, scope, found.generations[scope.only.label], found.version, target)
+        before = _mark(context, task, target, found.generations[scope.only.label], found.version)
         _check_movable(task, before)
         if before.version == aim and before.counts.same_as(cursor):
             context.ledger.close_attempt(claim.attempt, AttemptState.UNCHANGED, Facts(why="the mark is already there"))
@@ -107,8 +107,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         landing.staging = True
         staged = target.stage(task.target, None, plan, claim.attempt)
         story = _story(before, aim, reset)
-        intent = Facts(why=story, notes=(story,))
-        context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, intent)
+        context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, Facts(why=story, notes=(story,)))
         hit(Point.PUBLISHING)
         (name,) = plan.token_names
         note = CommitNote(claim.attempt, "reset", {name: aim}, cursor=cursor)
@@ -118,7 +117,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         hit(Point.AFTER_PUBLISH)
         landing.record()
         landing.remove_unused()
-    return before, _mark(context, task, scope, aim, end.version, target)
+    return before, _mark(context, task, target, aim, end.version)
 
 
 def incremental(task: Task) -> Since:
@@ -154,9 +153,8 @@ def _story(before: Mark, aim: int, reset: Reset) -> str:
     return f"mark reset from {at} to {mark_text(mark_of(aim))} by {reset.by}: {reset.reason}"
 
 
-def _mark(
-    context: RunContext, task: Task, scope: Since, version: int, table_version: int | None, target: Target
-) -> Mark:
+def _mark(context: RunContext, task: Task, target: Target, version: int, table_version: int | None) -> Mark:
+    scope = incremental(task)
     keyed = task.write.kind != "append"
     own = task_cursor(context.project, task, scope)
     found = Mark(task.name, own.column, own.table, None, mark_text(scope.start), version, table_version, keyed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.history import frame_history
+from twice.lint.collect.frames.history import frame_history
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import MergeShape, WriteFact
 from twice.lint.resolve.chains import unroll

@@ -6,11 +6,11 @@ import ast
 import re
 from dataclasses import replace
 
-from twice.lint.collect.existence_checks import checks_existence
+from twice.lint.collect.guards.existence_checks import checks_existence
+from twice.lint.collect.guards.skip_existing import skips_existing
+from twice.lint.collect.guards.transactions import TransactionBlocks
 from twice.lint.collect.module_context import ModuleContext, is_operator
-from twice.lint.collect.skip_existing import skips_existing
-from twice.lint.collect.strings import SqlString, name_given, sql_strings
-from twice.lint.collect.transactions import TransactionBlocks
+from twice.lint.collect.sql.strings import SqlString, name_given, sql_strings
 from twice.lint.facts import ClockFact, Guard, IdFact, ReadFact, RunFact, TextSpan, WriteFact
 from twice.lint.gather import Gathering
 from twice.lint.resolve.flow import Flow

@@ -6,10 +6,10 @@ import ast
 import re
 from dataclasses import replace
 
-from twice.lint.collect.existence_checks import checks_existence
-from twice.lint.collect.history import frame_sources, is_anti_joined, is_sliced, target_guards
+from twice.lint.collect.frames.history import frame_sources, is_anti_joined, is_sliced, target_guards
+from twice.lint.collect.guards.existence_checks import checks_existence
+from twice.lint.collect.guards.skip_existing import is_after_mark, skips_existing
 from twice.lint.collect.module_context import ModuleContext
-from twice.lint.collect.skip_existing import is_after_mark, skips_existing
 from twice.lint.facts import Guard, ReadFact, Verb, WriteFact
 from twice.lint.resolve.chains import Chain, unroll
 from twice.lint.resolve.folding import constant

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from twice.lint.collect.client_writes import ClientWrite, client_write, target_name
+from twice.lint.collect.clients.client_writes import ClientWrite, client_write, target_name
+from twice.lint.collect.guards.skip_existing import skips_existing
 from twice.lint.collect.module_context import ModuleContext
-from twice.lint.collect.skip_existing import skips_existing
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.client_writes import target_name
-from twice.lint.collect.existence_checks import checks_existence
-from twice.lint.collect.history import target_guards
+from twice.lint.collect.clients.client_writes import target_name
+from twice.lint.collect.frames.history import target_guards
+from twice.lint.collect.guards.existence_checks import checks_existence
+from twice.lint.collect.guards.skip_existing import is_after_mark, skips_existing
+from twice.lint.collect.guards.transactions import TransactionBlocks
 from twice.lint.collect.module_context import ModuleContext
-from twice.lint.collect.skip_existing import is_after_mark, skips_existing
-from twice.lint.collect.transactions import TransactionBlocks
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal

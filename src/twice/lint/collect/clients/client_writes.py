@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from twice.lint.collect.existence_checks import checks_existence
+from twice.lint.collect.guards.existence_checks import checks_existence
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import Guard, Verb, WriteFact
 from twice.lint.resolve.folding import constant, label

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from twice.lint.collect.client_writes import ClientWrite, client_write, target_name
+from twice.lint.collect.clients.client_writes import ClientWrite, client_write, target_name
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import WriteFact
 from twice.lint.resolve.folding import constant

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from twice.lint.collect.clock_calls import CLOCK_IN_SHELL, CLOCK_IN_TEXT, STATEMENT
-from twice.lint.collect.clock_uses import (
+from twice.lint.collect.clocks.clock_calls import CLOCK_IN_SHELL, CLOCK_IN_TEXT, STATEMENT
+from twice.lint.collect.clocks.clock_uses import (
     DATE_WORD,
     Facts,
     argument_defaults,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from twice.lint.collect.merges import delta_merge, is_delta_merge
+from twice.lint.collect.frames.merges import delta_merge, is_delta_merge
+from twice.lint.collect.frames.pandas_frames import to_sql, write_file
+from twice.lint.collect.frames.spark_frames import spark_read, spark_write, write_to
+from twice.lint.collect.guards.transactions import TransactionBlocks
 from twice.lint.collect.module_context import ModuleContext
-from twice.lint.collect.pandas_frames import to_sql, write_file
-from twice.lint.collect.spark_frames import spark_read, spark_write, write_to
-from twice.lint.collect.transactions import TransactionBlocks
 from twice.lint.resolve.chains import unroll
 from twice.lint.resolve.module import literal, method
 

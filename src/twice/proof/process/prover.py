@@ -1,4 +1,4 @@
-"""The process that proofs run in, as this process starts and asks it; `proof_server` is what runs over there.
+"""The process that proofs run in, as this process starts and asks it; `serve` is what runs over there.
 
 It is closed in before it starts (`proof.enclosure`): its session, ledger and catalogs are in one scratch folder, which
 goes when the prover is closed. One process serves all proofs of a project, so its JVM is started once. Its answers are
@@ -15,57 +15,27 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import IO
 
 from twice.core.results.proof import Proof
+from twice.engine.session import jars
 from twice.errors import EnvironmentProblem, UsageError
+from twice.proof.enclosure.enclosure import command, environment, untouched
+from twice.proof.process.request import Request
 
-SERVER = "twice.wiring.proof_server"
-"""Started by its name: importing it here would close a ring, since it opens projects."""
 _PATIENCE_S = 10.0
 
 
-@dataclass(frozen=True)
-class ProveTask:
-    root: Path
-    profile: str | None
-    task: str
-    date: str | None
-    scenarios: tuple[str, ...]
-    copies: Mapping[str, str] = field(default_factory=dict)
-    """Delta copies of inputs that are no Delta tables, by the name of the table."""
-
-
-@dataclass(frozen=True)
-class ProveJob:
-    """`job` is the function as cloudpickle has it: one of a script or a notebook has no module to be found in."""
-
-    job: bytes
-    tables: tuple[str, ...]
-    warehouse: Path
-    scenarios: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class ProveScript:
-    path: Path
-    arguments: tuple[str, ...]
-    tables: tuple[str, ...]
-    warehouse: Path
-
-
-Request = ProveTask | ProveJob | ProveScript
-
-
 class Prover:
-    """One enclosed process, started at the first request. Close it: its scratch folder is removed then."""
+    """One enclosed process, started at the first request. Close it: its scratch folder is removed then. `server` is
+    the main module of that process: it opens projects, which is done above this room."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, server: str) -> None:
         self._root = root
+        self._server = server
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: IO[bytes] | None = None
 
@@ -86,8 +56,6 @@ class Prover:
             process.stdin.flush()
             answer = pickle.load(answers)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
-            from twice.proof.enclosure.enclosure import untouched
-
             code, now = process.wait(), untouched(self.scratch)
             self.close()
             raise EnvironmentProblem(
@@ -125,12 +93,9 @@ class Prover:
     def _started(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
         if self._process is not None and self._answers is not None:
             return self._process, self._answers
-        from twice.engine.session import jars
-        from twice.proof.enclosure.enclosure import command, environment
-
         jars.ready(jars.cache_folder())  # the other process has no network to fetch them
         reading, writing = os.pipe()
-        words = [sys.executable, "-m", SERVER, str(writing), str(os.getpid()), *sys.path]
+        words = [sys.executable, "-m", self._server, str(writing), str(os.getpid()), *sys.path]
         try:
             self._process = subprocess.Popen(
                 command(self.scratch, self._root, words),

@@ -7,11 +7,17 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator
 
-from twice.lint.collect.bigquery import dispositions, load_job
-from twice.lint.collect.client_writes import ClientWrite, client_write, target_name
-from twice.lint.collect.file_writes import FILE_WRITERS, REMOVERS, file_write, opened_to_append, operator_files, removed
-from twice.lint.collect.module_context import ModuleContext, is_operator
-from twice.lint.collect.object_writes import (
+from twice.lint.collect.clients.bigquery import dispositions, load_job
+from twice.lint.collect.clients.client_writes import ClientWrite, client_write, target_name
+from twice.lint.collect.clients.file_writes import (
+    FILE_WRITERS,
+    REMOVERS,
+    file_write,
+    opened_to_append,
+    operator_files,
+    removed,
+)
+from twice.lint.collect.clients.object_writes import (
     ORM_METHODS,
     collection_of,
     document_guards,
@@ -20,7 +26,8 @@ from twice.lint.collect.object_writes import (
     field_steps,
     orm_insert,
 )
-from twice.lint.collect.skip_existing import skips_existing
+from twice.lint.collect.guards.skip_existing import skips_existing
+from twice.lint.collect.module_context import ModuleContext, is_operator
 from twice.lint.facts import Guard, WriteFact
 from twice.lint.resolve.folding import constant
 from twice.lint.resolve.module import argument, keyword, literal, method

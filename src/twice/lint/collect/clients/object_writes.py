@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from twice.lint.collect.client_writes import ClientWrite, client_write
+from twice.lint.collect.clients.client_writes import ClientWrite, client_write
 from twice.lint.collect.module_context import ModuleContext
 from twice.lint.facts import Guard, WriteFact
 from twice.lint.resolve.module import keyword, literal, method

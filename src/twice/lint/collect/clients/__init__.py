@@ -1,0 +1,1 @@
+"""Rows and files written through clients."""

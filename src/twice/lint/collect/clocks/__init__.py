@@ -1,0 +1,1 @@
+"""Clocks: what reads one, and what its value decides."""

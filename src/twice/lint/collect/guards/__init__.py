@@ -1,0 +1,1 @@
+"""What makes a write safe to repeat, as Python code shows it."""

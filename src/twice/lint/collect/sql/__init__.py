@@ -1,0 +1,1 @@
+"""SQL inside Python strings."""

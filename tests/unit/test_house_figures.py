@@ -1,0 +1,58 @@
+"""The table of decision 22 says what is so: its last column is compared with what the source shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from scripts import house_figures
+
+TABLE = Path(__file__).parents[2] / "docs" / "decisions" / "0022-rooms-words-and-one-api.md"
+TOLERANCE = 0.1
+"""Ordinary commits pass; so does one more or less of what there are few of."""
+
+
+def written() -> dict[str, tuple[int, ...]]:
+    """The numbers of the table's last column by the name of their row; what is in brackets explains them."""
+    rows = (line.strip("|").split("|") for line in TABLE.read_text(encoding="utf-8").splitlines() if line[:1] == "|")
+    return {row[0].strip(): numbers(row[-1]) for row in rows if len(row) == 3}
+
+
+def numbers(cell: str) -> tuple[int, ...]:
+    plain = re.sub(r"\([^)]*\)", "", cell)
+    return tuple(int(found.replace(",", "")) for found in re.findall(r"\d+(?:,\d{3})*", plain))
+
+
+def is_near(old: int, new: int) -> bool:
+    return abs(old - new) <= max(1, TOLERANCE * old)
+
+
+@pytest.fixture(scope="module")
+def now() -> dict[str, tuple[int, ...]]:
+    return house_figures.figures()
+
+
+def test_the_table_of_the_house_is_still_true(now: dict[str, tuple[int, ...]]) -> None:
+    table = written()
+    stale = {
+        row: f"written {table.get(row)}, now {found}"
+        for row, found in now.items()
+        if len(table.get(row, ())) != len(found) or not all(map(is_near, table[row], found))
+    }
+    assert stale == {}, f"run scripts/house_figures.py and write it into {TABLE.name}"
+
+
+def test_there_is_no_ring_at_all(now: dict[str, tuple[int, ...]]) -> None:
+    assert now["import rings (modules in them)"] == (0,)
+
+
+def test_a_ring_is_found_with_all_its_modules() -> None:
+    imports = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set[str]()}
+    assert house_figures.rings_of(imports) == [{"a", "b", "c"}]
+
+
+def test_numbers_are_read_from_a_cell_without_its_explanations() -> None:
+    assert numbers(" 495, 52,900 ") == (495, 52_900)
+    assert numbers(" 28 (`run_task.py`, 3) ") == (28,)
+    assert (is_near(495, 540), is_near(495, 560), is_near(2, 3), is_near(2, 4)) == (True, False, True, False)
