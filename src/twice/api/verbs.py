@@ -30,7 +30,7 @@ from twice.project import backfill as backfills
 from twice.project import inspect, upkeep
 from twice.project import prove as proofs
 from twice.project import run as runs
-from twice.project.given import declared_as, name_of
+from twice.project.task_argument import declared_as, name_of
 from twice.runtime.backfill.worker import Stop
 from twice.runtime.run.explain import Explanation
 from twice.wiring import open_project as opening

@@ -30,7 +30,7 @@ class UpsertRows:
     whatever order they come in; unless `wins_ties`: a correction lands also where it is only equally new.
     `delete_missing`: rows inside the slices (all rows, where a slice has no bounds) whose key is not staged go; and a
     staged row wins its tie with a row outside them, which its own slice may be about to delete. If it is older than
-    such a row it gives way, and is counted (`Changes.elsewhere`).
+    such a row it is displaced, and is counted (`Changes.elsewhere`).
     """
 
     slices: tuple[Slice, ...]
@@ -42,7 +42,7 @@ class UpsertRows:
     wins_ties: bool = False
 
     @property
-    def may_give_way(self) -> bool:
+    def may_be_displaced(self) -> bool:
         """Whether a staged row may be older than one that another slice is about to delete."""
         return self.delete_missing and self.newest_by is not None and self.slices[0].bounds is not None
 

@@ -19,8 +19,8 @@ from twice.errors import DeclarationError, UsageError
 from twice.project import effects as outbox
 from twice.project import ledger
 from twice.runtime.staleness.stale import Stale, stale_slices
-from twice.runtime.table.kept_mark import kept_mark
 from twice.runtime.table.settle import silent_attempts
+from twice.runtime.table.stored_mark import stored_mark
 from twice.wiring.open_project import OpenProject
 
 _ALL = 1_000_000_000
@@ -87,7 +87,7 @@ def _counted(opened: OpenProject, run: RunRecord) -> CursorValue | None:
     if declared is None or not isinstance(declared.scope, Since):
         return None
     try:
-        return kept_mark(opened.ledger, declared, declared.scope, run.generation)
+        return stored_mark(opened.ledger, declared, declared.scope, run.generation)
     except DeclarationError:
         return None  # the error of its next run gives the reason
 

@@ -17,7 +17,7 @@ from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.frames.fingerprint import row_hashes
 from twice.engine.frames.observe import totalled
 from twice.engine.session.doctor import Check
-from twice.targets.active_session import acting
+from twice.targets.active_session import as_active_session
 from twice.targets.delta.log.jvm import is_conflict
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.target import DeltaTarget
@@ -62,7 +62,7 @@ def publish_a_day(session: SparkSession, folder: Path, internal: bool = True) ->
 def _refuses_a_moved_token(session: SparkSession, path: str, app: str) -> bool:
     """Two transactions that saw one token: Delta itself must refuse the second. Nothing else would show if one of its
     private calls came to mean something else."""
-    with acting(session):
+    with as_active_session(session):
         first, second = Log(session, path).begin(), Log(session, path).begin()
         for transaction in (first, second):
             transaction.generations([app])

@@ -67,11 +67,11 @@ def staged_day(harness: DeltaHarness, target: Any, attempt: str = "mine") -> Sta
 
 def move_token(harness: DeltaHarness, app: str, generation: int, name: TableName = REVENUE) -> None:
     """A commit that moves a token and touches no file: only the registered token can make it a conflict."""
-    from twice.targets.active_session import acting
+    from twice.targets.active_session import as_active_session
     from twice.targets.delta.log.log import Log
 
     target: Any = harness.target()
-    with acting(target._session):
+    with as_active_session(target._session):
         Log(target._session, harness.locate(name)).begin().commit([], [], {app: generation}, None, "{}")
 
 

@@ -15,8 +15,8 @@ from twice.core.lineage import inputs_hash
 from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.core.scope import Daily, days
 from twice.engine.frames import frames
-from twice.engine.lineage.beside_tables import outside
 from twice.engine.lineage.leaves import leaves
+from twice.engine.lineage.non_table_inputs import outside
 from twice.engine.lineage.scans import FILES
 
 pytestmark = pytest.mark.timeout(180)

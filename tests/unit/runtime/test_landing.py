@@ -440,7 +440,7 @@ def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
         raise OSError("device or resource busy")
 
     monkeypatch.setattr(bench.target, "discard", stuck)
-    bench.context = replace(bench.context, let_go=stuck)
+    bench.context = replace(bench.context, release_session=stuck)
     result = bench.run(declared)
     assert result.outcome is Outcome.PUBLISHED
     assert result.notes == ("files of dead attempts could not be deleted: device or resource busy",)

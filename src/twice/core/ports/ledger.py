@@ -115,9 +115,9 @@ class GenerationHistory(Protocol):
     def publishers(self, task: str) -> Mapping[str, int]:
         """The fence of the attempt that published each slice of a task, by label."""
 
-    def gave_way(self, task: str) -> frozenset[str]:
+    def displaced(self, task: str) -> frozenset[str]:
         """The labels of published slices that do not name their inputs, and of whose publish it is not on record that
-        no row gave way to one of another slice."""
+        no row was displaced by one of another slice."""
 
 
 class RunRecords(Protocol):

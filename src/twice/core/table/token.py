@@ -32,8 +32,8 @@ class SliceToken:
 class Intention:
     """What a run means to publish for one slice: the hash of its code (with options) and of its inputs.
 
-    `inputs` is None where the inputs cannot be versioned, and where rows gave way to those of another slice: such a run
-    is never shown to be the same as another.
+    `inputs` is None where the inputs cannot be versioned, and where rows were displaced by those of another slice: such
+    a run is never shown to be the same as another.
     """
 
     code: str
@@ -90,8 +90,8 @@ class CommitNote:
         return {**self.generations, **self.beside}
 
     def counted(self, changes: Changes | None) -> CommitNote:
-        """With what its write did. Rows that gave way to those of other slices may be due once these are run: what was
-        published is then not all there is of its inputs, and does not name them."""
+        """With what its write did. Rows that were displaced by those of other slices may be due once these are run:
+        what was published is then not all there is of its inputs, and does not name them."""
         note = replace(self, changes=changes)
         return note.without_inputs() if changes is not None and changes.elsewhere else note
 

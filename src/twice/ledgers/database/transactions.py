@@ -45,8 +45,8 @@ class Transactions:
 
 
 class Records:
-    """One part of a ledger. Every method is one transaction; one that is `outliving` is called again when the line to
-    the database breaks in the middle of it."""
+    """One part of a ledger. Every method is one transaction; one that is `retrying_outages` is called again when the
+    connection to the database is lost in the middle of it."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions

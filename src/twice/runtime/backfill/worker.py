@@ -28,8 +28,8 @@ from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.run_task import run_task
-from twice.runtime.staleness.made_since import made_by
-from twice.runtime.table.gave_way import to_come_back
+from twice.runtime.staleness.published_since import made_by
+from twice.runtime.table.displaced_rows import to_come_back
 from twice.runtime.table.settle import look
 from twice.runtime.table.write_plan import make_write_plan
 
@@ -80,8 +80,9 @@ def work(context: RunContext, name: str, report: Report, stop: Stop, parallel: i
 
 
 def _come_back(context: RunContext, name: str, stop: Stop) -> bool:
-    """Once all is done: slices whose rows gave way to what a later one may have deleted are run once more, by whoever
-    finds them so. False: asked to stop before that. Dying in here leaves them stale, for `status` and the next plan."""
+    """Once all is done: slices whose rows were displaced by what a later one may have deleted are run once more, by
+    whoever finds them so. False: asked to stop before that. Dying in here leaves them stale, for `status` and the next
+    plan."""
     book = context.ledger.backfills
     record = book.record(name)
     if record is None or record.state is not BackfillState.RUNNING or record.open:

@@ -22,7 +22,7 @@ from twice.errors import SEE_TRACE, Interrupted, OutcomeUnknown, RunError, Super
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.compute import Computed
 from twice.runtime.run.landing import ROWS, Landing, Wording
-from twice.runtime.staleness.made_since import Baseline
+from twice.runtime.staleness.published_since import Baseline
 from twice.runtime.table.settle import TableState
 
 
@@ -117,7 +117,7 @@ def discarding(attempt: Attempt) -> Iterator[None]:
 
 
 @contextmanager
-def giving_back(context: RunContext, attempt: str) -> Iterator[None]:
+def releasing_on_interrupt(context: RunContext, attempt: str) -> Iterator[None]:
     """An attempt that is interrupted while it claims releases what it may have got."""
     try:
         yield

@@ -20,8 +20,8 @@ from twice.runtime.run.commit import commit
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.send_effects import effects_to_prepare
 from twice.runtime.table.garbage import remove_passed
-from twice.runtime.table.kept_mark import task_cursor
 from twice.runtime.table.settle import look
+from twice.runtime.table.stored_mark import task_cursor
 
 _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
     "reset": ("the mark was reset meanwhile", "Run it again: it continues from where the mark is now."),

@@ -21,17 +21,17 @@ from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.audits import StagedRows, held_before, run_audits
 from twice.runtime.result.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
 from twice.runtime.result.window import next_window
-from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, giving_back, reported
+from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, releasing_on_interrupt, reported
 from twice.runtime.run.lease import Heartbeat, beating, claim_slices
 from twice.runtime.run.publish import finish, publish
 from twice.runtime.run.retry import AttemptCount
 from twice.runtime.run.send_effects import send_effects
-from twice.runtime.run.shown_right import shown_right
+from twice.runtime.run.unchanged import unchanged_facts
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
-from twice.runtime.staleness.made_since import Baseline, made_since, published_after
-from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind, written_over
+from twice.runtime.staleness.published_since import Baseline, published_after, published_since
 from twice.runtime.table.settle import TableState, look
+from twice.runtime.table.stored_mark import refuse_other_kind, stored_mark, written_over
 from twice.runtime.table.write_plan import layout_of, make_write_plan
 
 
@@ -70,7 +70,7 @@ def _run_once(run: _Run, attempt_id: str) -> RunResult:
         plan = make_write_plan(context.project.id, task, run.slices)
         refuse_other_kind(context, task, plan)
     hit(Point.AFTER_PLAN)
-    with trace.step("claim"), giving_back(context, attempt_id):
+    with trace.step("claim"), releasing_on_interrupt(context, attempt_id):
         claim = claim_slices(context, task, plan, request, attempt_id)
     with reported(context, claim, trace) as landing:
         hit(Point.AFTER_CLAIM)
@@ -95,7 +95,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
         return _unchanged(attempt, found, decision.why, computed)
-    made = None if window else made_since(attempt.kind, moved, states(found, computed))
+    made = None if window else published_since(attempt.kind, moved, states(found, computed))
     if made is not None:
         return _unchanged(attempt, found, made)  # nobody has shown of which versions it is right
     refuse_suspicions(attempt.task, computed, attempt.where)
@@ -188,7 +188,7 @@ def _nothing_new(attempt: Attempt, found: TableState, scope: Since) -> RunResult
     """The source has not moved beyond the mark. No table was written."""
     why = "the source has not moved beyond the mark"
     result = _unchanged(attempt, found, why)
-    mark = kept_mark(attempt.context.ledger, attempt.task, scope, found.generations[scope.only.label])
+    mark = stored_mark(attempt.context.ledger, attempt.task, scope, found.generations[scope.only.label])
     return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else mark_text(mark))
 
 
@@ -202,7 +202,7 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
             computed.intentions[label],
             computed.because.get(label),
             label in found.recut,
-            label in found.gave_way,
+            label in found.displaced,
         )
         for label, generation in found.generations.items()
     ]
@@ -212,7 +212,7 @@ def _unchanged(attempt: Attempt, found: TableState, why: str, computed: Computed
     """Nothing to write. The table was only read. `computed`, where it was compared with what is published."""
     ledger = attempt.context.ledger
     runs = ledger.runs_of(attempt.task.name, tuple(found.generations))
-    shown = Facts() if computed is None else shown_right(attempt, runs, computed, states(found, computed))
+    shown = Facts() if computed is None else unchanged_facts(attempt, runs, computed, states(found, computed))
     attempt.notes.extend(found.others.notes(attempt.task, published=False))
     facts = replace(
         shown,

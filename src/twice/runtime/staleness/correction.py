@@ -16,7 +16,7 @@ from twice.core.write import UpsertRows, WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.staleness.decide import SliceState, corrects
 from twice.runtime.table.cut import kept_cut
-from twice.runtime.table.kept_mark import reads_again
+from twice.runtime.table.stored_mark import reads_again
 
 
 def winning_ties(

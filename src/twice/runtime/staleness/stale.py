@@ -1,5 +1,5 @@
 """What the ledger alone knows to be stale: slices whose input was published again since, whose code changed, or of
-which rows gave way to those of other slices; and which slices failed.
+which rows were displaced by those of other slices; and which slices failed.
 
 Nothing but the ledger is read: what other systems did to a table of theirs is for a run to find out, and so is which
 days' rows a merge changed beside those of its own slice.
@@ -19,7 +19,7 @@ from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
 from twice.runtime.staleness.decide import CODE_CHANGED, INPUTS_NOT_NAMED, rerun_of
-from twice.runtime.table.gave_way import gave_way
+from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.settle import silent_attempts
 
 
@@ -48,7 +48,7 @@ def stale_slices(
         return ()
     found: dict[str, str] = {}
     if due is None:
-        found = {label: INPUTS_NOT_NAMED for label in sorted(gave_way(ledger, task)) if label in published}
+        found = {label: INPUTS_NOT_NAMED for label in sorted(displaced(ledger, task)) if label in published}
     if rerun_of(task) != "never":
         found |= _not_as_now(project, ledger, task, published, code, due)
     return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))

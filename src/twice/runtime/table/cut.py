@@ -18,11 +18,11 @@ from twice.core.task import Task
 from twice.core.write import appended_again, cut_text
 from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
 from twice.runtime.context import RunContext
-from twice.runtime.table.made_from import MadeFrom, version_below_takeovers
+from twice.runtime.table.provenance import Provenance, version_below_takeovers
 
 
 @dataclass(frozen=True)
-class KeptCut:
+class StoredCut:
     """What a table remembers of a task's cut. `from_version`: the first whose commits are cut as the task cuts now;
     None where the newest are not. `move`: the token that the next publish writes into its commit, if it must."""
 
@@ -37,7 +37,7 @@ class KeptCut:
         return self.from_version is None or version is None or version < self.from_version
 
 
-def kept_cut(context: RunContext, task: Task, target: Target, published: Published) -> KeptCut:
+def kept_cut(context: RunContext, task: Task, target: Target, published: Published) -> StoredCut:
     """By what a look has read. Reads more only where slices of another form lie in the table and none was published
     since cuts are remembered. Changes nothing."""
     me, mine = owner_of(context.project.id, task), cut_of(task.scope)
@@ -45,14 +45,14 @@ def kept_cut(context: RunContext, task: Task, target: Target, published: Publish
     # A token of 0 is none, and Delta's first version is 0: the number is one more than the first version that counts.
     if held:
         if newest_cut(held) == mine:
-            return KeptCut(held[mine] - 1)
+            return StoredCut(held[mine] - 1)
         now = -1 if published.version is None else published.version
-        return KeptCut(None, {name: max(now + 2, max(held.values()) + 1)})
+        return StoredCut(None, {name: max(now + 2, max(held.values()) + 1)})
     first = _after_others(context, task, target, published.owners.labels.get(me, frozenset()))
-    return KeptCut(first, {name: first + 1})
+    return StoredCut(first, {name: first + 1})
 
 
-def in_doubt(cut: KeptCut, task: Task, target: Target, token: SliceToken, made: MadeFrom) -> bool:
+def in_doubt(cut: StoredCut, task: Task, target: Target, token: SliceToken, made: Provenance) -> bool:
     """Whether slices that were cut otherwise may lie over a published one: by the commit that wrote its rows, not by
     that of a takeover, which moved its token later. Reads only."""
     doubted = cut.doubts(token.generation, made.version)

@@ -17,12 +17,12 @@ from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
-from twice.runtime.table.cut import KeptCut, in_doubt, kept_cut
-from twice.runtime.table.foreign_changes import Others, changed_by_others
-from twice.runtime.table.gave_way import gave_way
-from twice.runtime.table.made_from import catch_up, record_landed
-from twice.runtime.table.maker import made_by_others
+from twice.runtime.table.cut import StoredCut, in_doubt, kept_cut
+from twice.runtime.table.displaced_rows import displaced
+from twice.runtime.table.foreign_changes import ForeignChanges, changed_by_others
 from twice.runtime.table.owner import refuse_taken
+from twice.runtime.table.provenance import catch_up, record_landed
+from twice.runtime.table.same_table import made_by_others
 from twice.runtime.table.write_plan import tokens_in
 
 
@@ -31,17 +31,17 @@ class TableState:
     """A look at the target: the table's version, each slice's generation and what it was published from.
     `aims`: the generations to publish, once they are fixed. `others`: what others did since; the note of it waits
     for the run's end. `cut`: how the table has the task's slices; `recut`: those that are in doubt for it.
-    `gave_way`: those of which rows gave way to newer ones of other slices."""
+    `displaced`: those of which rows were displaced by newer ones of other slices."""
 
     version: int | None
     generations: Mapping[str, int]
     intentions: Mapping[str, Intention | None]
     notes: tuple[str, ...] = ()
     aims: Mapping[str, int] = field(default_factory=dict)
-    others: Others = field(default_factory=Others)
-    cut: KeptCut = field(default_factory=KeptCut)
+    others: ForeignChanges = field(default_factory=ForeignChanges)
+    cut: StoredCut = field(default_factory=StoredCut)
     recut: frozenset[str] = frozenset()
-    gave_way: frozenset[str] = frozenset()
+    displaced: frozenset[str] = frozenset()
 
 
 def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine: str | None = None) -> TableState:
@@ -76,7 +76,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
         others=changed_by_others(context, task, target, plan),
         cut=cut,
         recut=frozenset(t.label for t in tokens if in_doubt(cut, task, target, t, remembered[t.label])),
-        gave_way=gave_way(context.ledger, task),
+        displaced=displaced(context.ledger, task),
     )
 
 

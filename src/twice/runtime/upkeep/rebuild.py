@@ -11,7 +11,7 @@ from twice.core.ports import Held
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
 from twice.runtime.context import RunContext
-from twice.runtime.table.made_from import catch_up, forget_effects, record_landed
+from twice.runtime.table.provenance import catch_up, forget_effects, record_landed
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -
 
     def public_call(note: CommitNote) -> None:
         """The commit carries no counts, since others may come in between; what they mean for its inputs it does."""
-        unsure = verb.may_give_way and table_handle.log.generations(())[0] != transaction.version
+        unsure = verb.may_be_displaced and table_handle.log.generations(())[0] != transaction.version
         call(note.without_inputs() if changes.elsewhere or unsure else note)
 
     return Work(public=public_call, changes=changes, at=transaction.version)

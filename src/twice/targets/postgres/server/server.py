@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from twice.errors import EnvironmentProblem
-from twice.targets.postgres.place import place_of
+from twice.targets.postgres.location import location_of
 from twice.targets.postgres.server.errors import explained, unreachable
 
 Connection = psycopg.Connection[Any]
@@ -61,7 +61,7 @@ class Server:
     def __init__(self, name: str, url: str, limits: Limits | None = None) -> None:
         self.name = name
         self.limits = limits or Limits()
-        conninfo = None if place_of(url) is None else _conninfo(url)
+        conninfo = None if location_of(url) is None else _conninfo(url)
         if conninfo is None:
             raise EnvironmentProblem(
                 f"the URL of the connection {name} cannot be read",
@@ -130,7 +130,7 @@ class Server:
 
 def _conninfo(url: str) -> str | None:
     """None for what is no URL. The driver's own error would repeat it, with the password in it; so would that of a host
-    or port that is a piece of the password, for which `place_of` finds no place."""
+    or port that is a piece of the password, for which `location_of` finds no place."""
     try:
         given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
         return make_conninfo("", **{**_DEFAULTS, **given})

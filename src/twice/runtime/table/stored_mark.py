@@ -16,7 +16,7 @@ from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
 
 
-def kept_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:
+def stored_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:
     """The mark that a token's version stands for; None where nothing is published.
 
     Raises DeclarationError where it is a mark of another kind of cursor, or was counted from an `initial` that nobody

@@ -50,7 +50,7 @@ def published_after(ledger: RunLedger, task: str, labels: Iterable[str], fence: 
     return tuple(label for label, maker in makers.items() if maker is not None and maker.fence > fence)
 
 
-def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -> str | None:
+def published_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -> str | None:
     """Why there is nothing left to do, although nobody can show that the slices are right; None if there is.
 
     One moved slice is enough to stop a restatement: the others are left to whoever asked for them together. One that

@@ -15,7 +15,7 @@ import pytest
 import twice
 from twice import Policy, Task, audit
 from twice.errors import UsageError
-from twice.project.given import declared_as
+from twice.project.task_argument import declared_as
 from twice.wiring.open_project import open_project
 
 PIPELINE = """

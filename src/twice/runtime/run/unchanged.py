@@ -10,7 +10,7 @@ from twice.runtime.run.attempt import Attempt
 from twice.runtime.staleness.decide import SliceState, difference
 
 
-def shown_right(
+def unchanged_facts(
     attempt: Attempt, runs: Mapping[str, RunRecord], computed: Computed, states: Sequence[SliceState]
 ) -> Facts:
     """The tables, at these versions, of which what is published is right and left as it is, by slice. What stays by
