@@ -365,7 +365,7 @@ class TransitionSuite(LedgerSuite):
         with pytest.raises(LeaseLost) as caught:
             ledger.advance(held, S.CLAIMED, S.STAGED)
         assert str(caught.value) == (
-            f"revenue[a]: attempt one is recorded as {ending.value}: it was silent for too long and another process "
+            f"revenue[a]: attempt one is recorded as {ending.value}: it stopped reporting and another process "
             "settled it. This attempt has published nothing. Run again: it will look first."
         )
 

@@ -50,7 +50,7 @@ def run(
     project: str | Path = ".",
     profile: str | None = None,
 ) -> RunResult:
-    """Make a slice right, once: publish it, unless the same code on the same inputs is published already.
+    """Compute and publish a slice, unless it is already up to date: published by the same code from the same inputs.
 
     `date` names the slice. `interval` is an orchestrator's data interval, and its end is NOT included:
     `interval=("2026-06-01", "2026-06-03")` is the two slices 2026-06-01 and 2026-06-02, as on the command line
@@ -192,8 +192,8 @@ def backfill(
 
 @verb
 def recover(*, project: str | Path = ".", profile: str | None = None) -> RecoverResult:
-    """Settle attempts that went silent, by what the tables show; what became of each. It never runs a task, and a
-    second call finds nothing. The result is a sequence of the attempts that were settled."""
+    """Find out how attempts ended that stopped reporting, from what the tables show. It never runs a task, and a second
+    call finds nothing. The result is a sequence of the attempts that were settled."""
     with _open(project, profile) as opened:
         return upkeep.recover(opened)
 

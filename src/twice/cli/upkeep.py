@@ -10,7 +10,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
-from twice.cli.unasked import say_unasked
+from twice.cli.unreadable import print_unreadable
 from twice.core.results.summary import counted
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
@@ -22,9 +22,9 @@ TakeoverReason = Annotated[
 
 @boundary
 def recover(output: Output = Format.text, where: Where = HERE) -> int:
-    """Settle attempts that went silent.
+    """Find out how attempts ended that stopped reporting.
 
-    It asks the tables what became of them; it never runs a task.
+    The tables show what became of them; no task is run.
     """
     from twice.project import upkeep
 
@@ -39,7 +39,7 @@ def recover(output: Output = Format.text, where: Where = HERE) -> int:
     print(f"{counted(len(result), 'attempt')} settled, {result.open} still running")
     if any(attempt.state.value != "published" for attempt in result):
         print("next: run these slices again; what landed is not repeated")
-    return say_unasked(result.unasked, runnable("next: twice recover, when it can be read again"))
+    return print_unreadable(result.unasked, runnable("next: twice recover, when it can be read again"))
 
 
 @boundary
@@ -49,13 +49,13 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
     Only where no process can publish it any more.
     """
     from twice.project import upkeep
-    from twice.runtime.table.garbage import unasked
+    from twice.runtime.table.garbage import unreadable
 
     with where.open() as opened:
         removed = upkeep.gc(opened)
     if output is Format.json:
         print_json({"collected": [asdict(one) for one in removed]})
-        return 1 if unasked(removed) else 0
+        return 1 if unreadable(removed) else 0
     for one in removed:
         files, attempts = counted(one.files, "file"), counted(len(one.attempts), "attempt")
         print(f"{one.task}: {files} of {attempts} deleted, {counted(len(one.kept), 'attempt')} kept")
@@ -71,7 +71,7 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
                 "does not know its table. Run VACUUM on that table to delete their files."
             )
     print(f"{counted(sum(one.files for one in removed), 'file')} deleted")
-    return say_unasked(unasked(removed), runnable("next: twice gc, when it can be read again"))
+    return print_unreadable(unreadable(removed), runnable("next: twice gc, when it can be read again"))
 
 
 @boundary

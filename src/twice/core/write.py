@@ -84,14 +84,14 @@ class Cut:
 
 
 def cut_text(how: str) -> str:
-    """A cut for people: `window of 15 minutes`, `day in Europe/Berlin`."""
+    """A cut, or a grain, for people: `window of 15 minutes`, `day in Europe/Berlin`."""
     grain, _, zone = how.partition("@")
     text = f"window of {grain.removeprefix('window/')} minutes" if grain.startswith("window/") else grain
     return f"{text} in {zone}" if zone else text
 
 
 def appended_again(table: str, held: str, wanted: str) -> str:
-    """Why slices are not appended that are cut otherwise than those of the same task that the table holds."""
+    """Why slices are not appended that are cut differently than those of the same task that the table holds."""
     return (
         f"{table} has one slice per {cut_text(held)}, and this scope one per {cut_text(wanted)}: rows would be "
         "appended a second time"

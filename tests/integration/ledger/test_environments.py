@@ -308,7 +308,7 @@ def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> No
     assert dev.ledger.attempts("revenue") == ()
 
 
-def test_a_task_with_another_table_begins_anew_and_still_sends_what_the_old_one_had_to_send(opened: Open) -> None:
+def test_a_task_with_another_table_starts_over_and_still_sends_what_the_old_one_had_to_send(opened: Open) -> None:
     before = opened("dev")
     before.bench.context = replace(before.bench.context, sends=False)
     before.run()
@@ -338,7 +338,7 @@ def test_what_landed_in_the_old_table_without_reporting_back_is_recorded_and_its
         before.run()
     after = moved(before, opened)
     (found,) = check(after.bench.context, None)
-    assert "shop.revenue, which its task does not write any more" in found.what and found.fix == "twice recover"
+    assert "shop.revenue, which its task no longer writes" in found.what and found.fix == "twice recover"
     assert [(end.task, end.labels, end.state) for end in recover(after.bench.context, None)] == [
         ("revenue", (DAY,), AttemptState.PUBLISHED)
     ]

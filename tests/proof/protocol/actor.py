@@ -49,7 +49,7 @@ APP = "twice/p/revenue/2026-06-09"
 @dataclass(frozen=True)
 class Actor:
     """An attempt, and what it means to publish. `passes`: whether its rows pass their audit. The kind "recover" is no
-    attempt: it settles those that went silent."""
+    attempt: it settles those that stopped reporting."""
 
     id: str
     code: str = "v1"
@@ -154,7 +154,7 @@ class _NoEffects:
     def due(self, task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         return ()
 
-    def silent(self, task: str | None) -> tuple[EffectRecord, ...]:
+    def not_reporting(self, task: str | None) -> tuple[EffectRecord, ...]:
         return ()
 
     def next_due(self, task: str | None) -> datetime | None:

@@ -316,5 +316,5 @@ def test_the_doctor_says_so_if_delta_lets_both_swaps_through(
 
     monkeypatch.setattr(Transaction, "generations", on_another_transaction)
     found = publish_a_day(spark, tmp_path)
-    assert (found.ok, found.detail) == (False, "a swap that must lose was not refused")
+    assert (found.ok, found.detail) == (False, "Delta accepted a conflicting commit")
     assert found.fix == "Set internal = false in twice.toml."

@@ -419,7 +419,7 @@ def test_a_folder_with_foreign_data_is_not_taken_over_nor_touched(harness: Delta
     assert target.prepare(REVENUE, Shape((Column("id", "bigint"),)), Layout(), False).exists
 
 
-def test_a_table_made_by_hand_is_used_as_it_is_and_never_made_anew(harness: DeltaHarness) -> None:
+def test_a_table_made_by_hand_is_used_as_it_is_and_never_recreated(harness: DeltaHarness) -> None:
     target = harness.target()
     sql(
         harness,

@@ -224,7 +224,7 @@ class RunLedger(
         name, by which its tokens go. A second call changes nothing. Dying here has moved everything or nothing."""
 
     def prune(self, before: datetime) -> Pruned:
-        """Let go of what ended before then and decides nothing any more, in many small transactions. A second call
+        """Delete what ended before then and no later run depends on, in many small transactions. A second call
         finds nothing. Dying in between leaves the rest to the next call."""
 
     def close(self) -> None: ...

@@ -118,7 +118,7 @@ def renew(connection: Connection, held: Claim, until: datetime) -> bool:
 
 
 def release(connection: Connection, fence: int) -> None:
-    """Let go of whatever this attempt still holds. What another has taken over stays theirs."""
+    """Release whatever this attempt still holds. What another has taken over stays theirs."""
     _lock(connection, fence)
     connection.execute(_RELEASE, {OF_FENCE.key: fence})
 

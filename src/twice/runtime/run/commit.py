@@ -73,11 +73,11 @@ def _asked(landing: Landing, target: Target, table: TableName, note: CommitNote,
     """Whatever stops us from reading the table, we do not know."""
     try:
         return find_landed(target, table, note)
-    except Exception as silent:
+    except Exception as unread:
         if isinstance(error, KeyboardInterrupt):
-            raise error from silent
+            raise error from unread
         raise OutcomeUnknown(
-            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {cause_line(silent)}",
+            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {cause_line(unread)}",
             now=landing.wording.may_hold,
             fix=LOOKS_FIRST,
         ) from error

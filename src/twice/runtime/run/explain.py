@@ -18,7 +18,7 @@ from twice.runtime.result.compute import Pins, compute
 from twice.runtime.result.window import next_window
 from twice.runtime.run.run_many import with_lookback
 from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
-from twice.runtime.table.cut import in_doubt, kept_cut
+from twice.runtime.table.cut import in_doubt, stored_cut
 from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.provenance import provenance_of
@@ -80,7 +80,7 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
     refuse_taken(context.project.id, task, published.owners)
     (token,) = tokens_in(plan, published.generations)
     generation, held = token.generation, provenance_of(context, task, target, token)
-    recut = in_doubt(kept_cut(context, task, target, published), task, target, token, held)
+    recut = in_doubt(stored_cut(context, task, target, published), task, target, token, held)
     pins = Pins(context, session)
     window = None
     if isinstance(task.scope, Since):

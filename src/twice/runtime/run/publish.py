@@ -102,7 +102,7 @@ def _tidy_up(attempt: Attempt) -> None:
 
 def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool | None]:
     """By slice, whether a restatement changed its rows: as the target has counted or compared them. Where it has not,
-    the table held what the ledger remembers of the last publish, unless others changed it. None: nobody can say."""
+    the table held what the ledger remembers of the last publish, unless others changed it. None: it is not known."""
     if attempt.kind != "restate":
         return {}
     labels, others = tuple(ready.found.generations), ready.found.others.labels
@@ -122,7 +122,7 @@ def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool 
 
 
 def _same_as_published(attempt: Attempt, ready: StagedRun) -> dict[str, bool | None]:
-    """By slice, whether these are the rows of its last publish. None: nobody remembers them."""
+    """By slice, whether these are the rows of its last publish. None: there is no record of them."""
     runs = attempt.context.ledger.runs_of(attempt.task.name, tuple(ready.found.generations))
     before = {label: runs[label].fingerprint if label in runs else None for label in ready.found.generations}
     return {

@@ -17,9 +17,9 @@ RECUT = "the task has cut its table into other slices meanwhile"
 
 @dataclass(frozen=True)
 class SliceState:
-    """What is known of one slice before the write: `published` is None where nobody remembers. `because` says more
-    exactly why its inputs are not, or cannot be shown to be, what they were. `recut`: slices that were cut otherwise
-    may lie over it, or it was one itself. `displaced`: rows of it were, by newer ones of other slices."""
+    """What is known of one slice before the write: `published` is None where there is no record. `because` says more
+    exactly why its inputs are not, or cannot be shown to be, what they were. `recut`: slices that were cut differently
+    may have overwritten it, or it was one itself. `displaced`: rows of it were, by newer ones of other slices."""
 
     label: str
     generation: int
@@ -63,7 +63,7 @@ def decide(kind: Kind, rerun: Rerun, states: Sequence[SliceState]) -> Decision:
 
 def corrects(kind: Kind, states: Sequence[SliceState]) -> bool:
     """Whether a run is meant to put right what is published: asked for by name, or computed by other code (or by code
-    that nobody remembers). What other inputs give is no correction: it is as good as what is there."""
+    that is not on record). What other inputs give is no correction: it is as good as what is there."""
     return kind == "restate" or any(
         state.generation and (state.recut or state.published is None or state.published.code != state.present.code)
         for state in states

@@ -25,7 +25,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Computed, Pins, compute
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.touched import newest_touch
-from twice.runtime.table.cut import in_doubt, kept_cut
+from twice.runtime.table.cut import in_doubt, stored_cut
 from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.provenance import Provenance
@@ -43,7 +43,7 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     published = target.published(task.target, names)
     refuse_taken(context.project.id, task, published.owners)
     tokens = [SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True)]
-    cut = kept_cut(context, task, target, published)
+    cut = stored_cut(context, task, target, published)
     runs = {run.label: run for run in context.ledger.runs(task.name)}
     others = made_by_others(context, task, target, tokens, runs)
     held = context.ledger.inputs(task.name)
@@ -54,7 +54,7 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     for slice_, token in zip(slices, tokens, strict=True):
         run, generation = runs.get(slice_.label), token.generation
         if run is not None and (run.generation != generation or slice_.label in others):
-            run = replace(run, intention=None, version=None)  # the table knows better, and nobody remembers its inputs
+            run = replace(run, intention=None, version=None)  # the table knows better, and its inputs are not on record
         inputs = held.get(slice_.label, ())
         reason = _reason(changes, slice_, inputs) if generation else None
         intention = run.intention if run is not None and generation and reason is None else None
@@ -69,7 +69,8 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
 @dataclass(frozen=True)
 class _Present:
     """What a slice would be made of now: by this code; `changed`: why its inputs may not be what they were. `recut`:
-    whether slices that were cut otherwise may lie over it. `displaced`: whether rows of it were, by other slices'."""
+    whether slices that were cut differently may have overwritten it. `displaced`: whether rows of it were, by other
+    slices'."""
 
     code: str
     changed: str | None
@@ -147,7 +148,7 @@ def _outside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> fr
 
 
 class _Looks:
-    """What slices hang on beside their tables, from plans that are built when they are asked for."""
+    """What slices depend on beside their tables, from plans that are built when they are asked for."""
 
     def __init__(self, context: RunContext, task: Task) -> None:
         self._context, self._task = context, task

@@ -20,7 +20,7 @@ from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
 from twice.runtime.staleness.decide import CODE_CHANGED, INPUTS_NOT_NAMED, rerun_of
 from twice.runtime.table.displaced_rows import displaced
-from twice.runtime.table.settle import silent_attempts
+from twice.runtime.table.settle import attempts_not_reporting
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _not_as_now(
 
 def failed_labels(ledger: RunLedger, task: str) -> tuple[str, ...]:
     """Quarantined, failed, rejected by an audit, or left behind by a process that died. In order."""
-    dead = silent_attempts(ledger, task)
+    dead = attempts_not_reporting(ledger, task)
     return tuple(run.label for run in ledger.runs(task) if run.failed or run.last_attempt in dead)
 
 
@@ -157,12 +157,13 @@ class _Publish:
     fence: int
 
     def is_after(self, pin: Pinned) -> bool:
-        """Not by the version alone: a table that was dropped and made again counts its versions anew."""
+        """Not by the version alone: a table that was dropped and made again counts its versions from the start
+        again."""
         return self.version > pin.version or self.fence > pin.fence
 
 
 _NEVER = Pinned(-1, -1)
-"""The pin of a slice of which nobody knows what it read: before every publish."""
+"""The pin of a slice of which it is not known what it read: before every publish."""
 
 
 @dataclass(frozen=True)

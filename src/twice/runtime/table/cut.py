@@ -1,5 +1,6 @@
-"""Were a task's slices cut otherwise since one of them was published? What another cut wrote may lie over its rows, and
-does not move its token; and the same label may have named other rows. Such a slice is not believed (decision 0024).
+"""Were a task's slices cut differently since one of them was published? What another cut wrote may have overwritten its
+rows, and does not move its token; and the same label may have named other rows. Such a slice is not believed (decision
+0024).
 
 A token of the task's cut remembers in the table itself how its slices are cut, and from which version on. Where a
 strategy cannot write over slices of another cut, a run is refused.
@@ -30,14 +31,14 @@ class StoredCut:
     move: Mapping[str, int] = field(default_factory=dict)
 
     def doubts(self, generation: int, version: int | None) -> bool:
-        """Whether slices that were cut otherwise may lie over a published one. `version`: of the commit that published
-        it; None where nobody remembers."""
+        """Whether slices that were cut differently may have overwritten a published one. `version`: of the commit that
+        published it; None where there is no record."""
         if not generation or self.from_version == 0:
             return False
         return self.from_version is None or version is None or version < self.from_version
 
 
-def kept_cut(context: RunContext, task: Task, target: Target, published: Published) -> StoredCut:
+def stored_cut(context: RunContext, task: Task, target: Target, published: Published) -> StoredCut:
     """By what a look has read. Reads more only where slices of another form lie in the table and none was published
     since cuts are remembered. Changes nothing."""
     me, mine = owner_of(context.project.id, task), cut_of(task.scope)
@@ -53,8 +54,8 @@ def kept_cut(context: RunContext, task: Task, target: Target, published: Publish
 
 
 def in_doubt(cut: StoredCut, task: Task, target: Target, token: SliceToken, made: Provenance) -> bool:
-    """Whether slices that were cut otherwise may lie over a published one: by the commit that wrote its rows, not by
-    that of a takeover, which moved its token later. Reads only."""
+    """Whether slices that were cut differently may have overwritten a published one: by the commit that wrote its rows,
+    not by that of a takeover, which moved its token later. Reads only."""
     doubted = cut.doubts(token.generation, made.version)
     # What was taken over has no intention: it is computed again for that, unless what is published stays.
     if doubted or not cut.from_version or made.intention is not None or task.policy.rerun != "never":
@@ -71,7 +72,7 @@ def newest_cut(held: Mapping[str, int]) -> str | None:
 def _after_others(context: RunContext, task: Task, target: Target, labels: frozenset[str]) -> int:
     """The first version after every commit of slices whose labels have another form: of earlier versions of twice
     nothing else says how they were cut. A commit that the log forgot is older than all that it has, so nothing in the
-    log is in doubt for it. If the ledger does not know it either, nobody can say that it came later: it puts nothing
+    log is in doubt for it. If the ledger does not know it either, it is not known to have come later: it puts nothing
     in doubt."""
     own = form_of(label_of(task.scope))
     if all(form_of(label) == own for label in labels):

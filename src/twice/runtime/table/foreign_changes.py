@@ -37,7 +37,7 @@ class ForeignChanges:
         return frozenset(label for label in changed if not all(map(_is_known, self.found[label])))
 
     def notes(self, task: Task, *, published: bool) -> tuple[str, ...]:
-        """For people, once it is known how the run ended. `published`: it wrote the slices anew; else it left them as
+        """For people, once it is known how the run ended. `published`: it wrote the slices again; else it left them as
         they are, and only then is there anything to be done."""
         if not self.owned:
             changed = {label: changes for label, changes in self.found.items() if changes}
@@ -114,7 +114,7 @@ def _remedy(task: Task) -> str:
         return f"{task.write.name}() puts no deleted row back"
     if not isinstance(task.scope, TimeScope):
         return hint("to put rows back: {}", command("restate", task.name))
-    # Which slice brought a row that is gone, nobody knows, nor whether it was restated since.
+    # It is not known which slice brought a row that is gone, nor whether it was restated since.
     return hint(
         "deleted rows come back when the slices that wrote them are restated: {}",
         command("restate", task.name, date="DATE"),

@@ -28,7 +28,7 @@ from twice.runtime.table.write_plan import make_write_plan
 class RemovedFiles:
     """`kept` are attempts whose generation is not passed: a process behind one may still publish its files; `slices`
     are theirs: once they are published again, nobody can. `given_up`: of a task that is no longer declared, nobody
-    knows where they staged. `unasked`: the table, and why it could not be asked: what is open there
+    knows where they staged. `unasked`: the table, and why it could not be read: what is open there
     stays open. `former`: of a table that the task wrote before it was given another one."""
 
     task: str
@@ -92,18 +92,18 @@ def collect_garbage(context: RunContext, session: Any) -> tuple[RemovedFiles, ..
 def _collect(context: RunContext, task: Task, labels: set[str], session: Any, written: bool = True) -> RemovedFiles:
     try:
         return remove_passed(context, task, context.target_of(task.target, session), sorted(labels), written)
-    except Exception as error:  # noqa: BLE001 - it is away, or nobody keeps it any more
-        return RemovedFiles(task.name, 0, (), (), unasked=_why_unasked(task, error), former=not written)
+    except Exception as error:  # noqa: BLE001 - it is away, or gone for good
+        return RemovedFiles(task.name, 0, (), (), unasked=_why_unreadable(task, error), former=not written)
 
 
-def _why_unasked(task: Task, error: Exception) -> str:
+def _why_unreadable(task: Task, error: Exception) -> str:
     if behind(error, KeyboardInterrupt) is not None:
         raise error
     return f"{task.target}: {in_one_line(error)}"
 
 
-def unasked(removed: Sequence[RemovedFiles]) -> tuple[str, ...]:
-    """The tables that tasks write and that could not be asked, and why."""
+def unreadable(removed: Sequence[RemovedFiles]) -> tuple[str, ...]:
+    """The tables that tasks write and that could not be read, and why."""
     return tuple(one.unasked for one in removed if one.unasked and not one.former)
 
 
@@ -163,12 +163,12 @@ def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
     before = context.ledger.now() - older_than
     context.ledger.backfills.finish_done()  # one that runs is never pruned
     pruned = context.ledger.prune(before)
-    commits, silent = 0, list(unasked(removed))
+    commits, skipped = 0, list(unreadable(removed))
     for task in context.project.tasks.values():
         # The attempts that a table was not asked about are still to be settled by its commits.
         if not any(one.unasked and one.task == task.name for one in removed):
             try:
                 commits += context.target_of(task.target, session).forget(task.target, before)
             except Exception as error:  # noqa: BLE001 - the next call finds what it has to forget
-                silent.append(_why_unasked(task, error))
-    return Tidied(pruned, commits, tuple(silent))
+                skipped.append(_why_unreadable(task, error))
+    return Tidied(pruned, commits, tuple(skipped))

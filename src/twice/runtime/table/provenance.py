@@ -1,5 +1,5 @@
-"""What was a published slice made from? By the ledger's word, else by its commit's, and then the ledger learns it. A
-publish that it did not see is recorded as this ledger's own attempt's, or adopted."""
+"""What was a published slice made from? As the ledger records, else as its commit does, and then the ledger learns it.
+A publish that it did not see is recorded as this ledger's own attempt's, or adopted."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _BEFORE_COMMIT = (AttemptState.CLAIMED, AttemptState.STAGED, AttemptState.AUDITE
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a published slice was made from, and the version of its commit; None where nobody remembers."""
+    """What a published slice was made from, and the version of its commit; None where there is no record."""
 
     intention: Intention | None = None
     version: int | None = None
 
 
 def provenance_of(context: RunContext, task: Task, target: Target, token: SliceToken) -> Provenance:
-    """Of a published generation, by the ledger's word or the commit's own. Changes nothing."""
+    """Of a published generation, as the ledger or its commit records it. Changes nothing."""
     known = context.ledger.runs_of(task.name, [token.label])
     run, others = known.get(token.label), made_by_others(context, task, target, [token], known)
     if run is not None and run.generation == token.generation and not others:
@@ -96,7 +96,8 @@ def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note:
     }
     if attempt.state in _BEFORE_COMMIT:
         forget_effects(context, task, generations)
-    # The commit's own word, also where more was known before it: only the write shows whether rows were displaced.
+    # As the commit itself records, also where more was known before it: only the write shows whether rows were
+    # displaced.
     learnt = tuple(
         SliceRecord(
             slice_.label, intention=note.intentions.get(token_name(context.project.id, task.first_name, slice_.label))
@@ -108,7 +109,7 @@ def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note:
 
 
 def forget_effects(context: RunContext, task: Task, generations: Mapping[str, int]) -> None:
-    """Whether effects of a publish that this ledger did not see were sent, nobody knows: they are not sent again.
+    """Effects of a publish that this ledger did not see may have been sent: they are not sent again.
     Before they are adopted: dying in between leaves the rest to the next look."""
     owner = context.ledger.owner.effect_owner(task.name)
     unknown = [

@@ -17,7 +17,7 @@ from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
-from twice.runtime.table.cut import StoredCut, in_doubt, kept_cut
+from twice.runtime.table.cut import StoredCut, in_doubt, stored_cut
 from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.foreign_changes import ForeignChanges, changed_by_others
 from twice.runtime.table.owner import refuse_taken
@@ -54,7 +54,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     recorded = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
-    cut = kept_cut(context, task, target, published)
+    cut = stored_cut(context, task, target, published)
     context.ledger.gather(task.name)
     tokens = tokens_in(plan, published.generations)
     recorded = assign_at_look(context, task, target, tokens, recorded)
@@ -88,8 +88,8 @@ def settle_passed(
 
     An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One whose process
     is seen to be gone is given up like by `recover`, with its rows still staged: what it had begun may land after that,
-    and a later look finds it. One that went silent before its look knew no generation and staged nothing; if it wakes,
-    the ledger stops it.
+    and a later look finds it. One that stopped reporting before its look knew no generation and staged nothing; if it
+    wakes, the ledger stops it.
     """
     notes: list[str] = []
     names = {token.label: token.name for token in tokens}
@@ -152,7 +152,7 @@ def _may_come_back(task: Task, attempt: AttemptRecord, generations: Mapping[str,
 
 def _give_up(ledger: RunLedger, attempt: AttemptRecord) -> None:
     if attempt.never_looked:
-        if went_silent(ledger, attempt):
+        if stopped_reporting(ledger, attempt):
             ledger.abandon_unlooked(attempt.id)
     elif is_gone(attempt.holder):
         ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
@@ -182,14 +182,14 @@ def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[s
     return None
 
 
-def went_silent(ledger: Claims, attempt: AttemptRecord) -> bool:
+def stopped_reporting(ledger: Claims, attempt: AttemptRecord) -> bool:
     """Of an open one: its process is seen to be gone, or its lease ran out (also if another has it since)."""
     return attempt.lease_until is None or attempt.lease_until < ledger.now() or is_gone(attempt.holder)
 
 
-def silent_attempts(ledger: RunLedger, task: str | None) -> frozenset[str]:
+def attempts_not_reporting(ledger: RunLedger, task: str | None) -> frozenset[str]:
     """The open attempts that no process works on."""
-    return frozenset(attempt.id for attempt in ledger.open_attempts(task) if went_silent(ledger, attempt))
+    return frozenset(attempt.id for attempt in ledger.open_attempts(task) if stopped_reporting(ledger, attempt))
 
 
 def _went_back(context: RunContext, task: Task, target: Target, token: SliceToken, recorded: int) -> str:

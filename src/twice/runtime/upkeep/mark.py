@@ -37,8 +37,8 @@ _WORDING = Wording(
 
 @dataclass(frozen=True)
 class Mark:
-    """`cursor` is the column that the mark counts, `source` its table (None where nobody wrote it down), `version` is
-    the token's, `table_version` the table's. `at` is None before the first publish, and where nobody can say what the
+    """`cursor` is the column that the mark counts, `source` its table (None where it was not recorded), `version` is
+    the token's, `table_version` the table's. `at` is None before the first publish, and where it is not known what the
     token means; `unclear`: why a run would not go on from here. Where it is not `keyed`, rows that are read again come
     twice."""
 

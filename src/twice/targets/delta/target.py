@@ -98,7 +98,9 @@ class DeltaTarget:
             recorded = Log(self._session, path).tokens(prefix)
             wrote = CommitHistory(self._session, path).notes() if recorded else {}
             nothing = (None, None)
-            return {app: Held(held, *wrote.get((app, held), nothing)) for app, held in recorded.items()}
+            return {
+                token_name: Held(held, *wrote.get((token_name, held), nothing)) for token_name, held in recorded.items()
+            }
 
     def provenance(
         self, table: TableName, token_name: str, generation: int, at: int | None = None

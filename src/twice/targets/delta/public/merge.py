@@ -145,12 +145,12 @@ def _new(names: Sequence[str], now: Table) -> list[str]:
 
 
 @contextmanager
-def _identified(session: SparkSession, app: str, note: CommitNote) -> Iterator[None]:
+def _identified(session: SparkSession, token_name: str, note: CommitNote) -> Iterator[None]:
     """MERGE takes its token from the session alone. It is set around the one statement: left behind, it would mark
     the session's next write too."""
     conf = {
-        f"{_CONF}.write.txnAppId": app,
-        f"{_CONF}.write.txnVersion": str(note.generations[app]),
+        f"{_CONF}.write.txnAppId": token_name,
+        f"{_CONF}.write.txnVersion": str(note.generations[token_name]),
         f"{_CONF}.commitInfo.userMetadata": note.to_json(),
     }
     try:

@@ -45,7 +45,7 @@ _SETTINGS = """
 
 @dataclass(frozen=True)
 class Limits:
-    """In seconds; 0 is without end. `idle`: how long the server lets a silent transaction of a lost process hold its
+    """In seconds; 0 is without end. `idle`: how long the server lets an idle transaction of a lost process hold its
     locks. `connections`: of this process at once. `tasks`: of Spark at once, reading or writing."""
 
     lock: float = 60
