@@ -257,7 +257,7 @@ def test_a_function_that_cannot_be_made_again_here_says_why_and_blames_no_broadc
     found = leaves_read(session, table, lambda orders, _: orders.select(sf.udf(lambda x: (held, x)[1], "long")("id")))
     (unsure,) = [leaf for leaf in found if leaf.identity is None]
     assert (
-        unsure.name == "<lambda> cannot be made again here (ValueError: only a worker has it), so nobody can compare it"
+        unsure.name == "<lambda> cannot be made again here (ValueError: only a worker has it), so it cannot be compared"
     )
 
 

@@ -371,11 +371,11 @@ def test_what_the_guard_lets_pass_is_computed_on_every_run(bench: Bench, monkeyp
 
 
 def test_a_function_that_nobody_can_compare_is_a_note(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    asks = Leaf(FUNCTION, "stamped asks the clock (time.time)", None)
+    asks = Leaf(FUNCTION, "stamped reads the clock (time.time)", None)
     monkeypatch.setattr(type(bench.context.engine), "outside", lambda self, frame, cuts, function: (asks,))
     result = bench.run(bench.declare(revenue_task()))
     assert result.notes == (
-        "the function stamped asks the clock (time.time): nothing shows that a second run gives the same rows",
+        "the function stamped reads the clock (time.time): nothing shows that a second run gives the same rows",
     )
 
 

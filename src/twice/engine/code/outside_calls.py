@@ -153,14 +153,14 @@ class Evidence:
         used = sorted(self.attributes | (self.texts if self.by_name else set()))
         for name, attribute in ((name, attribute) for name in self.namespaces for attribute in used):
             if f"{name}.{attribute}" in _CLOCK or (attribute in _CLOCK_NAMES and _is_installed(name)):
-                return f"asks the clock ({name}.{attribute})"
+                return f"reads the clock ({name}.{attribute})"
             if f"{name}.{attribute}" in _OUTSIDE:
                 return f"reads what is outside while it runs ({name}.{attribute})"
         moment = next((text for text in sorted(self.texts) if text.lower() in _MOMENTS), None)
         if moment is not None and not self.packages.isdisjoint(_KNOW_MOMENTS):
-            return f"asks the clock (the text {moment!r})"
+            return f"reads the clock (the text {moment!r})"
         if "utcnow" in self.attributes:
-            return "asks the clock (.utcnow)"
+            return "reads the clock (.utcnow)"
         reading = next(iter(sorted(self.attributes & _READING)), None)
         return f"reads what is outside while it runs (.{reading})" if reading is not None else None
 
@@ -171,7 +171,7 @@ def _known(name: str, of_object: bool) -> str | None:
         return None
     last = name.rpartition(".")[2] if _is_installed(name) else ""
     if name in _CLOCK or name.startswith(_CLOCK_OF) or last in _CLOCK_NAMES:
-        return f"asks the clock ({name})"
+        return f"reads the clock ({name})"
     if (name in _RANDOM or name.startswith(_RANDOM_PREFIXES)) and not of_object:
         return f"draws at random ({name})"
     if name in _ANYTHING or name.startswith(_ANYTHING_OF):

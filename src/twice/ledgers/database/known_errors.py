@@ -13,7 +13,7 @@ from twice.core.failure import sqlstate
 @dataclass(frozen=True)
 class KnownError:
     """`words` are in the database's own message, or are its SQLSTATE (or the beginning of one). `passing`: the same
-    call may well succeed in a moment, since nothing but the line or the server's life is in the way."""
+    call may well succeed in a moment, since only the connection or a restarting server is in the way."""
 
     words: str
     means: str
@@ -128,12 +128,12 @@ def of_sqlite(message: str) -> KnownError:
     return next((known for known in SQLITE if known.words in message), UNKNOWN)
 
 
-def of_postgres(message: str, state: str | None, line_broke: bool) -> KnownError:
-    """By the server's own code where there is one. `line_broke`: the driver itself says that the connection is gone."""
+def of_postgres(message: str, state: str | None, connection_lost: bool) -> KnownError:
+    """By the server's own code where there is one. `connection_lost`: as the driver itself says."""
     for known in POSTGRES:
         is_state = known.words[:1].isdigit()
         if state is not None and is_state and state.startswith(known.words):
             return known
         if state is None and not is_state and known.words in message:
             return known
-    return OUT_OF_REACH if line_broke else UNKNOWN
+    return OUT_OF_REACH if connection_lost else UNKNOWN

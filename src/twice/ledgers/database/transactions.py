@@ -67,7 +67,7 @@ class Records:
         return self._transactions.outage
 
     def _read(self, question: Callable[[Connection], T]) -> T:
-        """The answer of one reading transaction, asked again when the line breaks."""
+        """The answer of one reading transaction, asked again when the connection is lost."""
 
         def ask(_: bool) -> T:
             with self._reading() as connection:

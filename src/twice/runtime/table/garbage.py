@@ -27,9 +27,9 @@ from twice.runtime.table.write_plan import make_write_plan
 @dataclass(frozen=True)
 class RemovedFiles:
     """`kept` are attempts whose generation is not passed: a process behind one may still publish its files; `slices`
-    are theirs: once they are published again, nobody can. `given_up`: of a task that is no longer declared, nobody
-    knows where they staged. `unasked`: the table, and why it could not be read: what is open there
-    stays open. `former`: of a table that the task wrote before it was given another one."""
+    are theirs: once they are published again, none can. `given_up`: of a task that is no longer declared, it is
+    not known where they staged. `unasked`: the table, and why it could not be read: what is open there stays open.
+    `former`: of a table that the task wrote before it was given another one."""
 
     task: str
     files: int
@@ -143,7 +143,7 @@ SHORTEST = timedelta(days=1)
 @dataclass(frozen=True)
 class Tidied:
     """What went from the ledger, and how many commits were forgotten beside the tables. `unasked`: tables that could
-    not be asked, and why; their turn comes with the next call."""
+    not be read, and why; the next call tries them again."""
 
     ledger: Pruned
     commits: int

@@ -19,8 +19,8 @@ from twice.runtime.context import RunContext
 def stored_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:
     """The mark that a token's version stands for; None where nothing is published.
 
-    Raises DeclarationError where it is a mark of another kind of cursor, or was counted from an `initial` that nobody
-    remembers: to guess would read rows twice, or never.
+    Raises DeclarationError where it is a mark of another kind of cursor, or was counted from an `initial` that is
+    not on record: to guess would read rows twice, or never.
     """
     if version == 0:
         return None

@@ -24,7 +24,7 @@ def recover(context: RunContext, session: Any) -> RecoverResult:
     An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded
     as published: its staged files are not touched before that is decided. The same for one that was given up before,
     and for what is open on a table that its task wrote before it was given another one. What is open on a table that
-    cannot be asked stays open: it may have landed.
+    cannot be read stays open: it may have landed.
     """
     left = left_open(context)
     before = (*context.ledger.open_attempts(), *context.ledger.undiscarded(), *_open_in(left), *_left_in(left))

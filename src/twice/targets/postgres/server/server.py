@@ -129,8 +129,8 @@ class Server:
 
 
 def _conninfo(url: str) -> str | None:
-    """None for what is no URL. The driver's own error would repeat it, with the password in it; so would that of a host
-    or port that is a piece of the password, for which `location_of` finds no place."""
+    """None for what is not a URL. The driver's own error would repeat it, with the password in it; so would that of a
+    host or port that is a piece of the password, for which `location_of` finds none."""
     try:
         given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
         return make_conninfo("", **{**_DEFAULTS, **given})
