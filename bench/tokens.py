@@ -23,7 +23,7 @@ from twice.core.table.token import CommitNote, token_name
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
 from twice.engine.session.session import SessionSettings, close, embedded, run_session
-from twice.targets.active_session import acting
+from twice.targets.active_session import as_active_session
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.target import DeltaTarget
 from twice.wiring.delta import delta_target
@@ -68,7 +68,7 @@ class Aged:
         folder = Path(self.locate(self.name)) / "_delta_log"
         (folder / f"{1:020d}.json").write_text("\n".join(lines) + "\n")
         session = run_session(self.spark)
-        with acting(session):
+        with as_active_session(session):
             log = Log(session, self.locate(self.name))
             log.table()
             log._log.checkpoint()
@@ -101,7 +101,7 @@ class Aged:
     def look_by_job(self, turn: int) -> None:
         self._forget()
         session = run_session(self.spark)
-        with acting(session):
+        with as_active_session(session):
             recorded = Log(session, self.locate(self.name))._fresh().transactions()
             assert recorded.get(f"twice/bench/old/{turn}").isDefined()
 

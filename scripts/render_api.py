@@ -199,7 +199,7 @@ def _parameters(signature: inspect.Signature) -> list[str]:
 
 
 def _default(value: Any) -> str:
-    """Left out where it is made anew, or is long."""
+    """Left out where it is recreated, or is long."""
     text = repr(value).replace("datetime.timedelta", "timedelta").replace("'", '"')
     return "…" if text.startswith("<") or len(text) > 40 else text
 

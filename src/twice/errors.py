@@ -19,7 +19,7 @@
         │   ├── RowsOutsideSlice    rows that do not belong to the slice (or have no slice)
         │   ├── NullKey             rows to merge without a key
         │   └── EmptyRefused        an empty result, where the task says `empty="refuse"`
-        ├── AuditFailed             staged rows did not pass; nobody saw them
+        ├── AuditFailed             staged rows did not pass; they were never visible
         ├── StageMismatch           what was staged is not what was computed
         │   └── StageLost           staged rows are gone before they were published
         ├── Superseded              another attempt landed first, with another intention or without rows

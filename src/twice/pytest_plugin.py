@@ -79,8 +79,8 @@ def twice_prove(request: pytest.FixtureRequest, twice_project: OpenProject) -> P
     scratch copy, and fail the test if its table or its effects are not those of one clean run. Gives the proof."""
     from twice.core.hints import Hints
     from twice.errors import TwiceError
-    from twice.project.given import declared_as
     from twice.project.prove import prove as prove_task
+    from twice.project.task_argument import declared_as
 
     config = request.config
 

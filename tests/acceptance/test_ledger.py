@@ -1,4 +1,4 @@
-"""The ledger through the command line: SQLite and PostgreSQL, looked after, lost and made anew."""
+"""The ledger through the command line: SQLite and PostgreSQL, looked after, lost and rebuilt."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def run_day(shop: Shop, task: str) -> Any:
 
 
 def leases_run_out(shop: Shop) -> None:
-    """Of all that is at work, as if it had been silent for too long."""
+    """Of all that is at work, as if it had stopped reporting."""
     with open_project(shop.root) as opened:
         for attempt in opened.ledger.open_attempts():
             opened.ledger.release(attempt.id)
@@ -213,11 +213,11 @@ def test_a_table_that_a_newer_delta_has_upgraded_keeps_no_other_from_being_settl
     recovered = announcing.call("recover")
     assert recovered.code == 1
     assert f"announced[{DAY}]: attempt" in recovered.out
-    (unasked,) = [line for line in recovered.out.splitlines() if line.startswith("could not be asked: shop.away: ")]
+    (unasked,) = [line for line in recovered.out.splitlines() if line.startswith("could not be read: shop.away: ")]
     assert "oneOfTomorrow" in unasked, unasked
     assert received(announcing) == [f"announced {DAY}"]
     for command in (("gc",), ("ledger", "prune", "--older-than", "90d")):
         answer = announcing.call(*command)
-        assert (answer.code, "could not be asked: shop.away: " in answer.out) == (1, True), answer.out + answer.err
+        assert (answer.code, "could not be read: shop.away: " in answer.out) == (1, True), answer.out + answer.err
     with open_project(announcing.root) as opened:
         assert [attempt.task for attempt in opened.ledger.open_attempts()] == ["away"], "it may have landed"

@@ -365,7 +365,7 @@ class TransitionSuite(LedgerSuite):
         with pytest.raises(LeaseLost) as caught:
             ledger.advance(held, S.CLAIMED, S.STAGED)
         assert str(caught.value) == (
-            f"revenue[a]: attempt one is recorded as {ending.value}: it was silent for too long and another process "
+            f"revenue[a]: attempt one is recorded as {ending.value}: it stopped reporting and another process "
             "settled it. This attempt has published nothing. Run again: it will look first."
         )
 
@@ -722,10 +722,10 @@ class AdoptSuite(LedgerSuite):
             facts = Facts(slices=(SliceRecord(label, intention=intention),), changes=changes)
             ledger.publish(f"of {label}", facts, generations={label: 1})
         ledger.adopt("revenue", [Adopted("e", 1, attempt="lost", intention=CODE_B), Adopted("f", 1)])
-        assert ledger.gave_way("revenue") == {"a", "d", "e"}
+        assert ledger.displaced("revenue") == {"a", "d", "e"}
         claim(ledger, "later", "a")
         ledger.publish("later", Facts(slices=(SliceRecord("a", intention=CODE_A),)), generations={"a": 2})
-        assert ledger.gave_way("revenue") == {"d", "e"}
+        assert ledger.displaced("revenue") == {"d", "e"}
 
     def test_versions_are_all_known_back_to_the_first_publish_that_is_not_on_record(self, ledger: Ledger) -> None:
         def published(attempt: str, generation: int) -> None:

@@ -168,9 +168,9 @@ class OutboxSuite(LedgerSuite):
     ) -> None:
         begun = ledger.outbox.begin(pending(ledger), "host:1", MINUTE)
         assert begun is not None
-        assert ledger.outbox.silent(None) == ()
+        assert ledger.outbox.not_reporting(None) == ()
         clock.tick(60)
-        (silent,) = ledger.outbox.silent(None)
+        (silent,) = ledger.outbox.not_reporting(None)
         assert ledger.outbox.change(silent, after_silence(silent, ledger.now()), "host:2")
         assert not ledger.outbox.holds(begun)
         assert (now(ledger, begun).state, now(ledger, begun).sender) == (S.IN_DOUBT, "host:1")

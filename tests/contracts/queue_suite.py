@@ -270,7 +270,7 @@ class CompleteSuite(DatabaseSuite):
         self, queue: WorkQueue, effects: Callable[[], list[str]], end: str
     ) -> None:
         queue.put("a")
-        with pytest.raises(UsageError, match="the handler ended the transaction it was handed"):
+        with pytest.raises(UsageError, match="the handler committed or rolled back itself"):
             queue.complete(claimed(queue), lambda connection: getattr(connection, end)())
 
     def test_an_item_is_never_done_whose_transaction_the_database_has_undone(

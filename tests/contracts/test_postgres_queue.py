@@ -66,7 +66,7 @@ class TestComplete(suite.CompleteSuite):
     @pytest.mark.parametrize("word", ["COMMIT", "ROLLBACK"])
     def test_a_handler_that_ends_the_transaction_in_sql_is_reported_too(self, queue: WorkQueue, word: str) -> None:
         queue.put("a")
-        with pytest.raises(UsageError, match="the handler ended the transaction it was handed"):
+        with pytest.raises(UsageError, match="the handler committed or rolled back itself"):
             queue.complete(suite.claimed(queue), lambda connection: connection.execute(text(word)))
 
     def test_a_handler_silent_for_longer_than_its_lease_counts_as_dead(

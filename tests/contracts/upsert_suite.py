@@ -146,7 +146,7 @@ class UpsertSuite:
         assert upsert(harness, target, [(4, "b", 10)], INSERT, "d") == Changes(differing=1)
         assert upsert(harness, target, [(4, "c", 10)], ANY_ORDER, "e") == Changes(updated=1)
 
-    def test_a_correction_wins_its_ties_and_still_no_newer_row_gives_way(self, harness: Harness) -> None:
+    def test_a_correction_wins_its_ties_and_still_no_newer_row_is_displaced(self, harness: Harness) -> None:
         target = harness.target()
         prepare(target)
         wins = replace(NEWEST, wins_ties=True)
@@ -416,8 +416,8 @@ class UpsertSuite:
         assert upsert(harness, target, [(3, "new", 20, day)], verb, "b", columns=BY_DAY) == Changes(inserted=1)
         assert inputs() == "b"
         batch = [(1, "moved", 10, day), (2, "moved", None, day), (3, "older", 10, day), (4, "found", 10, day)]
-        gave_way = upsert(harness, target, batch, verb, "c", columns=BY_DAY)
-        assert gave_way == Changes(older=4, elsewhere=3)
+        displaced = upsert(harness, target, batch, verb, "c", columns=BY_DAY)
+        assert displaced == Changes(older=4, elsewhere=3)
         assert inputs() is None
         new = (5, "new", 10, day)  # also where the commit writes rows
         assert upsert(harness, target, [*batch, new], verb, "d", columns=BY_DAY) == Changes(

@@ -114,7 +114,7 @@ def test_a_process_stopped_past_its_lease_before_it_publishes_lets_go(
     stopped.send(go=True)
     (lost,) = stopped.receive()["ends"]
     assert (lost["code"], lost["exit"]) == ("lease-lost", 1)
-    assert "was silent for too long and another one has taken the slice over" in lost["error"]
+    assert "stopped reporting, and another one has taken the slice over" in lost["error"]
     other.send(go=True)
     assert other.receive()["ends"][0]["outcome"] == "published"
     assert table(database) == [(DAY, "v2")]

@@ -39,6 +39,29 @@ BANNED = frozenset(
 )
 """Parts of identifiers: `_told` and `told_unique` count, `message` is the usual word."""
 
+PHRASES = {
+    r"\banew\b": "again, rebuilt, recreated",
+    r"\blies? over\b": "overwrites, may have overwritten",
+    r"\bcut otherwise\b": "cut differently",
+    r"\b(went|fell|goes|was|were) silent\b(?!:)": "stopped reporting; silent is a run without effects",
+    r"\bcould not be asked\b": "could not be read",
+    r"\b(person|ledger|table|commit)'s (own )?word\b": "unless a person confirms it, as the ledger records",
+    r"\bin person\b": "a person decides",
+    r"\bhangs? on\b": "depends on",
+    r"\bdice\b": "random numbers",
+    r"\b[Mm]akes? a slice right\b": "compute and publish, unless it is up to date",
+    r"\b[Mm]end\b": "fix",
+    r"\bthe line (to|broke|is cut)\b(?! the JVM)": "the connection was lost",
+    r"\bgave way\b|\bgives way\b": "was displaced",
+    r"\bnobody (remembers|can say|can know|has recorded|can compare)\b": "there is no record, it is not known",
+    r"\bis no (\w+ )?(URL|list|address|share|number of|key|length)\b": "is not a valid …",
+    r"\bnames no (key|column|channel)\b": "is empty",
+    r"\b(is|are|was|were) told\b|\btold apart\b": "see, distinguish",
+}
+"""Not said to users or to readers of the source, with what is said instead."""
+
+PAGES = (*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "strategies").glob("*.md"), *ROOT.glob("*.md"))
+
 SHARED_CLASS_NAMES = {
     "Table": "one version of a table, as each target knows it",
     "Intent": "a table as a target's commit will leave it",
@@ -103,6 +126,36 @@ def test_words_that_the_glossary_replaced_are_no_identifiers() -> None:
         path.relative_to(SOURCE).as_posix(): names
         for path in sorted(SOURCE.rglob("*.py"))
         if (names := banned_in(path))
+    }
+    assert found == {}
+
+
+def phrases_in(text: str) -> list[str]:
+    """Also where a line breaks inside of one, in a docstring, a comment or a message."""
+    joined = re.sub(r"(\"\s*f?\"|\s)(\s|# )*", lambda gap: "" if '"' in gap[0] else " ", text)
+    return [f"{found[0]!r}: {usual}" for phrase, usual in PHRASES.items() for found in re.finditer(phrase, joined)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a table that was made anew",
+        "it was made\n    # anew",
+        '"slices may lie "\n        f"over {rows}"',
+        "it fell\nsilent",
+    ],
+)
+def test_a_phrase_is_found_where_a_line_breaks_in_it(text: str) -> None:
+    assert len(phrases_in(text)) == 1
+
+
+def test_mannered_phrases_are_neither_in_messages_nor_on_pages() -> None:
+    paths = (*SOURCE.rglob("*.py"), *PAGES)
+    assert len(PAGES) > 20
+    found = {
+        path.relative_to(ROOT).as_posix(): phrases
+        for path in sorted(paths)
+        if (phrases := phrases_in(path.read_text(encoding="utf-8")))
     }
     assert found == {}
 

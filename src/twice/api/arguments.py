@@ -39,12 +39,13 @@ def is_silent(effects: str) -> bool:
 def several(name: str, values: Sequence[str] | None) -> tuple[str, ...]:
     """A text is a sequence of letters, and never what was meant."""
     if isinstance(values, str):
-        raise UsageError(f'{name}="{values}" is a text, not several', fix=f'Write {name}=["{values}"].')
+        raise UsageError(f'{name}="{values}" must be a list, not a string', fix=f'Write {name}=["{values}"].')
     return tuple(values or ())
 
 
 def number(name: str, value: int | None, most: int | None = None) -> int | None:
     if value is not None and (value < 1 or (most is not None and value > most)):
         upto = "on" if most is None else f"to {most}"
-        raise UsageError(f"{name}={value} makes no sense", fix=f"Give a number from 1 {upto}.")
+        wrong = "must be at least 1" if value < 1 else f"must be at most {most}"
+        raise UsageError(f"{name}={value} {wrong}", fix=f"Give a number from 1 {upto}.")
     return value

@@ -29,7 +29,7 @@ from twice.project import backfill as backfills
 from twice.project import inspect, upkeep
 from twice.project import prove as proofs
 from twice.project import run as runs
-from twice.project.given import declared_as, name_of
+from twice.project.task_argument import declared_as, name_of
 from twice.runtime.backfill.worker import Stop
 from twice.runtime.run.explain import Explanation
 from twice.wiring import open_project as opening
@@ -49,7 +49,7 @@ def run(
     project: str | Path = ".",
     profile: str | None = None,
 ) -> RunResult:
-    """Make a slice right, once: publish it, unless the same code on the same inputs is published already.
+    """Compute and publish a slice, unless it is already up to date: published by the same code from the same inputs.
 
     `date` names the slice. `interval` is an orchestrator's data interval, and its end is NOT included:
     `interval=("2026-06-01", "2026-06-03")` is the two slices 2026-06-01 and 2026-06-02, as on the command line
@@ -219,8 +219,8 @@ def backfill(
 
 @verb
 def recover(*, project: str | Path = ".", profile: str | None = None) -> RecoverResult:
-    """Settle attempts that went silent, by what the tables show; what became of each. It never runs a task, and a
-    second call finds nothing. The result is a sequence of the attempts that were settled."""
+    """Find out how attempts ended that stopped reporting, from what the tables show. It never runs a task, and a second
+    call finds nothing. The result is a sequence of the attempts that were settled."""
     with _open(project, profile) as opened:
         return upkeep.recover(opened)
 

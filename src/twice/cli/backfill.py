@@ -80,7 +80,7 @@ def start(
     output: StreamOutput = Stream.text,
     where: Where = HERE,
 ) -> int:
-    """Make the slices of a range right (the word start may be left out).
+    """Compute and publish the slices of a range (the word start may be left out).
 
     The plan is made once, stored and carried out exactly; a second start of the same backfill resumes it.
     """

@@ -17,7 +17,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, plain, print_json
-from twice.cli.upkeep import say_unasked
+from twice.cli.upkeep import print_unreadable
 from twice.core.results.summary import counted
 from twice.errors import UsageError
 
@@ -75,7 +75,7 @@ def check(output: Output = Format.text, where: Where = HERE) -> int:
 
 @boundary
 def rebuild(output: Output = Format.text, where: Where = HERE) -> int:
-    """Make a lost ledger anew from the tables.
+    """Rebuild a lost ledger from the tables.
 
     Runs, generations and marks; a ledger that knows more keeps it.
     """
@@ -153,7 +153,7 @@ def prune(
     output: Output = Format.text,
     where: Where = HERE,
 ) -> int:
-    """Let go of what is old and decides nothing any more.
+    """Delete old records that no later run depends on.
 
     What a later run, plan, status or effect is decided by stays, however old. History goes: old attempts, the texts of
     sent effects, older proofs, and backfills that are over and restated nothing: they cannot be shown or resumed then.
@@ -173,7 +173,7 @@ def prune(
         f"and the authors of {counted(tidied.commits, 'old PostgreSQL commit')} deleted from the records. "
         "No table was changed."
     )
-    return say_unasked(tidied.unasked, runnable("next: twice ledger prune, when it can be read again"))
+    return print_unreadable(tidied.unasked, runnable("next: twice ledger prune, when it can be read again"))
 
 
 def _age(text: str) -> timedelta:

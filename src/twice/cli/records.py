@@ -168,7 +168,7 @@ def _print_runs(found: Status) -> None:
 
 
 def _remarks(found: Status, where: tuple[str, str]) -> str:
-    return (", went silent" if where in found.silent else "") + (", stale" if where in found.stale else "")
+    return (", stopped reporting" if where in found.silent else "") + (", stale" if where in found.stale else "")
 
 
 def stale_line(task: str, whys: Mapping[str, str]) -> str:

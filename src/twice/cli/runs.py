@@ -44,9 +44,9 @@ def run(
     output: Output = Format.text,
     where: Where = HERE,
 ) -> int:
-    """Make a slice right, once.
+    """Compute and publish a slice, unless it is already up to date.
 
-    Publishes it, unless the same code on the same inputs is published already.
+    Up to date: it was published by the same code from the same inputs.
     """
     if everything:
         if task is not None or start is not None or end is not None or silent:

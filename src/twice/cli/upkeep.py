@@ -22,9 +22,9 @@ TakeoverReason = Annotated[
 
 @boundary
 def recover(output: Output = Format.text, where: Where = HERE) -> int:
-    """Settle attempts that went silent.
+    """Find out how attempts ended that stopped reporting.
 
-    It asks the tables what became of them; it never runs a task.
+    The tables show what became of them; no task is run.
     """
     from twice.project import upkeep
 
@@ -39,7 +39,7 @@ def recover(output: Output = Format.text, where: Where = HERE) -> int:
     print(f"{counted(len(result), 'attempt')} settled, {result.open} still running")
     if any(attempt.state.value != "published" for attempt in result):
         print("next: run these slices again; what landed is not repeated")
-    return say_unasked(result.unasked, runnable("next: twice recover, when it can be read again"))
+    return print_unreadable(result.unasked, runnable("next: twice recover, when it can be read again"))
 
 
 @boundary
@@ -49,13 +49,13 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
     Only where no process can publish it any more.
     """
     from twice.project import upkeep
-    from twice.runtime.table.garbage import unasked
+    from twice.runtime.table.garbage import unreadable
 
     with where.open() as opened:
         removed = upkeep.gc(opened)
     if output is Format.json:
         print_json({"collected": [asdict(one) for one in removed]})
-        return 1 if unasked(removed) else 0
+        return 1 if unreadable(removed) else 0
     for one in removed:
         files, attempts = counted(one.files, "file"), counted(len(one.attempts), "attempt")
         print(f"{one.task}: {files} of {attempts} deleted, {counted(len(one.kept), 'attempt')} kept")
@@ -71,7 +71,7 @@ def gc(output: Output = Format.text, where: Where = HERE) -> int:
                 "does not know its table. Run VACUUM on that table to delete their files."
             )
     print(f"{counted(sum(one.files for one in removed), 'file')} deleted")
-    return say_unasked(unasked(removed), runnable("next: twice gc, when it can be read again"))
+    return print_unreadable(unreadable(removed), runnable("next: twice gc, when it can be read again"))
 
 
 @boundary
@@ -171,11 +171,11 @@ def takeover(
     return 0
 
 
-def say_unasked(tables: Sequence[str], then: str) -> int:
-    """Tables that could not be asked while the command went on with the others: each with why, and what to do once they
-    can be asked; the command's exit code."""
+def print_unreadable(tables: Sequence[str], then: str) -> int:
+    """Tables that could not be read while the command went on with the others: each with why, and what to do once they
+    can be read; the command's exit code."""
     for table in tables:
-        print(f"could not be asked: {table}; what is open there stays open")
+        print(f"could not be read: {table}; what is open there stays open")
     if tables:
         print(then)
     return 1 if tables else 0

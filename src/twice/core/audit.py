@@ -88,7 +88,7 @@ def expression(sql: str, *, name: str | None = None, severity: Severity = "error
 def not_shrunk(*, to: float = 0.5, severity: Severity = "error") -> Audit:
     """The slice keeps at least this share of the rows it had when it was last published."""
     if not 0 < to <= 1:
-        raise DeclarationError(f"audit.not_shrunk(to={to}) is no share", fix="Give a number in (0, 1].")
+        raise DeclarationError(f"audit.not_shrunk(to={to}) is not a valid share", fix="Give a number in (0, 1].")
     return Audit("not_shrunk", f"not_shrunk(to={to})", (), severity, share=to)
 
 

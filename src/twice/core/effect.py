@@ -141,7 +141,7 @@ def slack(
 ) -> Effect:
     """A message to a Slack channel. Slack knows no key: in doubt, a person (or `probe`) decides."""
     if not channel.strip():
-        raise DeclarationError("slack('') names no channel", fix='Write slack("#finance", text=…).')
+        raise DeclarationError("slack(''): the channel is empty", fix='Write slack("#finance", text=…).')
     return Effect("slack", name, (channel,), {"text": text}, again, sample=sample, probe=probe)
 
 
@@ -160,9 +160,8 @@ def email(
     addresses = (to,) if isinstance(to, str) else tuple(to)
     wrong = [address for address in addresses if not _ADDRESS.fullmatch(address)]
     if wrong or not addresses:
-        raise DeclarationError(
-            f"email: {wrong[0] if wrong else 'nobody'!r} is no address", fix='Write email("finance@example.com", …).'
-        )
+        what = f"{wrong[0]!r} is not a valid address" if wrong else "the list of addresses is empty"
+        raise DeclarationError(f"email: {what}", fix='Write email("finance@example.com", …).')
     return Effect("email", name, addresses, {"subject": subject, "body": body}, again, sample=sample, probe=probe)
 
 
@@ -245,7 +244,9 @@ def _check_url(url: str, where: str) -> None:
         return  # read when it is sent, and checked then
     parts = urlsplit(REFERENCE.sub("x", url))
     if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise DeclarationError("the webhook's URL is no http(s) URL", where=where, fix="Write https://host/path.")
+        raise DeclarationError(
+            "the webhook's URL is not a valid http(s) URL", where=where, fix="Write https://host/path."
+        )
     literal = urlsplit(url)
     secret = literal.password is not None and not is_reference(literal.password)
     secret |= any(sounds_secret(key) and not is_reference(value) for key, value in parse_qsl(literal.query))

@@ -153,7 +153,9 @@ def _tagged(value: object) -> tuple[str, str]:
 
 def _exact(value: Decimal) -> str:
     if not value.is_finite():
-        raise UsageError(f"{value} is no exact number", fix="Spark's DECIMAL has neither NaN nor infinity: use None.")
+        raise UsageError(
+            f"{value} is not an exact number", fix="Spark's DECIMAL has neither NaN nor infinity: use None."
+        )
     sign, digits, scale = value.as_tuple()
     # Not normalize(): it rounds to the context's precision.
     text = "".join(map(str, digits)).lstrip("0")
@@ -188,7 +190,7 @@ def _base_16(value: float) -> str:
 def _instant(value: datetime) -> str:
     if value.utcoffset() is None:
         raise UsageError(
-            f"the datetime {value.isoformat()} has no zone, so it is no instant: it would be another one elsewhere",
+            f"the datetime {value.isoformat()} has no zone, so it is not an instant: it would be another one elsewhere",
             fix="Give it a zone (tzinfo=timezone.utc), or wrap it in WallTime to mean a TIMESTAMP_NTZ.",
         )
     try:

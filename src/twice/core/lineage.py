@@ -23,7 +23,7 @@ def inputs_hash(leaves: Iterable[Leaf]) -> str | None:
 
 def what_changed(leaves: Sequence[Leaf], before: Sequence[Leaf]) -> str | None:
     """What beside its tables is not as it was when the slice was published from `before`, or may not be, or that its
-    tables are not; None if it is all the same, or nobody knows."""
+    tables are not; None if it is all the same, or not known."""
     for leaf in leaves:
         if leaf.kind == ALLOWED:
             return f"{leaf.name}, which the task allows, may differ on every run"
@@ -41,7 +41,8 @@ def what_changed(leaves: Sequence[Leaf], before: Sequence[Leaf]) -> str | None:
 
 
 def has_plan(leaves: Iterable[Leaf | InputRecord]) -> bool:
-    """Whether it was recorded what a slice hangs on beside its tables. For a query nobody need: it is its text."""
+    """Whether it was recorded what a slice depends on beside its tables. A query needs no such record: it is its
+    text."""
     return any(leaf.kind == PLAN for leaf in leaves)
 
 

@@ -33,7 +33,9 @@ class Retry:
         for name in ("total", "first", "longest"):
             value = getattr(self, name)
             if not isinstance(value, timedelta) or value < timedelta(0):
-                raise DeclarationError(f"Retry({name}={value!r}) is no length of time", fix=f"Write {name}=hours(1).")
+                raise DeclarationError(
+                    f"Retry({name}={value!r}) is not a valid length of time", fix=f"Write {name}=hours(1)."
+                )
         for name in ("transient", "permanent"):
             object.__setattr__(self, name, _checked(name, getattr(self, name)))
         both = {match_text(match) for match in self.transient} & {match_text(match) for match in self.permanent}
@@ -82,7 +84,7 @@ def ceiling(retry: Retry, number: int) -> timedelta:
 def _checked(name: str, matches: object) -> tuple[ErrorMatch, ...]:
     if isinstance(matches, (str, int, type)) or not isinstance(matches, Sequence):
         raise DeclarationError(
-            f"Retry({name}={matches!r}) is no list", fix=f"Write {name}=[ConnectionError, '40001', 503]."
+            f"Retry({name}={matches!r}) is not a list", fix=f"Write {name}=[ConnectionError, '40001', 503]."
         )
     for match in matches:
         if not (

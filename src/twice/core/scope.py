@@ -174,7 +174,8 @@ def label_of(scope: Scope) -> str:
 
 
 def cut_of(scope: Scope) -> str:
-    """How it cuts: two scopes of one cut have the same slices under the same labels."""
+    """How it cuts its slices: two scopes of one cut have the same slices under the same labels. (The *grain* is of a
+    table's partitions: `targets.grain`.)"""
     match scope:
         case Whole() | Since():
             return scope.only.label

@@ -38,10 +38,10 @@ class Since:
         if self.type != "integer" and not isinstance(self.lag, timedelta) and self.lag:
             raise DeclarationError(f"lag={self.lag} is a number, and the cursor is a time", fix="Write lag=hours(1).")
         if self.type == "date" and isinstance(self.lag, timedelta) and self.lag % _DAY:
-            # Not rounded up: that would hold the target back by a time that nobody wrote.
+            # Not rounded up: that would hold the target back by a time that was not declared.
             whole = -(-self.lag // _DAY)
             raise DeclarationError(
-                f"lag={self.lag} is no whole number of days, and the cursor is a date, which has no hours",
+                f"lag={self.lag} is not a whole number of days, and the cursor is a date, which has no hours",
                 fix=f"Write lag=days({max(whole, 1)}), or take a cursor of instants.",
             )
         if self._lag < 0:

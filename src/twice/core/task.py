@@ -67,7 +67,9 @@ class Read:
 def read(table: str, *, by: str | None = None, before: timedelta = timedelta(0)) -> Read:
     """Declare an input: `read("shop.orders", by="order_date")`. Without `by` the whole table counts."""
     if by == "":
-        raise DeclarationError(f"read({table!r}, by='') names no column", fix="Leave out by= for the whole table.")
+        raise DeclarationError(
+            f"read({table!r}, by=''): the column name is empty", fix="Leave out by= for the whole table."
+        )
     if before < timedelta(0):
         raise DeclarationError(f"read({table!r}): before={before} is negative", fix="Write before=days(7).")
     if before and by is None:
@@ -94,7 +96,9 @@ class Policy:
             raise DeclarationError(f"empty={self.empty!r} is not known", fix=f"Known: {', '.join(get_args(Empty))}.")
         allow: object = self.allow
         if isinstance(allow, str):
-            raise DeclarationError(f"allow={allow!r} is a text, not several names", fix=f'Write allow=("{allow}",).')
+            raise DeclarationError(
+                f"allow={allow!r} must be a list of names, not a string", fix=f'Write allow=("{allow}",).'
+            )
 
 
 class Strategy(Protocol):

@@ -30,7 +30,7 @@ class UpsertRows:
     whatever order they come in; unless `wins_ties`: a correction lands also where it is only equally new.
     `delete_missing`: rows inside the slices (all rows, where a slice has no bounds) whose key is not staged go; and a
     staged row wins its tie with a row outside them, which its own slice may be about to delete. If it is older than
-    such a row it gives way, and is counted (`Changes.elsewhere`).
+    such a row it is displaced, and is counted (`Changes.elsewhere`).
     """
 
     slices: tuple[Slice, ...]
@@ -42,7 +42,7 @@ class UpsertRows:
     wins_ties: bool = False
 
     @property
-    def may_give_way(self) -> bool:
+    def may_be_displaced(self) -> bool:
         """Whether a staged row may be older than one that another slice is about to delete."""
         return self.delete_missing and self.newest_by is not None and self.slices[0].bounds is not None
 
@@ -84,14 +84,14 @@ class Cut:
 
 
 def cut_text(how: str) -> str:
-    """A cut for people: `window of 15 minutes`, `day in Europe/Berlin`."""
+    """A cut, or a grain, for people: `window of 15 minutes`, `day in Europe/Berlin`."""
     grain, _, zone = how.partition("@")
     text = f"window of {grain.removeprefix('window/')} minutes" if grain.startswith("window/") else grain
     return f"{text} in {zone}" if zone else text
 
 
 def appended_again(table: str, held: str, wanted: str) -> str:
-    """Why slices are not appended that are cut otherwise than those of the same task that the table holds."""
+    """Why slices are not appended that are cut differently than those of the same task that the table holds."""
     return (
         f"{table} has one slice per {cut_text(held)}, and this scope one per {cut_text(wanted)}: rows would be "
         "appended a second time"

@@ -19,7 +19,7 @@ from twice.engine.frames.observe import count, observe, totals
 from twice.engine.guard import guard
 from twice.engine.lineage import leaves as lineage
 from twice.engine.lineage import portions as portions_
-from twice.engine.lineage.beside_tables import outside
+from twice.engine.lineage.non_table_inputs import outside
 from twice.engine.session.session import run_session
 
 

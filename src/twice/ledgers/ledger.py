@@ -19,7 +19,7 @@ from twice.core.ports.clock import Clock
 from twice.ledgers.backfills.backfills import SqlBackfills
 from twice.ledgers.database.connect import connect, parse_url
 from twice.ledgers.database.migrate import migrate
-from twice.ledgers.database.outage import PATIENCE_SECONDS, Outage, outliving
+from twice.ledgers.database.outage import PATIENCE_SECONDS, Outage, retrying_outages
 from twice.ledgers.database.own_rows import OwnRows, kept, tasks, unregistered
 from twice.ledgers.database.schema import HEAD, metadata
 from twice.ledgers.database.transactions import Transactions
@@ -107,13 +107,13 @@ class Ledger(
         owner = replace(self.owner, tables={**self.owner.tables, task: table})
         return Ledger(replace(self._transactions, own=OwnRows(owner)))
 
-    @outliving
+    @retrying_outages
     def rename(self, old: str, new: str) -> None:
         """Everything of one name becomes another's. A second call changes nothing."""
         with self._writing() as connection:
             rename(connection, self._own, old, new, self.owner.table_of(new))
 
-    @outliving
+    @retrying_outages
     def gather(self, task: str) -> None:
         later = self._own.later_keys(task)
         if not later:
@@ -150,7 +150,7 @@ class Ledger(
         with self._reading() as connection:
             yield from _export(connection)
 
-    @outliving
+    @retrying_outages
     def _find_kept(self) -> None:
         """Under which of its names a renamed task's records are. Nothing is moved: who only looks at a branch with
         `formerly=` and goes back finds everything where it was."""
@@ -161,7 +161,7 @@ class Ledger(
     def _keep(self, owner: RecordOwner) -> None:
         self._transactions = replace(self._transactions, own=OwnRows(owner))
 
-    @outliving
+    @retrying_outages
     def _register_declared(self) -> bool:
         """Register the keys of the declared tasks; take over the records of the keys they had before their environment
         had a name. Whether it wrote: a ledger that has all of it is only read. Dying here leaves the rest to the next

@@ -1,7 +1,7 @@
 """Marks the writes that something else in the code makes safe to run again.
 
 A front-end sees a write alone. Here the writes of one file are looked at together: what empties the target first,
-what made it anew, and whether that commits together with the insert.
+what recreated it, and whether that commits together with the insert.
 """
 
 from __future__ import annotations

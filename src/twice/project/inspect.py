@@ -19,8 +19,8 @@ from twice.errors import DeclarationError, UsageError
 from twice.project import effects as outbox
 from twice.project import ledger
 from twice.runtime.staleness.stale import Stale, stale_slices
-from twice.runtime.table.kept_mark import kept_mark
-from twice.runtime.table.settle import silent_attempts
+from twice.runtime.table.settle import attempts_not_reporting
+from twice.runtime.table.stored_mark import stored_mark
 from twice.wiring.open_project import OpenProject
 
 _ALL = 1_000_000_000
@@ -30,7 +30,7 @@ def status(opened: OpenProject, task: str | None, limit: int | None) -> Status:
     """The last attempt at each slice and what else is known, of one task or of all. `limit`: so many slices at most."""
     name = opened.project.task(task).name if task else None
     found = opened.ledger.overview(name, limit or _ALL)
-    silent = silent_attempts(opened.ledger, name)
+    not_reporting = attempts_not_reporting(opened.ledger, name)
     return Status(
         found.runs,
         found.total,
@@ -41,7 +41,7 @@ def status(opened: OpenProject, task: str | None, limit: int | None) -> Status:
         effects=outbox.counts(opened, name),
         proofs=tuple(each for proved, each in proofs(opened).items() if name is None or proved == name),
         tables_to_ask=ledger.tables_to_ask(opened),
-        silent=frozenset((run.task, run.label) for run in found.runs if run.last_attempt in silent),
+        silent=frozenset((run.task, run.label) for run in found.runs if run.last_attempt in not_reporting),
     )
 
 
@@ -66,8 +66,8 @@ def calendar(opened: OpenProject, task: str) -> tuple[Page, ...]:
     if not isinstance(declared.scope, TimeScope):
         raise UsageError("this task's work is not cut by time; it has no calendar", where=task, fix="Leave it out.")
     found = {each.slice.label for each in stale(opened, declared.name)}
-    silent = silent_attempts(opened.ledger, declared.name)
-    return calendar_of(declared.scope, opened.ledger.runs(declared.name), found, silent)
+    not_reporting = attempts_not_reporting(opened.ledger, declared.name)
+    return calendar_of(declared.scope, opened.ledger.runs(declared.name), found, not_reporting)
 
 
 def marks(opened: OpenProject, runs: Sequence[RunRecord]) -> dict[tuple[str, str], str]:
@@ -82,12 +82,12 @@ def marks(opened: OpenProject, runs: Sequence[RunRecord]) -> dict[tuple[str, str
 
 
 def _counted(opened: OpenProject, run: RunRecord) -> CursorValue | None:
-    """The mark of a number that counts from the `initial` of its time; None where it is no mark, or nobody can say."""
+    """The mark of a number that counts from the `initial` of its time; None where it is not a mark, or not known."""
     declared = opened.project.tasks.get(run.task)
     if declared is None or not isinstance(declared.scope, Since):
         return None
     try:
-        return kept_mark(opened.ledger, declared, declared.scope, run.generation)
+        return stored_mark(opened.ledger, declared, declared.scope, run.generation)
     except DeclarationError:
         return None  # the error of its next run gives the reason
 

@@ -29,7 +29,7 @@ def check(opened: OpenProject) -> tuple[LedgerDifference, ...]:
 
 
 def rebuild(opened: OpenProject) -> tuple[Rebuilt, ...]:
-    """Make a lost ledger anew from the tables."""
+    """Rebuild a lost ledger from the tables."""
     return rebuilding.rebuild(opened.context, opened.context.engine.fresh())
 
 

@@ -169,8 +169,8 @@ def _refuse_outside(connection: Connection, _cursor: object, statement: str, *_m
 
 def _ended_error() -> UsageError:
     return UsageError(
-        "the handler ended the transaction it was handed: what it wrote until then went its own way",
-        now="Nobody can say whether the work is half done.",
+        "the handler committed or rolled back itself: what it wrote before may be saved",
+        now="The work may be half done.",
         fix="Leave out commit() and rollback() in the handler; raise an error to undo everything.",
     )
 

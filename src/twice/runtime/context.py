@@ -19,8 +19,9 @@ from twice.core.task import TableName, Task
 @dataclass(frozen=True)
 class RunContext:
     """`root` is the project's folder; `holder` names this process to others; `target_of` binds a table's target
-    to one run's session, `let_go` ends what it holds open for that; `pause` waits that many seconds and `draw` is
-    uniform in [0, 1), for retries; `senders` by kind of effect; `sends`: effects go out as soon as they may."""
+    to one run's session, `release_session` ends what it holds open for that; `pause` waits that many seconds and
+    `draw` is uniform in [0, 1), for retries; `senders` by kind of effect; `sends`: effects go out as soon as they
+    may."""
 
     project: Project
     ledger: RunLedger
@@ -35,7 +36,7 @@ class RunContext:
     draw: Callable[[], float] = random.random
     senders: Mapping[str, Sender] = field(default_factory=dict)
     sends: bool = True
-    let_go: Callable[[Any], None] = lambda _session: None
+    release_session: Callable[[Any], None] = lambda _session: None
 
     @contextmanager
     def session(self) -> Iterator[Any]:
@@ -46,7 +47,7 @@ class RunContext:
             yield session
         finally:
             with suppress(Exception):
-                self.let_go(session)
+                self.release_session(session)
 
 
 @dataclass

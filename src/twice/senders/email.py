@@ -86,11 +86,11 @@ class EmailSender:
     def _connected(self, server: str) -> smtplib.SMTP:
         parts = urlsplit(server)
         if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
-            raise DeclarationError("effects.smtp is no smtp:// or smtps:// URL", fix=_SHAPE)
+            raise DeclarationError("effects.smtp is not a valid smtp:// or smtps:// URL", fix=_SHAPE)
         try:
             host = ascii_host(parts.hostname)
         except ValueError as error:
-            raise DeclarationError(f"effects.smtp names no mail server: {error}", fix=_SHAPE) from None
+            raise DeclarationError(f"effects.smtp is not a valid mail server: {error}", fix=_SHAPE) from None
         context = ssl.create_default_context(cafile=self.certificates)
         if parts.scheme == "smtps":
             smtp: smtplib.SMTP = smtplib.SMTP_SSL(host, parts.port or 465, timeout=SECONDS, context=context)

@@ -117,7 +117,7 @@ class Http:
 
     def _refused(self, parts: SplitResult) -> Refused | None:
         if not parts.hostname or parts.scheme not in ("http", "https"):
-            return Refused("its URL is no http(s) URL", for_good=True)
+            return Refused("its URL is not a valid http(s) URL", for_good=True)
         if parts.scheme == "http" and not self.allowed.name(parts.hostname):
             return Refused("its URL is not https; name the host in [effects] allow to send in the clear", for_good=True)
         return None

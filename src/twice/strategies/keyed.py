@@ -12,7 +12,7 @@ def checked_key(key: str | Sequence[str], strategy: str) -> tuple[str, ...]:
     columns = (key,) if isinstance(key, str) else tuple(key)
     example = f'Write {strategy}("order_id") or {strategy}(["order_id", "line"]).'
     if not columns or not all(_names(column) for column in columns):
-        raise DeclarationError(f"{strategy}({key!r}) names no key", fix=example)
+        raise DeclarationError(f"{strategy}({key!r}): this is not a valid key", fix=example)
     if len({column.lower() for column in columns}) != len(columns):
         raise DeclarationError(f"{strategy}({key!r}) names a column of the key twice", fix=example)
     return columns

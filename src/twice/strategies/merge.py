@@ -90,7 +90,7 @@ def merge(
     """
     columns = checked_key(key, "merge")
     if newest_by is not None and not newest_by.strip():
-        raise DeclarationError("newest_by='' names no column", fix="Leave it out, or name the column.")
+        raise DeclarationError("newest_by='': the column name is empty", fix="Leave it out, or name the column.")
     if newest_by is not None and newest_by.lower() in {column.lower() for column in columns}:
         raise DeclarationError(
             f"newest_by={newest_by!r} is part of the key, so no two rows of a key can differ by it",

@@ -30,7 +30,7 @@ class Replace:
                 pass
             case Since():
                 raise DeclarationError(
-                    "replace() has nothing to replace on Since(…): what came after a mark is no slice of the table",
+                    "replace() has nothing to replace on Since(…): what came after a mark is not a slice of the table",
                     fix='Use merge("key", newest_by=…), insert_new("key") or append_once().',
                 )
             case _:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 
 @contextmanager
-def acting(session: SparkSession) -> Iterator[None]:
+def as_active_session(session: SparkSession) -> Iterator[None]:
     """Make the session the thread's active one."""
     sessions = session._jvm.org.apache.spark.sql.SparkSession  # type: ignore[union-attr]
     before = sessions.getActiveSession()

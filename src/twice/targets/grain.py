@@ -21,10 +21,11 @@ MARK = "twice.partitions"
 month is also a day)."""
 
 
-def grain_property(column: SliceColumn) -> str:
+def partition_grain(column: SliceColumn) -> str:
     """The grain of the partitions this scope makes: `day`, `day@Europe/Berlin`, `month`, `hour`, `window/15`.
 
-    A scope that takes a DATE column as it is makes one partition a day, also when its slices are months.
+    It is the scope's cut but for one case: a scope that takes a DATE column as it is makes one partition a day, also
+    when its slices are months.
     """
     grain = "day" if not column.derived and column.type == "date" else cut_word(column)
     return f"{grain}@{column.zone}" if column.zone else grain
@@ -44,7 +45,7 @@ def check_partitioning(table: str, partition_columns: Sequence[str], wanted: Sli
 
 def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:
     """Refuse slices that are not made of whole partitions, as far as the table remembers what it holds."""
-    if recorded is None or recorded == grain_property(column):
+    if recorded is None or recorded == partition_grain(column):
         return
     held, _, zone = recorded.partition("@")
     minutes = _minutes(held)
@@ -54,14 +55,14 @@ def check_grain(table: str, recorded: str | None, column: SliceColumn) -> None:
         return
     raise DeclarationError(
         f"{table} holds one partition per {cut_text(recorded)}, and this scope cuts it by "
-        f"{cut_text(grain_property(column))}",
+        f"{cut_text(partition_grain(column))}",
         now="The table is unchanged.",
         fix="Use the scope the table was created with, or give the task a new target.",
     )
 
 
 def check_cut(table: str, recorded: str | None, cut: Cut | None) -> None:
-    """Refuse to append slices that are cut otherwise than those the same task has appended: their rows would come
+    """Refuse to append slices that are cut differently than those the same task has appended: their rows would come
     twice. Of a table that another task made, and was taken over from, nothing is known."""
     if cut is None or recorded is None:
         return
@@ -72,13 +73,13 @@ def check_cut(table: str, recorded: str | None, cut: Cut | None) -> None:
 
 def check_values(table: str, recorded: str | None, values: Iterable[SliceValue | None], column: SliceColumn) -> None:
     """Refuse a partition value that no label of the scope names: a slice would never own it."""
-    step = _minutes((recorded or "").partition("@")[0]) or _minutes(grain_property(column).partition("@")[0])
+    step = _minutes((recorded or "").partition("@")[0]) or _minutes(partition_grain(column).partition("@")[0])
     for value in values:
         # Rows without a date belong to no slice; other writers put them there and no slice touches them.
         if value is not None and not on_boundary(value, column, step):
             raise DeclarationError(
                 f"{table} has a partition {column.name} = {value}, "
-                f"between two boundaries of a {cut_text(grain_property(column))}",
+                f"between two boundaries of a {cut_text(partition_grain(column))}",
                 now="The table is unchanged.",
                 fix="Use a scope as fine as the table's partitions, or give the task a new target.",
             )

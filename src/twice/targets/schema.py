@@ -119,7 +119,7 @@ def check_named(table: str, shape: Shape, layout: Layout) -> None:
             )
         if types[key.lower()].startswith(("map<", "variant")):
             raise DeclarationError(
-                f"{key} of {table} is a {types[key.lower()]}, which cannot be compared, so it is no key",
+                f"{key} of {table} is a {types[key.lower()]}, which cannot be compared, so it cannot be a key",
                 now="The table is unchanged.",
                 fix="Take columns of a plain type as the key.",
             )

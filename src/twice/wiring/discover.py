@@ -36,7 +36,7 @@ def _tasks_in(file: Path, root: Path) -> list[Task]:
     name = ".".join(parts)
     if not all(part.isidentifier() for part in parts):
         raise DeclarationError(
-            f"{_shown(file, root)} cannot be imported: its path is no Python module name",
+            f"{_shown(file, root)} cannot be imported: its path is not a valid Python module name",
             fix="Rename it with letters, digits and _.",
         )
     if sys.path[:1] != [str(root)]:

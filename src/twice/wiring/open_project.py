@@ -94,7 +94,7 @@ class OpenProject:
             ledger=self.ledger,
             engine=SparkEngine(self.spark),
             target_of=targets.of,
-            let_go=targets.release,
+            release_session=targets.release,
             code_hash=self.code_hash,
             clock=SYSTEM_CLOCK,
             holder=this_process(),

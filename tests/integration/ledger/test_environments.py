@@ -152,7 +152,7 @@ READS: dict[str, Callable[[Ledger], Any]] = {
     "furthest mark": lambda ledger: ledger.furthest_aim("revenue", DAY, 1),
     "last version": lambda ledger: ledger.last_version("revenue"),
     "publishers": lambda ledger: ledger.publishers("revenue"),
-    "slices whose rows gave way": lambda ledger: ledger.gave_way("revenue"),
+    "slices whose rows were displaced": lambda ledger: ledger.displaced("revenue"),
     "published versions": lambda ledger: ledger.published_versions("revenue", [DAY]).versions,
     "pins": lambda ledger: ledger.pins("revenue", "shop.orders"),
     "inputs": lambda ledger: ledger.inputs("revenue"),
@@ -201,7 +201,7 @@ ASKED = [
     "attempts",
     "frozen_aim",
     "furthest_aim",
-    "gave_way",
+    "displaced",
     "inputs",
     "last_version",
     "open_attempts",
@@ -308,7 +308,7 @@ def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> No
     assert dev.ledger.attempts("revenue") == ()
 
 
-def test_a_task_with_another_table_begins_anew_and_still_sends_what_the_old_one_had_to_send(opened: Open) -> None:
+def test_a_task_with_another_table_starts_over_and_still_sends_what_the_old_one_had_to_send(opened: Open) -> None:
     before = opened("dev")
     before.bench.context = replace(before.bench.context, sends=False)
     before.run()
@@ -338,7 +338,7 @@ def test_what_landed_in_the_old_table_without_reporting_back_is_recorded_and_its
         before.run()
     after = moved(before, opened)
     (found,) = check(after.bench.context, None)
-    assert "shop.revenue, which its task does not write any more" in found.what and found.fix == "twice recover"
+    assert "shop.revenue, which its task no longer writes" in found.what and found.fix == "twice recover"
     assert [(end.task, end.labels, end.state) for end in recover(after.bench.context, None)] == [
         ("revenue", (DAY,), AttemptState.PUBLISHED)
     ]

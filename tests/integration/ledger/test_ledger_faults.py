@@ -73,7 +73,7 @@ class TestOpening:
         postgres.execute("DROP ROLE IF EXISTS reader")
         postgres.execute("CREATE ROLE reader LOGIN PASSWORD 's3kr1t'")
         error = problem_of(postgres.url(name, "reader", "s3kr1t"))
-        assert "this user may not use the ledger as it must" in str(error)
+        assert "this user lacks privileges on the ledger's tables" in str(error)
         assert "USAGE and CREATE on the schema" in error.fix
 
     def test_a_user_with_the_least_rights_works_in_a_ledger_that_another_migrated(

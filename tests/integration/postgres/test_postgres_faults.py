@@ -314,7 +314,7 @@ def test_a_type_without_a_counterpart_is_refused_with_a_way_out(harness: Postgre
 def test_a_column_dropped_by_others_after_the_stage_stops_the_publish(harness: PostgresHarness) -> None:
     target, stage = staged(harness, "a")
     harness.ask("ALTER TABLE shop.revenue DROP COLUMN region")
-    with pytest.raises(StageMismatch, match="the table was changed or made anew"):
+    with pytest.raises(StageMismatch, match="the table was changed or recreated"):
         commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     assert harness.ask("SELECT count(*) FROM shop.revenue") == [(0,)]
 
@@ -336,10 +336,10 @@ def test_text_longer_than_its_column_is_refused_and_never_cut_off(harness: Postg
     assert table(harness) == []
 
 
-# the table made anew
+# the table recreated
 
 
-def test_a_table_dropped_and_made_anew_has_no_tokens(harness: PostgresHarness) -> None:
+def test_a_table_dropped_and_recreated_has_no_tokens(harness: PostgresHarness) -> None:
     publish_rows(harness, *_prepared(harness), attempt="a")
     harness.ask("DROP TABLE shop.revenue")
     assert list(generations(harness.target(), plan_of(DAY)).values()) == [0]
@@ -364,8 +364,8 @@ def test_a_database_copied_whole_keeps_its_tokens(harness: PostgresHarness, post
     [
         ("CREATE VIEW shop.revenue AS SELECT 1 AS a", "is a view"),
         ("CREATE MATERIALIZED VIEW shop.revenue AS SELECT 1 AS a", "is a materialized view"),
-        ("CREATE SEQUENCE shop.revenue", "is the name of something else"),
-        ("CREATE TYPE shop.revenue AS (a int)", "is the name of something else"),
+        ("CREATE SEQUENCE shop.revenue", "is the name of something that is not a table"),
+        ("CREATE TYPE shop.revenue AS (a int)", "is the name of something that is not a table"),
     ],
 )
 def test_a_name_that_is_no_table_is_refused_before_anything_is_computed(
@@ -378,7 +378,7 @@ def test_a_name_that_is_no_table_is_refused_before_anything_is_computed(
     assert refused.value.fix == "Give the task another target."
 
 
-def test_a_table_made_by_hand_is_never_made_anew_and_a_failed_run_binds_it_to_nothing(harness: PostgresHarness) -> None:
+def test_a_table_made_by_hand_is_never_recreated_and_a_failed_run_binds_it_to_nothing(harness: PostgresHarness) -> None:
     harness.ask("CREATE SCHEMA shop")
     harness.ask("CREATE TABLE shop.revenue (order_date date, region text, revenue numeric(12,2))")
     harness.ask("COMMENT ON TABLE shop.revenue IS 'ours, by hand'")

@@ -44,7 +44,7 @@ def published(harness: PostgresHarness) -> list[int]:
     return list(harness.target().published(EVENTS, PLAN.token_names).generations.values())
 
 
-def made_anew(harness: PostgresHarness) -> None:
+def recreated(harness: PostgresHarness) -> None:
     harness.ask("DROP TABLE shop.events")
     harness.ask("CREATE TABLE shop.events (id bigint)")
 
@@ -63,7 +63,7 @@ def test_a_dump_that_is_restored_into_another_database_does_too(
     assert published(other) == [1]
 
 
-def test_a_table_that_is_restored_without_its_tokens_counts_as_made_anew(
+def test_a_table_that_is_restored_without_its_tokens_counts_as_recreated(
     harness: PostgresHarness, postgres: PostgresServer
 ) -> None:
     """It may be older or newer than they are."""
@@ -82,7 +82,7 @@ def _into_another(harness: PostgresHarness, other: PostgresHarness, postgres: Po
 
 
 @pytest.mark.parametrize("restored", [_into_its_own, _into_another])
-def test_a_restored_table_that_was_published_to_and_is_then_made_anew_has_no_tokens(
+def test_a_restored_table_that_was_published_to_and_is_then_recreated_has_no_tokens(
     harness: PostgresHarness,
     other: PostgresHarness,
     postgres: PostgresServer,
@@ -92,11 +92,11 @@ def test_a_restored_table_that_was_published_to_and_is_then_made_anew_has_no_tok
     there = restored(harness, other, postgres)
     append(there, 1)
     assert published(there) == [2]
-    made_anew(there)
+    recreated(there)
     assert published(there) == [0]
 
 
-def test_an_entry_from_before_knows_its_table_and_one_that_was_made_anew(harness: PostgresHarness) -> None:
+def test_an_entry_from_before_knows_its_table_and_one_that_was_recreated(harness: PostgresHarness) -> None:
     """Entries once named the server, the database and the table, and not where the entries themselves lie."""
     harness.ask("UPDATE twice.tables SET place = substring(place FROM '^[0-9]+/[0-9]+/[0-9]+')")
     assert harness.ask("SELECT place ~ '^[0-9]+/[0-9]+/[0-9]+$' FROM twice.tables") == [(True,)]
@@ -104,5 +104,5 @@ def test_an_entry_from_before_knows_its_table_and_one_that_was_made_anew(harness
     append(harness, 1)
     assert published(harness) == [2]
     harness.ask("UPDATE twice.tables SET place = substring(place FROM '^[0-9]+/[0-9]+/[0-9]+')")
-    made_anew(harness)
+    recreated(harness)
     assert published(harness) == [0]

@@ -49,7 +49,7 @@ APP = "twice/p/revenue/2026-06-09"
 @dataclass(frozen=True)
 class Actor:
     """An attempt, and what it means to publish. `passes`: whether its rows pass their audit. The kind "recover" is no
-    attempt: it settles those that went silent."""
+    attempt: it settles those that stopped reporting."""
 
     id: str
     code: str = "v1"
@@ -154,7 +154,7 @@ class _NoEffects:
     def due(self, task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         return ()
 
-    def silent(self, task: str | None) -> tuple[EffectRecord, ...]:
+    def not_reporting(self, task: str | None) -> tuple[EffectRecord, ...]:
         return ()
 
     def next_due(self, task: str | None) -> datetime | None:
@@ -184,7 +184,7 @@ class _NothingOld:
 class ModelLedger:
     """`core.ports.RunLedger`, as far as a run asks it."""
 
-    frozen_aim = furthest_aim = why_published = last_version = published_versions = publishers = gave_way = _unasked
+    frozen_aim = furthest_aim = why_published = last_version = published_versions = publishers = displaced = _unasked
     runs = inputs = pins = postpone = quarantine = lift = record_takeover = prune = close = _unasked
 
     def __init__(self, line: _Line, me: str) -> None:

@@ -68,11 +68,11 @@ def staged_day(harness: DeltaHarness, target: Any, attempt: str = "mine") -> Sta
 
 def move_token(harness: DeltaHarness, app: str, generation: int, name: TableName = REVENUE) -> None:
     """A commit that moves a token and touches no file: only the registered token can make it a conflict."""
-    from twice.targets.active_session import acting
+    from twice.targets.active_session import as_active_session
     from twice.targets.delta.log.log import Log
 
     target: Any = harness.target()
-    with acting(target._session):
+    with as_active_session(target._session):
         Log(target._session, harness.locate(name)).begin().commit([], [], {app: generation}, None, "{}")
 
 
@@ -317,4 +317,4 @@ def test_the_doctor_says_so_if_delta_lets_both_swaps_through(
 
     monkeypatch.setattr(Transaction, "generations", on_another_transaction)
     found = publish_a_day(spark, tmp_path, INSTRUMENTS)
-    assert found == Probed("a swap that must lose was not refused", "Set internal = false in twice.toml.")
+    assert found == Probed("Delta accepted a conflicting commit", "Set internal = false in twice.toml.")

@@ -38,7 +38,7 @@ from twice.core.scope import Daily, Hourly, Monthly
 from twice.core.write import Layout, UpsertRows
 from twice.engine.frames.observe import observe
 from twice.errors import DeclarationError, RunError, SchemaDrift, StageLost, StageMismatch
-from twice.targets.active_session import acting
+from twice.targets.active_session import as_active_session
 from twice.targets.delta.log.log import Log
 
 OLD, NEW = sale("2026-06-09", "eu", "1.00"), sale("2026-06-09", "eu", "2.00")
@@ -419,7 +419,7 @@ def test_a_folder_with_foreign_data_is_not_taken_over_nor_touched(harness: Delta
     assert target.prepare(REVENUE, Shape((Column("id", "bigint"),)), Layout(), False).exists
 
 
-def test_a_table_made_by_hand_is_used_as_it_is_and_never_made_anew(harness: DeltaHarness) -> None:
+def test_a_table_made_by_hand_is_used_as_it_is_and_never_recreated(harness: DeltaHarness) -> None:
     target = harness.target()
     sql(
         harness,
@@ -536,7 +536,7 @@ def test_provenance_ends_where_the_log_was_cleaned_up(harness: DeltaHarness) -> 
     prepare(target)
     publish(harness, target, [OLD], DAY, attempt="a")
     publish(harness, target, [NEW], DAY, attempt="b")
-    with acting(target._session):
+    with as_active_session(target._session):
         Log(target._session, harness.locate(REVENUE))._log.checkpoint()
     for version in (0, 1):
         (Path(harness.locate(REVENUE)) / "_delta_log" / f"{version:020d}.json").unlink()
@@ -563,7 +563,7 @@ def test_what_others_did_is_found_however_many_commits_came_after_it(harness: De
     assert fresh.foreign(REVENUE, 1, [DAY]) == (Foreign(2, "DELETE"),)
     assert fresh.foreign(REVENUE, 1, [NEXT]) == ()
     assert fresh.foreign(REVENUE, 2, [DAY]) == ()
-    with acting(target._session):
+    with as_active_session(target._session):
         Log(target._session, harness.locate(REVENUE))._log.checkpoint()
     for version in range(4):
         (log / f"{version:020d}.json").unlink()

@@ -111,7 +111,8 @@ def test_what_a_merge_did_is_not_reported_where_others_came_before_it(spark: Any
 
 
 def test_a_merge_that_others_came_before_does_not_say_of_which_inputs_it_is_all(spark: Any, tmp_path: Path) -> None:
-    """Rows may have given way to theirs: a process that dies right after it leaves a slice that is computed again."""
+    """Rows may have been displaced by theirs: a process that dies right after it leaves a slice that is computed
+    again."""
     public = DeltaHarness(spark, tmp_path, internal=False)
     target, day = public.target(), DAY.start.date()
     prepare(target, BY_DAY, Layout(DAILY.held_in, ("order_id",), any_partitions=True))

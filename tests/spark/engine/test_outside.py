@@ -15,8 +15,8 @@ from twice.core.lineage import inputs_hash
 from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.core.scope import Daily, days
 from twice.engine.frames import frames
-from twice.engine.lineage.beside_tables import outside
 from twice.engine.lineage.leaves import leaves
+from twice.engine.lineage.non_table_inputs import outside
 from twice.engine.lineage.scans import FILES
 
 pytestmark = pytest.mark.timeout(180)
@@ -257,7 +257,7 @@ def test_a_function_that_cannot_be_made_again_here_says_why_and_blames_no_broadc
     found = leaves_read(session, table, lambda orders, _: orders.select(sf.udf(lambda x: (held, x)[1], "long")("id")))
     (unsure,) = [leaf for leaf in found if leaf.identity is None]
     assert (
-        unsure.name == "<lambda> cannot be made again here (ValueError: only a worker has it), so nobody can compare it"
+        unsure.name == "<lambda> cannot be made again here (ValueError: only a worker has it), so it cannot be compared"
     )
 
 

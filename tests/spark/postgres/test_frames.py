@@ -19,7 +19,7 @@ from twice.core.task import TableName
 from twice.core.write import Layout, ReplaceRows, WritePlan
 from twice.engine.causes import signs
 from twice.errors import ResultRefused
-from twice.targets.active_session import acting
+from twice.targets.active_session import as_active_session
 from twice.targets.postgres.frames.spark import INPUT, SparkFrames
 from twice.targets.postgres.read.snapshot import Snapshots
 from twice.targets.postgres.server.server import Limits, Server
@@ -118,7 +118,7 @@ def test_a_large_table_is_read_in_parallel_in_one_snapshot(target: PostgresTarge
             psycopg.errors.LockNotAvailable
         ):  # it would take rows away from a part that is yet to be read
             connection.execute("ALTER TABLE shop.kinds ALTER COLUMN order_id TYPE numeric")
-    with acting(session):
+    with as_active_session(session):
         assert frame.rdd.getNumPartitions() == 2
     found = frame.selectExpr("count(*)", "count(DISTINCT order_id)", "sum(order_id)").first()
     assert tuple(found) == (40_000, 40_000, 40_000 * 40_001 // 2)
@@ -133,7 +133,7 @@ def test_a_part_that_is_not_read_from_the_table_the_run_opened_fails_for_a_passi
     target._snapshots.close()  # as if the line had been cut
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("VACUUM FULL shop.kinds")
-    with pytest.raises(PySparkException) as refused, acting(session):
+    with pytest.raises(PySparkException) as refused, as_active_session(session):
         frame.collect()
     assert "the snapshot in which shop.kinds was being read is gone" in str(refused.value)
     assert judge(signs(refused.value)).nature is Nature.TRANSIENT

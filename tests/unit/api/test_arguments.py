@@ -108,15 +108,15 @@ def test_project_and_profile_are_keywords_with_one_default_everywhere(name: str)
 
 
 NONSENSE: list[tuple[Any, str]] = [
-    (lambda v, root: v.status(limit=0, project=root), "limit=0 makes no sense. Give a number from 1 on."),
-    (lambda v, root: v.history("revenue", limit=-1, project=root), "limit=-1 makes no sense"),
+    (lambda v, root: v.status(limit=0, project=root), "limit=0 must be at least 1. Give a number from 1 on."),
+    (lambda v, root: v.history("revenue", limit=-1, project=root), "limit=-1 must be at least 1"),
     (
         lambda v, root: v.backfill("revenue", FIRST, LAST, parallel=0, project=root),
-        "parallel=0 makes no sense. Give a number from 1 to 64.",
+        "parallel=0 must be at least 1. Give a number from 1 to 64.",
     ),
     (
         lambda v, root: v.backfill("revenue", FIRST, LAST, only="stale", project=root),
-        'only="stale" is a text, not several. Write only=["stale"].',
+        'only="stale" must be a list, not a string. Write only=["stale"].',
     ),
     (
         lambda v, root: v.backfill("revenue", FIRST, LAST, effects="sent", project=root),

@@ -39,10 +39,10 @@ def test_status_does_not_take_what_a_killed_process_left_for_work(
             opened.ledger.claim(ClaimRequest("revenue", [label], label, "run", holder), lease)
     found = twice.status(project=root)
     assert found.silent == {("revenue", "2026-06-01")}
-    assert [row[4] for row in found.as_table()[1]] == ["claimed, went silent", "claimed"]
+    assert [row[4] for row in found.as_table()[1]] == ["claimed, stopped reporting", "claimed"]
     assert app(["status", "-C", str(root)], standalone_mode=False) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.endswith("claimed, went silent") for line in lines[1:3]] == [True, False]
+    assert [line.endswith("claimed, stopped reporting") for line in lines[1:3]] == [True, False]
     assert lines[3].startswith("next: twice recover")
 
 

@@ -69,9 +69,9 @@ MESSAGES: list[tuple[Any, str, list[str], str]] = [
     ),
     (
         lambda root: twice.backfill("revenue", "2026-06-01", "2026-06-02", batch=0, project=root),
-        "batch=0 is no number of slices.",
+        "batch=0 is not a valid number of slices.",
         ["backfill", "revenue", "--from", "2026-06-01", "--to", "2026-06-02", "--batch", "0"],
-        "--batch 0 is no number of slices.",
+        "--batch 0 is not a valid number of slices.",
     ),
     (
         lambda root: twice.backfill("everything", "2026-06-01", "2026-06-02", project=root, profile="prod"),

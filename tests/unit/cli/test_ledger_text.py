@@ -76,7 +76,7 @@ def test_a_table_that_could_not_be_asked_is_named_with_what_to_do_and_exit_1(
     monkeypatch.setattr(f"twice.project.{does}", lambda *_: result)
     answer = CliRunner().invoke(app, [*command.split(), "--project", str(tmp_path)])
     assert answer.stdout.replace(str(tmp_path), "ROOT").splitlines()[-2:] == [
-        f"could not be asked: {AWAY}; what is open there stays open",
+        f"could not be read: {AWAY}; what is open there stays open",
         f"next: twice {command} --project ROOT, when it can be read again",
     ]
     assert answer.exit_code == 1

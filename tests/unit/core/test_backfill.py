@@ -79,7 +79,7 @@ def test_only_is_read_in_any_order_and_refuses_what_it_does_not_know() -> None:
     choices = "missing, failed, stale, published"
     with pytest.raises(UsageError, match=rf"'mising' cannot be chosen. Choose from: {choices}"):
         parse_only("mising")
-    with pytest.raises(UsageError, match="--batch 0 is no number"):
+    with pytest.raises(UsageError, match="--batch 0 is not a valid number of slices"):
         parse_batch("0")
 
 

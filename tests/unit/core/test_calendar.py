@@ -64,5 +64,5 @@ def test_what_nobody_is_at_work_on_is_not_shown_as_at_work() -> None:
     scope = Daily("d", start="2026-01-01")
     (page,) = calendar(scope, runs)
     assert page.cells == ("at work", "at work")
-    (page,) = calendar(scope, runs, silent={"a"})
+    (page,) = calendar(scope, runs, not_reporting={"a"})
     assert page.cells == ("published", "missing")

@@ -129,7 +129,7 @@ def test_before_needs_by_and_is_not_negative() -> None:
         read("shop.o", before=days(7))
     with pytest.raises(DeclarationError, match="is negative"):
         read("shop.o", by="d", before=days(-7))
-    with pytest.raises(DeclarationError, match="names no column"):
+    with pytest.raises(DeclarationError, match="the column name is empty"):
         read("shop.o", by="")
 
 
@@ -154,7 +154,7 @@ def test_audits_refuse_options_that_check_nothing() -> None:
         audit.rows()
     with pytest.raises(DeclarationError, match="needs the names of its columns"):
         audit.unique()
-    with pytest.raises(DeclarationError, match="is no share"):
+    with pytest.raises(DeclarationError, match="is not a valid share"):
         audit.not_shrunk(to=0)
 
 

@@ -19,13 +19,13 @@ NOON = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
 @pytest.mark.parametrize(
     ("declare", "message"),
     [
-        (lambda: slack(" ", text="x"), "names no channel"),
+        (lambda: slack(" ", text="x"), "the channel is empty"),
         (lambda: slack("#a", text="x", name=" "), "a name that is not empty"),
         (lambda: slack("#a", text="x", again="sometimes"), "again='sometimes' is not known"),  # type: ignore[arg-type]
         (lambda: slack("#a", text="x", sample=101), "sample=101 is not a small sample"),
-        (lambda: email("ana", subject="s", body="b"), "'ana' is no address"),
-        (lambda: email([], subject="s", body="b"), "'nobody' is no address"),
-        (lambda: webhook("ftp://example.com", body="x"), "is no http"),
+        (lambda: email("ana", subject="s", body="b"), "'ana' is not a valid address"),
+        (lambda: email([], subject="s", body="b"), "the list of addresses is empty"),
+        (lambda: webhook("ftp://example.com", body="x"), "is not a valid http"),
         (lambda: webhook("https://example.com", body="x", headers={"X\nY": "1"}), "cannot be sent"),
         (lambda: webhook("https://example.com", body="x", key_lifetime=timedelta(0)), "is over at once"),
         (lambda: tidy_effects([slack("#a", text="x"), slack("#b", text="x")], "t"), "two effects are named slack"),

@@ -173,14 +173,14 @@ def test_letters_that_look_the_same_are_not_normalised() -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (datetime(2026, 6, 9), "the datetime 2026-06-09T00:00:00 has no zone, so it is no instant"),
+        (datetime(2026, 6, 9), "the datetime 2026-06-09T00:00:00 has no zone, so it is not an instant"),
         ([1], "does not take a builtins.list"),
         ({"a": 1}, "does not take a builtins.dict"),
         ((1, 2), "does not take a builtins.tuple"),
         (timedelta(1), "does not take a datetime.timedelta"),
         (1j, "does not take a builtins.complex"),
-        (Decimal("NaN"), "no exact number"),
-        (Decimal("Infinity"), "no exact number"),
+        (Decimal("NaN"), "not an exact number"),
+        (Decimal("Infinity"), "not an exact number"),
         (10**38, "more than 38 digits"),
         (Decimal("1E-39"), "more than 38 digits"),
         (Decimal("1E+999999"), "more than 38 digits"),
@@ -224,7 +224,7 @@ def test_columns_that_differ_only_in_case_are_refused() -> None:
 
 
 def test_a_name_that_is_no_name_is_refused() -> None:
-    with pytest.raises(UsageError, match="'' is no name of a column"):
+    with pytest.raises(UsageError, match="'' is not a column name"):
         surrogate_key_sql("")
 
 

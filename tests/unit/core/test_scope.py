@@ -190,7 +190,10 @@ def test_an_interval_must_lie_on_slice_boundaries() -> None:
         (lambda: Hourly("at", start="2026-01-01T00", zone="UTC"), "UTC instants"),
         (lambda: Every("at", start="2026-01-01T00:00", minutes=7), "does not divide a day"),
         (lambda: Every("at", start="2026-01-01T00:07", minutes=15), "is not the beginning of a window"),
-        (lambda: Since("day", initial="2026-01-01", lag=hours(12)), "lag=12:00:00 is no whole number of days, and the"),
+        (
+            lambda: Since("day", initial="2026-01-01", lag=hours(12)),
+            "lag=12:00:00 is not a whole number of days, and the",
+        ),
         (lambda: Since("day", initial="2026-01-01", lag=hours(36)), r"Write lag=days\(2\)"),
     ],
 )

@@ -161,7 +161,7 @@ def test_a_function_that_asks_what_changes_is_never_shown_to_be_the_same(text: s
 
 
 def test_it_says_what_the_function_asks() -> None:
-    assert identified(UNSURE["the clock"]).why == "asks the clock (datetime.datetime.now)"
+    assert identified(UNSURE["the clock"]).why == "reads the clock (datetime.datetime.now)"
     assert identified(UNSURE["dice by its bare name"]).why == "draws at random (random.choice)"
     assert identified(UNSURE["a file"]).why == "reads what is outside while it runs (io.open)"
     unlisted = identified("import platform\ndef f(x): return platform.node()").why

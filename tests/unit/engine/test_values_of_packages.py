@@ -101,8 +101,8 @@ def installed(folder: Path, name: str, text: str) -> None:
 ASKING = {
     "from pandas_like import read_csv\ndef f(x): return read_csv(x)": "reads what is outside while it runs",
     "def f(x):\n    import pandas_like as pd\n    return pd.read_csv(x)": "reads what is outside while it runs",
-    "import pandas_like as pd\ndef f(x): return pd.Stamp.now()": "asks the clock",
-    "import pandas_like as pd\ndef f(x):\n    stamp = pd.Stamp\n    return stamp.now()": "asks the clock",
+    "import pandas_like as pd\ndef f(x): return pd.Stamp.now()": "reads the clock",
+    "import pandas_like as pd\ndef f(x):\n    stamp = pd.Stamp\n    return stamp.now()": "reads the clock",
     "from requests import Session\nSESSION = Session()\ndef f(x): return SESSION.get(x)": "reads what is outside",
     """from requests import Session
 SESSION = Session()
@@ -110,7 +110,7 @@ def g(session, x): return session.get(x)
 def f(x): return g(SESSION, x)""": "reads what is outside",
     "def f(x):\n    import requests\n    return requests.get(x)": "reads what is outside",
     "import numpy\ndef f(x): return numpy.random.default_rng().normal()": "draws at random",
-    "import numpy\ndef f(x): return numpy.datetime64('now')": "asks the clock",
+    "import numpy\ndef f(x): return numpy.datetime64('now')": "reads the clock",
     "import numpy\nfrom numpy.random import default_rng\ndef f(x): return default_rng()": "draws at random",
 }
 

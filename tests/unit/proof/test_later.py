@@ -4,7 +4,7 @@ import time
 from datetime import date, datetime, timezone
 from pathlib import Path
 
-from twice.proof.tasks.later import LATER, moved
+from twice.proof.tasks.shifted_clock import LATER, moved
 
 
 def test_the_clocks_of_a_module_of_the_project_are_moved_and_put_back() -> None:

@@ -17,7 +17,7 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
-from twice.runtime.table import maker
+from twice.runtime.table import same_table
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.target import MemoryTarget
 
@@ -145,7 +145,7 @@ def test_many_commits_are_asked_for_by_one_question(
 ) -> None:
     bench, declared = exchanged
     asked: list[Any] = []
-    monkeypatch.setattr(maker, "_ONE_BY_ONE", 1)
+    monkeypatch.setattr(same_table, "_ONE_BY_ONE", 1)
     monkeypatch.setattr(bench.target, "provenance", lambda *given, **_: asked.append(given))
     slices = tuple(declared.scope.slice_of(day) for day in DAYS)  # type: ignore[union-attr]
     assert {found.status for found in slice_statuses(bench.context, declared, slices, None)} == {"stale"}

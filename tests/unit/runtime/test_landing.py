@@ -440,7 +440,7 @@ def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
         raise OSError("device or resource busy")
 
     monkeypatch.setattr(bench.target, "discard", stuck)
-    bench.context = replace(bench.context, let_go=stuck)
+    bench.context = replace(bench.context, release_session=stuck)
     result = bench.run(declared)
     assert result.outcome is Outcome.PUBLISHED
     assert result.notes == ("files of dead attempts could not be deleted: device or resource busy",)
@@ -448,23 +448,23 @@ def test_tidying_up_after_a_recorded_publish_does_not_fail_the_run(
 
 
 @pytest.mark.parametrize("ending", [Ending.ERROR, Ending.CTRL_C])
-@pytest.mark.parametrize("trouble", [None, OSError("device or resource busy"), KeyboardInterrupt()])
+@pytest.mark.parametrize("failure", [None, OSError("device or resource busy"), KeyboardInterrupt()])
 def test_what_landed_without_being_used_is_removed_after_the_ledger_knows(
-    bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch, ending: Ending, trouble: BaseException | None
+    bench: Bench, declared: Task, monkeypatch: pytest.MonkeyPatch, ending: Ending, failure: BaseException | None
 ) -> None:
-    """It may wait for the table's lock: until it is recorded, others are told that the slice is busy."""
+    """It may wait for the table's lock: until it is recorded, others see that the slice is busy."""
     discard, seen = bench.target.discard, list[AttemptState]()
 
     def slow(*given: Any) -> int:
         seen.append(bench.ledger.attempts("revenue")[0].state)
-        if trouble is not None:
-            raise trouble
+        if failure is not None:
+            raise failure
         return discard(*given)
 
     monkeypatch.setattr(bench.target, "discard", slow)
     end = end_at(Point.AFTER_COMMIT, ending, lambda: bench.run(declared))
     assert seen == [AttemptState.PUBLISHED]
-    if ending is Ending.ERROR and not isinstance(trouble, KeyboardInterrupt):
+    if ending is Ending.ERROR and not isinstance(failure, KeyboardInterrupt):
         assert isinstance(end, RunResult)
         assert end.outcome is Outcome.PUBLISHED
     else:

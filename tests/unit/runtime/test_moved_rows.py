@@ -1,4 +1,4 @@
-"""merge(delete_missing): a row that moved to another day with an older stamp gives way to the one that is to be
+"""merge(delete_missing): a row that moved to another day with an older stamp is displaced by the one that is to be
 deleted, and comes in once that is gone, whichever day runs first."""
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_a_run_whose_rows_gave_way_says_so_and_what_to_do_and_is_stale(bench: Be
         "1 row was left out: another slice holds a newer row of its key. If that slice should have lost it, run "
         "that slice, then this one again."
     ) in first.notes
-    why = "rows of it gave way to newer ones of other slices, or an input had no version"
+    why = "rows of it were displaced by newer ones of other slices, or an input had no version"
     (status,) = slice_statuses(bench.context, declared, (declared.scope.slice_of("2026-06-08"),), None)  # type: ignore[union-attr]
     assert (status.status, status.why) == ("stale", why)
     again = bench.run(declared, MONDAY.isoformat())
@@ -231,7 +231,7 @@ def test_what_gave_way_is_stale_for_status_plan_and_backfill_until_it_is_run_aga
     bench.ledger.close()
 
 
-def test_a_slice_whose_inputs_have_no_version_stays_by_its_policy_if_no_row_gave_way(
+def test_a_slice_whose_inputs_have_no_version_stays_by_its_policy_if_no_row_was_displaced(
     bench: Bench, declared: Task
 ) -> None:
     declared = bench.declare(replace(declared, policy=Policy(rerun="never")))

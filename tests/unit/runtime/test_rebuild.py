@@ -1,4 +1,4 @@
-"""A lost ledger is made anew from the targets, and a check says where the two differ."""
+"""A lost ledger is rebuilt from the targets, and a check says where the two differ."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_check_reports_attempts_that_went_silent(bench: Bench, point: Point) -
     assert check(bench.context, None) == ()  # it may still be at work
     bench.clock.ahead += timedelta(hours=1)
     (found,) = check(bench.context, None)
-    assert "went silent" in found.what
+    assert "stopped reporting" in found.what
     assert found.fix == "twice recover"
 
 

@@ -157,7 +157,7 @@ def test_one_table_that_cannot_be_asked_keeps_no_other_task_from_being_settled(
     assert [(end.task, end.state) for end in result] == [("revenue", AttemptState.PUBLISHED)]
     assert sent == ["2026-06-09"]
     assert result.unasked == (AWAY,)
-    assert str(result).endswith(f"; could not be asked: {AWAY}")
+    assert str(result).endswith(f"; could not be read: {AWAY}")
     assert [attempt.task for attempt in bench.ledger.open_attempts()] == ["away"]  # nobody knows whether it landed
     bench.context = replace(bench.context, target_of=lambda table, session: bench.target)
     assert [(end.task, end.state) for end in recover(bench.context, None)] == [("away", AttemptState.PUBLISHED)]

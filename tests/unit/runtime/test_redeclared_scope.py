@@ -1,5 +1,5 @@
 """Under a redeclared scope rows without a key, which are identified by their slice alone, are not appended again; and
-what slices that were cut otherwise may have written over is computed again."""
+what slices that were cut differently may have written over is computed again."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def test_a_takeover_and_the_way_back_do_not_make_a_day_believed_that_months_lie_
 def test_an_incremental_task_says_what_days_may_lie_over_until_its_mark_is_reset(bench: Bench) -> None:
     write, since = merge("order_id", order="any"), Since("order_id", initial=0)
     note = (
-        "slices that were cut otherwise may lie over rows that were read up to the mark, and these are not read again "
+        "slices that were cut differently may have overwritten rows up to the mark, and these are not read again "
         "by themselves: twice mark reset revenue --to … reads them again"
     )
     run_task(bench.context, version(bench, 1, since, write), (since.only,))

@@ -1,4 +1,4 @@
-"""Passing trouble is tried again by itself; when it does not pass, the slice waits for a person."""
+"""A passing failure is tried again by itself; when it does not pass, the slice waits for a person."""
 
 from __future__ import annotations
 

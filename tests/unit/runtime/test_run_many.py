@@ -238,7 +238,7 @@ def test_a_chain_whose_middle_task_failed_follows_on_from_there(bench: Bench) ->
 
 
 def test_what_reads_a_table_that_was_dropped_and_made_again_is_followed(bench: Bench) -> None:
-    """Its versions begin anew: the newest publish has a smaller one than those that were read."""
+    """Its versions start over: the newest publish has a smaller one than those that were read."""
     tasks = looking_back(bench)
     for day in ("2026-06-08", "2026-06-09"):
         late_orders(bench, 2)

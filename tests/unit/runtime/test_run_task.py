@@ -305,7 +305,7 @@ def test_an_attempt_that_slept_past_its_lease_lets_go_though_nobody_has_closed_i
         bench.ledger.claim(ClaimRequest("revenue", ["2026-06-09"], "other", "run", "host:1"), timedelta(hours=3))
         return summed(orders)
 
-    with pytest.raises(LeaseLost, match="silent for too long"):
+    with pytest.raises(LeaseLost, match="stopped reporting, and another one has taken the slice over"):
         bench.run(bench.declare(revenue_task(slow)))
     assert bench.revenue == []
 
@@ -371,11 +371,11 @@ def test_what_the_guard_lets_pass_is_computed_on_every_run(bench: Bench, monkeyp
 
 
 def test_a_function_that_nobody_can_compare_is_a_note(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    asks = Leaf(FUNCTION, "stamped asks the clock (time.time)", None)
+    asks = Leaf(FUNCTION, "stamped reads the clock (time.time)", None)
     monkeypatch.setattr(type(bench.context.engine), "outside", lambda self, frame, cuts, function: (asks,))
     result = bench.run(bench.declare(revenue_task()))
     assert result.notes == (
-        "the function stamped asks the clock (time.time): nothing shows that a second run gives the same rows",
+        "the function stamped reads the clock (time.time): nothing shows that a second run gives the same rows",
     )
 
 

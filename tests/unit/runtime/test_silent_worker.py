@@ -24,7 +24,7 @@ from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.decide import SliceState
-from twice.runtime.staleness.made_since import made_since
+from twice.runtime.staleness.published_since import published_since
 from twice.targets.memory.rows import Rows
 
 from .conftest import Bench, summed
@@ -139,7 +139,7 @@ def test_of_a_batch_that_lost_the_race_for_one_slice_the_others_are_restated_all
 
 def test_a_restatement_that_somebody_was_faster_with_says_what_was_published_and_that_nothing_was_done() -> None:
     state = SliceState("2026-06-09", 4, Intention("code", None), Intention("code", None))
-    assert made_since("restate", ["2026-06-09"], [state]) == (
+    assert published_since("restate", ["2026-06-09"], [state]) == (
         "nothing done: 2026-06-09 was published (generation 4) after this run was planned"
     )
 
@@ -147,7 +147,7 @@ def test_a_restatement_that_somebody_was_faster_with_says_what_was_published_and
 @pytest.mark.parametrize("published", [None, Intention("other code", None)])
 def test_a_restatement_goes_on_where_other_code_was_faster_or_nobody_remembers_which(published: Any) -> None:
     state = SliceState("2026-06-09", 4, published, Intention("code", None))
-    assert made_since("restate", ["2026-06-09"], [state]) is None
+    assert published_since("restate", ["2026-06-09"], [state]) is None
 
 
 def test_of_a_batch_that_is_told_of_one_slice_made_since_the_one_that_other_code_made_is_restated(

@@ -338,16 +338,16 @@ def test_a_reset_mark_reads_the_rows_again_and_the_key_makes_that_harmless(bench
 def test_other_rows_up_to_a_mark_that_was_announced_are_announced_only_where_the_effect_asks_for_changes(
     bench: Bench, source: Source, again: Any, more: int
 ) -> None:
-    told: list[int] = []
-    tell = call(lambda result, key: told.append(result.generation), keyed=False, name="tell", again=again)
-    declared = bench.declare(replace(copy_task(bench, merge("id", newest_by="seen")), effects=(tell,)))
+    announced: list[int] = []
+    announce = call(lambda result, key: announced.append(result.generation), keyed=False, name="announce", again=again)
+    declared = bench.declare(replace(copy_task(bench, merge("id", newest_by="seen")), effects=(announce,)))
     bench.context = replace(bench.context, senders={"call": CallSender()})
     run(bench, declared)
     reset_mark(bench.context, declared, Reset(None, "ada", "the source was corrected"))
     source.rows = ((1, at(1), 11), (2, at(2), 22))
     source.add()
     (end,) = run(bench, declared).effects
-    assert len(told) == 1 + more and end.already is not bool(more)
+    assert len(announced) == 1 + more and end.already is not bool(more)
 
 
 def test_a_reset_is_kept_with_who_and_why(bench: Bench, source: Source) -> None:
@@ -497,7 +497,7 @@ def test_a_ledger_that_does_not_know_the_mark_records_nothing_of_another_kind_ei
         assert fresh.attempts("copy") == ()
 
 
-def test_after_the_table_was_dropped_another_kind_of_cursor_begins_anew(bench: Bench, source: Source) -> None:
+def test_after_the_table_was_dropped_another_kind_of_cursor_starts_over(bench: Bench, source: Source) -> None:
     """The ledger still knows the mark of the table that is gone: the table decides."""
     run(bench, copy_task(bench, append_once()))
     del bench.target._tables[COPY.name], bench.target._tables[CHANGES.name]

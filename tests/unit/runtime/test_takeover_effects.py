@@ -136,11 +136,11 @@ def test_a_takeover_hides_no_publish_that_a_ledger_put_back_to_an_old_copy_does_
     away_and_back(bench, declared)
     looking()
     run(bench, declared)
-    told = [(effect.generation, effect.state) for effect in kept.outbox.listed((), None, 10)]
+    recorded = [(effect.generation, effect.state) for effect in kept.outbox.listed((), None, 10)]
     if again == "never":
-        assert (told, len(got)) == ([(2, EffectState.UNKNOWN)], 1)
+        assert (recorded, len(got)) == ([(2, EffectState.UNKNOWN)], 1)
     else:
-        assert told == [(4, EffectState.SENT), (2, EffectState.UNKNOWN)]
+        assert recorded == [(4, EffectState.SENT), (2, EffectState.UNKNOWN)]
         assert [one.generation for one in got] == [2, 4]
     lost.close()
     kept.close()

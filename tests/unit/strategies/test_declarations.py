@@ -43,7 +43,7 @@ def declare(write: Any, scope: Any = DAILY, **options: Any) -> Task:
 @pytest.mark.parametrize("strategy", [merge, insert_new])
 def test_a_keyed_strategy_needs_a_key(strategy: Any) -> None:
     for nothing in ("", " ", [], ["id", ""], ["id", 3]):
-        with pytest.raises(DeclarationError, match="names no key"):
+        with pytest.raises(DeclarationError, match="this is not a valid key"):
             strategy(nothing)
     with pytest.raises(DeclarationError, match="names a column of the key twice"):
         strategy(["id", "ID"])
@@ -55,7 +55,7 @@ def test_one_column_or_several_make_a_key() -> None:
 
 
 def test_newest_by_is_a_column_outside_the_key() -> None:
-    with pytest.raises(DeclarationError, match="newest_by='' names no column"):
+    with pytest.raises(DeclarationError, match="newest_by='': the column name is empty"):
         merge("id", newest_by="")
     with pytest.raises(DeclarationError, match="newest_by='ID' is part of the key"):
         merge("id", newest_by="ID")

@@ -18,12 +18,12 @@ def test_append_once_without_the_internal_path_says_which_setting_it_needs() -> 
     conf = SimpleNamespace(set=lambda *_: None, get=lambda *_: "")
     session: Any = SimpleNamespace(conf=conf)
     target = DeltaTarget(session, lambda table: table.name, None, internal=False)  # type: ignore[arg-type]
-    site: Any = SimpleNamespace(name=TableName("shop.clicks"))
+    handle: Any = SimpleNamespace(name=TableName("shop.clicks"))
     plan = WritePlan(AppendRows((WHOLE,)), (WHOLE,), ("twice/p/clicks/all",))
     into: Any = SimpleNamespace(table=None)
     frame: Any = object()
     with pytest.raises(DeclarationError) as refused:
-        target._stage(site, into, frame, plan, "a")
+        target._stage(handle, into, frame, plan, "a")
     assert str(refused.value) == (
         "rows without a key cannot be appended once to shop.clicks: append_once() needs internal = true "
         "in twice.toml (it is false). The table is unchanged. Set it, or use insert_new(key)."

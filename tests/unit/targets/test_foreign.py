@@ -41,7 +41,7 @@ def test_a_link_is_refused_since_what_lies_behind_it_is_not_looked_at(tmp_path: 
     link.parent.mkdir(parents=True)
     for target in (behind, tmp_path / "gone", behind / "part-0.parquet"):
         link.symlink_to(target)
-        with pytest.raises(DeclarationError, match=f"holds a link that is no file of twice, {name}"):
+        with pytest.raises(DeclarationError, match=f"holds a link that is not a file of twice, {name}"):
             check_free("shop.orders", tmp_path / "shop" / "orders", 1)
         link.unlink()
 
@@ -58,14 +58,14 @@ def test_a_linked_place_and_links_that_every_reader_passes_over_are_free(tmp_pat
     [
         (
             ["part-00000.parquet"],
-            "holds Parquet files that are no Delta table, e.g. part-00000.parquet",
+            "holds Parquet files that are not a Delta table, e.g. part-00000.parquet",
             "CONVERT TO DELTA",
         ),
         (["day=1/part-0.parquet"], "e.g. day=1/part-0.parquet", "PARTITIONED BY (day …)"),
         (["_a=1/part-0.parquet"], "e.g. _a=1/part-0.parquet", "PARTITIONED BY (_a …)"),
         (["metadata/v1.metadata.json", "data/x.parquet"], "holds an Iceberg table", "another target"),
         ([".hoodie/hoodie.properties", "x.parquet"], "holds a Hudi table", "another target"),
-        (["2026.csv"], "files that are no table of twice, e.g. 2026.csv", "another target"),
+        (["2026.csv"], "files that are not a table of twice, e.g. 2026.csv", "another target"),
         (["deep/er/2026.json"], "e.g. deep/er/2026.json", "another target"),
         (
             ["orders/_delta_log/0.json", "orders/x.parquet"],

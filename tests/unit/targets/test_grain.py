@@ -7,7 +7,7 @@ import pytest
 from twice.core.scope import Daily, Every, Hourly, Monthly
 from twice.core.time_scope import TimeScope
 from twice.errors import DeclarationError
-from twice.targets.grain import check_grain, check_partitioning, check_values, grain_property, slice_value
+from twice.targets.grain import check_grain, check_partitioning, check_values, partition_grain, slice_value
 
 DAILY = Daily("d", start="2026-01-01")
 BERLIN = Daily("at", start="2026-01-01", zone="Europe/Berlin")
@@ -29,7 +29,7 @@ QUARTERS = Every("at", start="2026-01-01T00:00", minutes=15)
     ],
 )
 def test_a_table_remembers_the_grain_of_its_partitions(scope: TimeScope, mark: str) -> None:
-    assert grain_property(scope.held_in) == mark
+    assert partition_grain(scope.held_in) == mark
     check_grain("t", mark, scope.held_in)
     check_grain("t", None, scope.held_in)
 

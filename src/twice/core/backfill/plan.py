@@ -116,7 +116,9 @@ def parse_batch(text: str) -> BatchSize:
     if text.isdecimal() and int(text) >= 1:
         return int(text)
     given = int(text) if text.isdecimal() else text
-    raise UsageError(hint("{} is no number of slices", option("batch", given)), fix="Give a number, auto or off.")
+    raise UsageError(
+        hint("{} is not a valid number of slices", option("batch", given)), fix="Give a number, auto or off."
+    )
 
 
 def batch_size(asked: BatchSize, rows_per_slice: float | None) -> int:

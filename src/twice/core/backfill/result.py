@@ -265,6 +265,6 @@ def report(record: BackfillRecord, batches: Iterable[BatchRecord]) -> BackfillRe
 
 
 def as_result(plan: BackfillPlan) -> BackfillResult:
-    """A plan that nobody has begun to carry out."""
+    """A plan that is not begun yet."""
     slices = tuple(SliceReport(t, s.label, s.status, s.why, s.generation, BatchState.PENDING) for t, s in plan.slices)
     return BackfillResult(plan.name, plan.request, BackfillState.PLANNED, slices, plan.notes, plan.left_out)

@@ -20,7 +20,7 @@ class Point(str, Enum):
     AFTER_CLAIM = "after_claim"
     AFTER_LOOK = "after_look"
     AFTER_COMPUTE = "after_compute"
-    IN_STAGE = "in_stage"  # files are written, nobody has recorded them yet
+    IN_STAGE = "in_stage"  # files are written and not recorded yet
     AFTER_STAGE = "after_stage"
     AFTER_AUDIT = "after_audit"
     PUBLISHING = "publishing"  # the intent is in the ledger; the target has not been asked yet

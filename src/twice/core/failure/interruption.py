@@ -18,7 +18,7 @@ class Terminated(KeyboardInterrupt):
 
 
 class BrokenOff(KeyboardInterrupt):
-    """A second signal broke into what the first one had to wait for: nobody knows how that ended."""
+    """A second signal broke into what the first one had to wait for: it is not known how that ended."""
 
 
 def being_handled() -> BaseException | None:

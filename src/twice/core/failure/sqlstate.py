@@ -16,7 +16,7 @@ BAD_CHARACTER = "22021"
 CONSTRAINT_BROKEN = "23"
 READ_ONLY = "25006"
 IDLE_TOO_LONG = "25P03"
-"""The server ended a transaction that was silent for too long, and the connection with it."""
+"""The server ended a transaction that was idle for too long, and the connection with it."""
 LOGIN_REFUSED = "28"
 NO_DATABASE = "3D000"
 UNDONE = "40"
@@ -61,5 +61,5 @@ def passes(sqlstate: str) -> bool | None:
 
 
 def connection_is_gone(sqlstate: str) -> bool:
-    """And the server's answer with it, so that nobody knows how a COMMIT ended."""
+    """And the server's answer with it, so that it is not known how a COMMIT ended."""
     return sqlstate.startswith((CONNECTION_LOST, SHUTTING_DOWN)) or sqlstate == IDLE_TOO_LONG

@@ -1,7 +1,7 @@
 """Is an error passing, or here to stay? One table, by what errors say of themselves. Pure: no driver is imported.
 
 An error is judged by the most exact thing it says: a Spark condition, an SQLSTATE, an HTTP status, else its class or
-(where a system gives nothing better) its words. What nobody lists is permanent: trying again what cannot work hides
+(where a system gives nothing better) its words. What is not listed is permanent: trying again what cannot work hides
 it. A task says what it knows better with `Retry(transient=…, permanent=…)`.
 """
 
@@ -189,7 +189,7 @@ def _by_table(signs: Signs) -> Judgement | None:
             return Judgement(CONDITIONS[condition], f"condition {signs.condition}")
     if signs.sqlstate is not None:
         nature = of_sqlstate(signs.sqlstate)
-        # A class says less than a code: an OperationalError with a code that nobody lists is not a lost connection.
+        # A class says less than a code: an OperationalError with a code that is not listed is not a lost connection.
         return Judgement(nature, f"SQLSTATE {signs.sqlstate}") if nature else None
     if signs.status is not None:
         return Judgement(of_status(signs.status), f"HTTP status {signs.status}")

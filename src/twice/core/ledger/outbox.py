@@ -6,8 +6,8 @@
                                                    │ └─ keyed ──┼──── may have arrived ──────> in_doubt
                                                    └────────────┴─ a probe or a person says: not sent
 
-`sending` is committed before the first byte leaves. Whoever finds it there after its sender fell silent cannot know
-whether it arrived. From `in_doubt`, `dead` and `unknown` only a probe or a person leads out.
+`sending` is committed before the first byte leaves. Whoever finds it there after its sender stopped reporting cannot
+know whether it arrived. From `in_doubt`, `dead` and `unknown` only a probe or a person leads out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class EffectState(str, Enum):
     IN_DOUBT = "in_doubt"  # may have arrived
     DEAD = "dead"  # will not be sent by itself
     ABANDONED = "abandoned"  # a person gave it up
-    UNKNOWN = "unknown"  # may have been sent, by whom nobody here knows: a lost ledger, a copied table, old records
+    UNKNOWN = "unknown"  # may have been sent, it is not known by whom: a lost ledger, a copied table, old records
 
     @property
     def counts(self) -> bool:

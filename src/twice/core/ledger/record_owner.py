@@ -1,7 +1,7 @@
 """The owner of records: one ledger serves many projects and environments; a task's records belong to one of each.
 
 A task is (project, environment, table, name). The environment is the user's own name for it, else the location of the
-tables. The table's id in its format is no part of it: a table that was made anew is still the same one, and no effect
+tables. The table's id in its format is no part of it: a table that was recreated is still the same one, and no effect
 of it is sent twice.
 """
 

@@ -34,14 +34,14 @@ class BackfillStore(Protocol):
 
     def finish_done(self) -> int:
         """The same for every backfill, also of tables that tasks wrote before: a worker that was killed after its last
-        batch has not said so. How many; a second call finds none."""
+        batch could not record that. How many; a second call finds none."""
 
     def again(self, name: str) -> int:
         """Everything that failed, or waited for it, becomes pending once more, and the backfill runs; how many
         batches. A second call finds none."""
 
     def claim(self, name: str, holder: str, lease: timedelta) -> BatchClaim | None:
-        """The first batch that is free (or whose worker was silent for too long) and needs nothing more; None if there
+        """The first batch that is free (or whose worker stopped reporting) and needs nothing more; None if there
         is none now. The newest fence is kept at a batch's first claim and stays. Dying after it leaves a claim that
         runs out by itself, and so does a reply that was lost."""
 

@@ -104,9 +104,9 @@ class Engine(Protocol):
         are the same whether it was computed alone or with others."""
 
     def outside(self, frame: Frame, cuts: Sequence[Frame], function: Callable[..., Any]) -> tuple[Leaf, ...]:
-        """What the frame's rows hang on beside its tables: the expressions and constants of its plan, and the functions
-        in it. `cuts` are the inputs as they were cut to the slices: where they were cut does not count. `function` is
-        the task's: code of the package it is in counts like a project's, installed or not."""
+        """What the frame's rows depend on beside its tables: the expressions and constants of its plan, and the
+        functions in it. `cuts` are the inputs as they were cut to the slices: where they were cut does not count.
+        `function` is the task's: code of the package it is in counts like a project's, installed or not."""
 
     def observe(self, frame: Frame, slices: Sequence[Slice], measures: Sequence[Measure]) -> Observed:
         """Count, fingerprint and measure the rows of each slice while they are written."""

@@ -115,9 +115,9 @@ class GenerationHistory(Protocol):
     def publishers(self, task: str) -> Mapping[str, int]:
         """The fence of the attempt that published each slice of a task, by label."""
 
-    def gave_way(self, task: str) -> frozenset[str]:
+    def displaced(self, task: str) -> frozenset[str]:
         """The labels of published slices that do not name their inputs, and of whose publish it is not on record that
-        no row gave way to one of another slice."""
+        no row was displaced by one of another slice."""
 
 
 class RunRecords(Protocol):
@@ -224,7 +224,7 @@ class RunLedger(
         name, by which its tokens go. A second call changes nothing. Dying here has moved everything or nothing."""
 
     def prune(self, before: datetime) -> Pruned:
-        """Let go of what ended before then and decides nothing any more, in many small transactions. A second call
+        """Delete what ended before then and no later run depends on, in many small transactions. A second call
         finds nothing. Dying in between leaves the rest to the next call."""
 
     def close(self) -> None: ...

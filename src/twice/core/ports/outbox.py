@@ -26,10 +26,10 @@ class Outbox(Protocol):
         after a lost reply: its own try could not be distinguished from another's."""
 
     def holds(self, effect: EffectRecord) -> bool:
-        """Whether this very try may still go on: no other process has settled it as silent."""
+        """Whether this very try may still go on: no other process has settled it as lost."""
 
     def end(self, effect: EffectRecord, change: Change, who: str) -> bool:
-        """How a try ended, as its own sender reports it: that also settles the doubt of those who found it silent.
+        """How a try ended, as its own sender reports it: that also settles the doubt of those who took it for lost.
         False if a newer try has begun or a person has decided. Dying before it leaves `sending`."""
 
     def change(self, effect: EffectRecord, change: Change, who: str) -> bool:
@@ -56,7 +56,7 @@ class Outbox(Protocol):
     def due(self, task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         """Pending effects whose time has come, oldest first."""
 
-    def silent(self, task: str | None) -> tuple[EffectRecord, ...]:
+    def not_reporting(self, task: str | None) -> tuple[EffectRecord, ...]:
         """Effects whose sender's lease ran out while it was sending."""
 
     def next_due(self, task: str | None) -> datetime | None:
@@ -67,7 +67,7 @@ class Outbox(Protocol):
 
 
 class NotLeaving(Exception):
-    """This try may not go on: it was silent for too long, and others have settled it. Nothing was sent."""
+    """This try may not go on: it stopped reporting, and others have settled it. Nothing was sent."""
 
 
 @dataclass(frozen=True)

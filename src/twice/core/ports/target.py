@@ -29,7 +29,7 @@ class PreparedTable:
 class Published:
     """What a table holds now: its version, the generation of each token asked for (0: never published) and, where a
     look asked for any, their owners. `id`: which table it is; one that is made again under its name has
-    another, and counts its versions anew. None without a table, or where it has no id."""
+    another, and counts its versions from the start again. None without a table, or where it has no id."""
 
     version: int | None
     generations: Mapping[str, int]
@@ -134,7 +134,7 @@ class Target(Protocol):
         """The recorded generations and the owners, fresh from the table. A missing table holds nothing."""
 
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
-        """Every token whose name begins so, for a ledger that must be made anew. A missing table holds none."""
+        """Every token whose name begins so, for a ledger that must be rebuilt. A missing table holds none."""
 
     def provenance(
         self, table: TableName, token_name: str, generation: int, at: int | None = None
@@ -179,7 +179,7 @@ class Target(Protocol):
         version of the table refers to. A second call finds nothing."""
 
     def forget(self, table: TableName, before: datetime) -> int:
-        """Let go of who made the commits before then, where no token has the generation they gave any more; how many.
+        """Forget who made the commits before then, where no token has the generation they gave any more; how many.
         Tokens stay. 0 where the table's own log looks after that. Dying here has forgotten all of them or none."""
 
     def read(self, table: TableName, at: int | Staged | None = None) -> Frame:

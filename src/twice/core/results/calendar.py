@@ -22,10 +22,10 @@ class Page:
 
 
 def calendar(
-    scope: TimeScope, runs: Iterable[RunRecord], stale: Collection[str] = (), silent: Collection[str] = ()
+    scope: TimeScope, runs: Iterable[RunRecord], stale: Collection[str] = (), not_reporting: Collection[str] = ()
 ) -> tuple[Page, ...]:
-    """From the first to the last slice that anything is known of. `stale`: the labels of those that are; `silent`: the
-    open attempts whose process is not running."""
+    """From the first to the last slice that anything is known of. `stale`: the labels of those that are;
+    `not_reporting`: the open attempts whose process is not running."""
     known = {run.label: run for run in runs}
     if not known:
         return ()
@@ -36,7 +36,7 @@ def calendar(
         cells = pages.setdefault(title, [])
         if column is not None:
             cells.extend(["none"] * (column - len(cells)))
-        cell = _cell(known.get(slice_.label), silent)
+        cell = _cell(known.get(slice_.label), not_reporting)
         cells.append("stale" if cell == "published" and slice_.label in stale else cell)
     return tuple(Page(title, tuple(cells)) for title, cells in pages.items())
 
@@ -50,13 +50,13 @@ def _position(label: str) -> tuple[str, int | None]:
     return title, int(number) - 1
 
 
-def _cell(run: RunRecord | None, silent: Collection[str]) -> Cell:
+def _cell(run: RunRecord | None, not_reporting: Collection[str]) -> Cell:
     if run is None:
         return "missing"
     if run.quarantined is not None:
         return "quarantined"
     if run.failed:
         return "failed"
-    if run.last_state is not None and run.last_state.open and run.last_attempt not in silent:
+    if run.last_state is not None and run.last_state.open and run.last_attempt not in not_reporting:
         return "at work"
     return "published" if run.generation else "missing"

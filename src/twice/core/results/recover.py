@@ -25,7 +25,7 @@ class Recovered:
 @dataclass(frozen=True, repr=False, eq=False)
 class RecoverResult(SummarizedSequence[Recovered]):
     """The attempts that were settled: a sequence of them. Empty, and falsy, if there was none. `open`: so many are
-    still at work, and were left alone. `unasked`: tables that could not be asked, and why; what is open there stays
+    still at work, and were left alone. `unasked`: tables that could not be read, and why; what is open there stays
     open."""
 
     settled: tuple[Recovered, ...] = ()
@@ -38,7 +38,7 @@ class RecoverResult(SummarizedSequence[Recovered]):
 
     def __str__(self) -> str:
         left = f"; {self.open:,} still at work" if self.open else ""
-        left += f"; could not be asked: {', '.join(self.unasked)}" if self.unasked else ""
+        left += f"; could not be read: {', '.join(self.unasked)}" if self.unasked else ""
         if not self.settled:
             return f"nothing to settle{left}"
         states = counted_each(one.state.value for one in self.settled)

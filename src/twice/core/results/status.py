@@ -56,7 +56,7 @@ class Status(Summarized):
     def _row(self, run: RunRecord) -> tuple[object, ...]:
         where = run.task, run.label
         last = "quarantined" if run.quarantined else run.last_state.value if run.last_state else None
-        last = f"{last}, went silent" if where in self.silent else last
+        last = f"{last}, stopped reporting" if where in self.silent else last
         at = run.published if run.generation else None
         mark = self.marks.get(where) or run.generation or None
         return f"{run.task}[{run.label}]", at, mark, run.rows, last, self.stale.get(where)

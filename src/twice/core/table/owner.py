@@ -43,7 +43,7 @@ class Ownership:
         return {other: count for other, count in sorted(others.items()) if not self._yields(owner, other)}
 
     def taken_by(self, owner: Owner) -> Owner | None:
-        """Who took the table over from `owner`, the last of them; None where nobody did, or it took it back."""
+        """Who took the table over from `owner`, the last of them; None if there is none, or it took it back."""
         takers = {new: number for (new, old), number in self.takeovers.items() if old == owner}
         lost = {new: number for new, number in takers.items() if not self._yields(owner, new)}
         return max(lost, key=lambda new: lost[new], default=None)
@@ -75,7 +75,7 @@ def ownership(tokens: Mapping[str, int]) -> Ownership:
 
 
 def form_of(label: str) -> str:
-    """How it is written, whichever day it names: scopes that cut otherwise write otherwise."""
+    """How it is written, whichever day it names: scopes that cut differently write otherwise."""
     return re.sub(r"[0-9]", "0", label)
 
 

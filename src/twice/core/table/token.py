@@ -32,8 +32,8 @@ class SliceToken:
 class Intention:
     """What a run means to publish for one slice: the hash of its code (with options) and of its inputs.
 
-    `inputs` is None where the inputs cannot be versioned, and where rows gave way to those of another slice: such a run
-    is never shown to be the same as another.
+    `inputs` is None where the inputs cannot be versioned, and where rows were displaced by those of another slice: such
+    a run is never shown to be the same as another.
     """
 
     code: str
@@ -58,7 +58,7 @@ class Cursor:
         return self.column if self.table is None else f"{self.column} of {self.table}"
 
     def same_as(self, other: Cursor) -> bool:
-        """What nobody wrote down counts as the same."""
+        """What was not recorded counts as the same."""
         if self.column.lower() != other.column.lower():
             return False
         return self.table is None or other.table is None or self.table.lower() == other.table.lower()
@@ -68,8 +68,8 @@ class Cursor:
 class CommitNote:
     """Written into the commit beside the tokens, for people and for settling: it dies with the log.
     `changes` is what a keyed write did, `changed` which slices a restatement replaced with other rows, where that was
-    compared; the target that carries it out fills them in. `why`: a person's word. `cursor`: what a mark counts.
-    `version` is the table's that the commit made: nobody writes it, the target that reads the note fills it in.
+    compared; the target that carries it out fills them in. `why`: a person's reason. `cursor`: what a mark counts.
+    `version` is the table's that the commit made: it is not written, the target that reads the note fills it in.
     `beside`: tokens that the commit moves without comparing them, such as that of the task's cut; the note's text does
     not repeat them."""
 
@@ -90,8 +90,8 @@ class CommitNote:
         return {**self.generations, **self.beside}
 
     def counted(self, changes: Changes | None) -> CommitNote:
-        """With what its write did. Rows that gave way to those of other slices may be due once these are run: what was
-        published is then not all there is of its inputs, and does not name them."""
+        """With what its write did. Rows that were displaced by those of other slices may be due once these are run:
+        what was published is then not all there is of its inputs, and does not name them."""
         note = replace(self, changes=changes)
         return note.without_inputs() if changes is not None and changes.elsewhere else note
 

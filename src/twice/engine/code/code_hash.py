@@ -1,6 +1,6 @@
 """Same code? One hash over everything of a task that can change the rows of a slice.
 
-It covers the function and the project's code it hangs on (modules.py), values it closes over, its SQL, and the
+It covers the function and the project's code it depends on (modules.py), values it closes over, its SQL, and the
 declared options that shape the result: inputs and how they are cut, the scope's column, grain, zone and slice
 column, and the write strategy.
 

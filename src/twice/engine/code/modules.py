@@ -1,4 +1,4 @@
-"""Which code of the project a task's result hangs on: statements of its own module, and modules it imports.
+"""Which code of the project a task's result depends on: statements of its own module, and modules it imports.
 
 In its own module a task depends on what its function names there, directly or not (a parameter or a local of the same
 name is not the module's), and on every statement that may do something beyond binding its names when the module is

@@ -47,8 +47,8 @@ _CLOCK = frozenset(
     | {"datetime.date.today", "email.utils.formatdate", "email.utils.localtime", "gzip.compress"}
 )
 _CLOCK_OF = ("time.", "timeit.", "sched.")
-_DICE = frozenset({"uuid.uuid1", "uuid.uuid4", "os.urandom", "os.getrandom", "builtins.id", "email.utils.make_msgid"})
-_DICE_OF = ("random.", "secrets.", "uuid.", "numpy.random.", "faker.", "ulid.", "shortuuid.", "nanoid.")
+_RANDOM = frozenset({"uuid.uuid1", "uuid.uuid4", "os.urandom", "os.getrandom", "builtins.id", "email.utils.make_msgid"})
+_RANDOM_PREFIXES = ("random.", "secrets.", "uuid.", "numpy.random.", "faker.", "ulid.", "shortuuid.", "nanoid.")
 _SEEDED = frozenset(
     {"random.Random", "numpy.random.Generator", "numpy.random.default_rng", "numpy.random.RandomState"}
     | {f"numpy.random.{name}" for name in ("MT19937", "PCG64", "Philox", "SFC64", "SeedSequence")}
@@ -87,7 +87,7 @@ _ANYTHING_OF = ("importlib.", "inspect.", "ctypes.", "runpy.", "pkgutil.", "gc."
 
 _BY_NAME = frozenset({"builtins.getattr", "operator.attrgetter", "operator.methodcaller"})
 _READING = frozenset({"read_text", "read_bytes", "iterdir", "rglob"})
-"""Methods that are called on something the function has made; nobody else has such names."""
+"""Methods that are called on something the function has made; nothing else has such names."""
 _MOMENTS = frozenset({"now", "today"})
 _KNOW_MOMENTS = frozenset({"pandas", "numpy", "dateparser"})
 """Packages that take the text `now` for the time."""
@@ -153,14 +153,14 @@ class Evidence:
         used = sorted(self.attributes | (self.texts if self.by_name else set()))
         for name, attribute in ((name, attribute) for name in self.namespaces for attribute in used):
             if f"{name}.{attribute}" in _CLOCK or (attribute in _CLOCK_NAMES and _is_installed(name)):
-                return f"asks the clock ({name}.{attribute})"
+                return f"reads the clock ({name}.{attribute})"
             if f"{name}.{attribute}" in _OUTSIDE:
                 return f"reads what is outside while it runs ({name}.{attribute})"
         moment = next((text for text in sorted(self.texts) if text.lower() in _MOMENTS), None)
         if moment is not None and not self.packages.isdisjoint(_KNOW_MOMENTS):
-            return f"asks the clock (the text {moment!r})"
+            return f"reads the clock (the text {moment!r})"
         if "utcnow" in self.attributes:
-            return "asks the clock (.utcnow)"
+            return "reads the clock (.utcnow)"
         reading = next(iter(sorted(self.attributes & _READING)), None)
         return f"reads what is outside while it runs (.{reading})" if reading is not None else None
 
@@ -171,8 +171,8 @@ def _known(name: str, of_object: bool) -> str | None:
         return None
     last = name.rpartition(".")[2] if _is_installed(name) else ""
     if name in _CLOCK or name.startswith(_CLOCK_OF) or last in _CLOCK_NAMES:
-        return f"asks the clock ({name})"
-    if (name in _DICE or name.startswith(_DICE_OF)) and not of_object:
+        return f"reads the clock ({name})"
+    if (name in _RANDOM or name.startswith(_RANDOM_PREFIXES)) and not of_object:
         return f"draws at random ({name})"
     if name in _ANYTHING or name.startswith(_ANYTHING_OF):
         return f"runs or reads code that is not written in it ({name})"
@@ -182,7 +182,7 @@ def _known(name: str, of_object: bool) -> str | None:
 
 
 def _unknown(names: tuple[str, ...]) -> str | None:
-    """Of Python's own library, what nobody has listed as pure."""
+    """Of Python's own library, what is not listed as pure."""
     standard = [name for name in names if not _is_installed(name)]
     if not standard or any(name in _PURE_TOO or name.partition(".")[0] in _PURE for name in names):
         return None
@@ -190,10 +190,10 @@ def _unknown(names: tuple[str, ...]) -> str | None:
 
 
 def _handed_on(module: str) -> str | None:
-    """A module that is itself taken as a value: anything of it may be called where nobody sees its name."""
+    """A module that is itself taken as a value: anything of it may be called where its name is not seen."""
     name = _usual(module)
     top = name.partition(".")[0]
-    listed = any(each.startswith(f"{name}.") for each in (*_CLOCK, *_DICE, *_OUTSIDE, *_ANYTHING))
+    listed = any(each.startswith(f"{name}.") for each in (*_CLOCK, *_RANDOM, *_OUTSIDE, *_ANYTHING))
     if top in _STANDARD and (top not in _PURE or listed):
         return f"hands on the module {name}, of which nothing shows what is called"
     return None

@@ -1,7 +1,7 @@
 """The text of a SQL task: which tables and parameters it names, and how its tables become the run's views.
 
 sqlglot only finds positions. The text that runs is the user's own, with table names exchanged in place: SQL
-written anew from a tree would be another dialect's opinion of it.
+rewritten from a tree would be another dialect's opinion of it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _query(text: str) -> exp.Query:
     if not isinstance(statement, exp.Query) or statement.find(exp.Into):
         verb = str(statement.this if isinstance(statement, exp.Command) else statement.key).upper()
         raise DeclarationError(
-            f"{_line(text, _first_word(text))}: the SQL is a statement that is no SELECT ({verb})",
+            f"{_line(text, _first_word(text))}: the SQL is a statement that is not a SELECT ({verb})",
             fix="Leave only the SELECT: twice writes its rows to the target.",
         )
     return statement

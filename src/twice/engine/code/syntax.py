@@ -158,7 +158,7 @@ def imports_in(nodes: Iterable[ast.AST]) -> tuple[Import, ...]:
 
 
 def root_name(node: ast.expr) -> str | None:
-    """`F` of `F.udf("int")`; None where it hangs on no name, as in `"a b".split()`."""
+    """`F` of `F.udf("int")`; None where it is not called by a name, as in `"a b".split()`."""
     while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else None

@@ -43,7 +43,7 @@ class FunctionIdentity:
 
 
 class _Opaque(Exception):
-    """Something that nobody can compare, in words."""
+    """Something that cannot be compared, in words."""
 
 
 def identify_function(name: str, function: Any, home: Path | None = None) -> FunctionIdentity:

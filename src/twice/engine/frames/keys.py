@@ -237,5 +237,5 @@ def _parts(name: str) -> list[str]:
     """`a.b` is b of a, and `` `a.b` `` is one name, as Spark reads a column's name."""
     found = re.findall(r"`((?:[^`]|``)*)`(?:\.|$)|([^.`]+)(?:\.|$)", name)
     if not found:
-        raise UsageError(f"{name!r} is no name of a column")
+        raise UsageError(f"{name!r} is not a column name")
     return [inside.replace("``", "`") or plain for inside, plain in found]

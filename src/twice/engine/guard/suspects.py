@@ -81,7 +81,7 @@ class Reason:
 
 
 _CLOCK = Reason("it is the time of the run, so a rerun gives another value", "Use the slice's date (run.slice, :ds).")
-_DICE = Reason("it draws other values on each run", "Derive the value from the row's key, e.g. surrogate_key(…).")
+_RANDOM = Reason("it draws other values on each run", "Derive the value from the row's key, e.g. surrogate_key(…).")
 _PLACE = Reason(
     "it numbers rows by where they are stored, which is elsewhere on the next run",
     "Use surrogate_key(…), or row_number() over an ORDER BY of the row's key.",
@@ -98,14 +98,14 @@ _WINDOW = Reason(
 _FILE = Reason("it names files, and the same rows may be in other files next time", "Use a column of the data.")
 
 REASONS = {
-    **dict.fromkeys(("rand", "randn", "uniform", "randstr", "uuid"), _DICE),
+    **dict.fromkeys(("rand", "randn", "uniform", "randstr", "uuid"), _RANDOM),
     **dict.fromkeys(("current_timestamp", "localtimestamp", "current_date", "current_time"), _CLOCK),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), _PLACE),
     **dict.fromkeys(("first", "last", "any_value"), _PICK),
     **dict.fromkeys(("collect_list", "collect_set"), _LIST),
     **dict.fromkeys(("row_number", "ntile", "lag", "lead", "nth_value"), _WINDOW),
     **dict.fromkeys(("input_file_name", METADATA), _FILE),
-    "shuffle": Reason("it mixes the elements anew on each run", "Sort them: sort_array(…)."),
+    "shuffle": Reason("it shuffles the elements again on each run", "Sort them: sort_array(…)."),
     "current_user": Reason("it is whoever runs the task", "Write the name as a constant."),
     "listagg": Reason("it joins values in any order", "Add WITHIN GROUP (ORDER BY …)."),
     "mode": Reason("among equally frequent values it takes any", "Use mode(…, deterministic=True)."),

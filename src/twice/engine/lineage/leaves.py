@@ -98,7 +98,7 @@ def _analysed(leaf: JavaObject, reading: PlanReads, jvm: Jvm) -> Iterator[Leaf]:
     elif node.kind != "LogicalRelation":
         yield unversioned("other", node.kind)
     elif not reading.accounts_for(_ids(node)):
-        # The scan is gone from the plan. If it went into a cache, nobody knows which state that holds.
+        # The scan is gone from the plan. If it went into a cache, it is not known which state that holds.
         relation = leaf.relation()
         yield _without_scan(relation, jvm) if not reading.cached else unversioned("cache", class_name(relation))
 

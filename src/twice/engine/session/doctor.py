@@ -57,7 +57,7 @@ def checks(
         _disk(cache),
     )
     if not all(check.ok for check in first if check.name != "disk"):
-        return (*first, Check("spark", False, "not tried", "Mend the above first."))
+        return (*first, Check("spark", False, "not tried", "Fix the problems above first."))
     return (*first, _guarded("archive", lambda: _archive(cache)), *_session_checks(cache, probes or {}, internal))
 
 

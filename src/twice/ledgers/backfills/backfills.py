@@ -26,7 +26,7 @@ from twice.core.backfill.result import (
 )
 from twice.core.ledger.record_owner import backfill_key
 from twice.ledgers.backfills.plans import batches_of, insert_part, insert_plan, records_of, slices_of, write_ends
-from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.schema import attempts, backfills, batches, insert_or, needs
 from twice.ledgers.database.transactions import Records
 
@@ -37,7 +37,7 @@ _NEWEST_FENCE = func.coalesce(select(func.max(attempts.c.fence)).scalar_subquery
 class SqlBackfills(Records):
     """See `core.ports.BackfillStore`. `Ledger.backfills` gives it."""
 
-    @outliving
+    @retrying_outages
     def create(self, plan: BackfillPlan) -> bool:
         own, task = self._own, plan.request.task
         with self._writing() as connection:
@@ -60,22 +60,22 @@ class SqlBackfills(Records):
             insert_plan(connection, own, key, plan)
             return True
 
-    @outliving
+    @retrying_outages
     def record(self, name: str) -> BackfillRecord | None:
         with self._reading() as connection:
             return next(iter(records_of(connection, self._mine(), self._key(connection, name) or "")), None)
 
-    @outliving
+    @retrying_outages
     def records(self) -> tuple[BackfillRecord, ...]:
         with self._reading() as connection:
             return records_of(connection, self._mine(), None)
 
-    @outliving
+    @retrying_outages
     def batches(self, name: str) -> tuple[BatchRecord, ...]:
         with self._reading() as connection:
             return batches_of(connection, self._own, self._key(connection, name) or "")
 
-    @outliving
+    @retrying_outages
     def move(self, name: str, before: Sequence[BackfillState], after: BackfillState) -> bool:
         with self._writing() as connection:
             moved = update(backfills).where(
@@ -84,17 +84,17 @@ class SqlBackfills(Records):
             )
             return connection.execute(moved.values(state=after.value)).rowcount == 1
 
-    @outliving
+    @retrying_outages
     def finish(self, name: str) -> bool:
         with self._writing() as connection:
             return connection.execute(_finished(backfills.c.name == self._key(connection, name))).rowcount == 1
 
-    @outliving
+    @retrying_outages
     def finish_done(self) -> int:
         with self._writing() as connection:
             return connection.execute(_finished(self._own.of_any_table(backfills.c.task))).rowcount
 
-    @outliving
+    @retrying_outages
     def again(self, name: str) -> int:
         bad = [BatchState.FAILED.value, BatchState.SKIPPED.value]
         with self._writing() as connection:
@@ -112,7 +112,7 @@ class SqlBackfills(Records):
                 )
             return count
 
-    @outliving
+    @retrying_outages
     def claim(self, name: str, holder: str, lease: timedelta) -> BatchClaim | None:
         with self._writing() as connection:
             now = self._time(connection)
@@ -135,7 +135,7 @@ class SqlBackfills(Records):
             task = self._own.owner.task_of(taken.task)
             return BatchClaim(name, number, taken.tries, task, slices, taken.kind, silent, taken.after_fence)
 
-    @outliving
+    @retrying_outages
     def renew(self, claim: BatchClaim, lease: timedelta) -> bool:
         with self._writing() as connection:
             until = self._time(connection) + lease
@@ -144,7 +144,7 @@ class SqlBackfills(Records):
     def release(self, claim: BatchClaim) -> bool:
         return self.free(claim.backfill, claim.number, claim.tries)
 
-    @outliving
+    @retrying_outages
     def held(self, name: str) -> tuple[Hold, ...]:
         with self._reading() as connection:
             chosen = select(batches.c.number, batches.c.tries, batches.c.holder).where(
@@ -152,7 +152,7 @@ class SqlBackfills(Records):
             )
             return tuple(Hold(*row) for row in connection.execute(chosen.order_by(batches.c.number)))
 
-    @outliving
+    @retrying_outages
     def free(self, name: str, number: int, tries: int) -> bool:
         with self._writing() as connection:
             freed = _of_claim(self._key(connection, name), number, tries).values(
@@ -160,7 +160,7 @@ class SqlBackfills(Records):
             )
             return connection.execute(freed).rowcount == 1
 
-    @outliving
+    @retrying_outages
     def done(self, claim: BatchClaim, ends: Sequence[SliceEnd], seconds: float) -> bool:
         with self._writing() as connection:
             values = {"state": BatchState.DONE.value, "holder": None, "until": None, "seconds": seconds, "error": None}
@@ -169,7 +169,7 @@ class SqlBackfills(Records):
             write_ends(connection, self._key(connection, claim.backfill) or "", claim.number, ends)
             return True
 
-    @outliving
+    @retrying_outages
     def failed(self, claim: BatchClaim, error: Mapping[str, str], seconds: float) -> bool:
         with self._writing() as connection:
             values = {
@@ -184,7 +184,7 @@ class SqlBackfills(Records):
             _skip_what_needs(connection, self._key(connection, claim.backfill) or "", claim.number, error)
             return True
 
-    @outliving
+    @retrying_outages
     def split(self, claim: BatchClaim) -> bool:
         _, second = halves(claim.slices)
         with self._writing() as connection:

@@ -51,9 +51,11 @@ def _explained(error: DBAPIError, url: URL, it: str) -> EnvironmentProblem:
     if url.get_backend_name() == "sqlite":
         return _described(of_sqlite(message), message, url, it)
     sqlstate = getattr(error.orig, "sqlstate", None)
-    # An operational error without a SQLSTATE never came from a session: the line broke, or was never made.
-    line_broke = error.connection_invalidated or (sqlstate is None and type(error.orig).__name__ == "OperationalError")
-    return _described(of_postgres(message, sqlstate, line_broke), message, url, it)
+    # An operational error without a SQLSTATE never came from a session: the connection was lost, or was never made.
+    connection_lost = error.connection_invalidated or (
+        sqlstate is None and type(error.orig).__name__ == "OperationalError"
+    )
+    return _described(of_postgres(message, sqlstate, connection_lost), message, url, it)
 
 
 def _described(known: KnownError, message: str, url: URL, it: str) -> EnvironmentProblem:

@@ -13,7 +13,7 @@ from twice.core.failure import sqlstate
 @dataclass(frozen=True)
 class KnownError:
     """`words` are in the database's own message, or are its SQLSTATE (or the beginning of one). `passing`: the same
-    call may well succeed in a moment, since nothing but the line or the server's life is in the way."""
+    call may well succeed in a moment, since only the connection or a restarting server is in the way."""
 
     words: str
     means: str
@@ -42,7 +42,7 @@ SQLITE = (
     KnownError(
         "malformed",
         "the {it} file is damaged",
-        "Restore it from a backup, or move it away and make it anew from the tables: twice ledger rebuild.",
+        "Restore it from a backup, or move it away and rebuild it from the tables: twice ledger rebuild.",
     ),
     KnownError(
         "unable to open database file",
@@ -76,7 +76,7 @@ POSTGRES = (
         "Create it: createdb NAME; its tables are made by twice.",
     ),
     KnownError("does not exist", "the {it}'s database or user does not exist", "Create it: createdb NAME."),
-    KnownError(sqlstate.NOT_PERMITTED, "this user may not use the ledger as it must", _GRANT),
+    KnownError(sqlstate.NOT_PERMITTED, "this user lacks privileges on the ledger's tables", _GRANT),
     KnownError(
         sqlstate.READ_ONLY,
         "the {it}'s database is read-only: it may be a standby",
@@ -93,7 +93,12 @@ POSTGRES = (
         "another process has been writing to the {it} for too long",
         "See who holds it: SELECT * FROM pg_stat_activity WHERE application_name = 'twice'.",
     ),
-    KnownError(sqlstate.UNDONE, "the database undid the call in favour of another one", "Run again.", passing=True),
+    KnownError(
+        sqlstate.UNDONE,
+        "the database rolled the call back because of a conflict with another one",
+        "Run again.",
+        passing=True,
+    ),
     KnownError(
         sqlstate.TOO_MANY_CONNECTIONS,
         "the {it}'s server takes no more connections",
@@ -111,11 +116,11 @@ POSTGRES = (
     KnownError("Connection refused", "the {it}'s server does not answer", _SERVER, passing=True),
     KnownError("timeout expired", "the {it}'s server does not answer", _SERVER, passing=True),
     KnownError(sqlstate.SHUTTING_DOWN, "the {it}'s server is going down or coming up", _SERVER, passing=True),
-    KnownError(sqlstate.CONNECTION_LOST, "the line to the {it}'s server broke", _SERVER, passing=True),
-    KnownError(sqlstate.IDLE_TOO_LONG, "the line to the {it}'s server broke", _SERVER, passing=True),
+    KnownError(sqlstate.CONNECTION_LOST, "the connection to the {it}'s server was lost", _SERVER, passing=True),
+    KnownError(sqlstate.IDLE_TOO_LONG, "the connection to the {it}'s server was lost", _SERVER, passing=True),
 )
 
-OUT_OF_REACH = KnownError("", "the line to the {it}'s server broke", _SERVER, passing=True)
+OUT_OF_REACH = KnownError("", "the connection to the {it}'s server was lost", _SERVER, passing=True)
 UNKNOWN = KnownError("", "the {it} cannot be used", "Check the {it}'s URL and that its server is up.")
 
 
@@ -123,12 +128,12 @@ def of_sqlite(message: str) -> KnownError:
     return next((known for known in SQLITE if known.words in message), UNKNOWN)
 
 
-def of_postgres(message: str, state: str | None, line_broke: bool) -> KnownError:
-    """By the server's own code where there is one. `line_broke`: the driver itself says that the connection is gone."""
+def of_postgres(message: str, state: str | None, connection_lost: bool) -> KnownError:
+    """By the server's own code where there is one. `connection_lost`: as the driver itself says."""
     for known in POSTGRES:
         is_state = known.words[:1].isdigit()
         if state is not None and is_state and state.startswith(known.words):
             return known
         if state is None and not is_state and known.words in message:
             return known
-    return OUT_OF_REACH if line_broke else UNKNOWN
+    return OUT_OF_REACH if connection_lost else UNKNOWN

@@ -63,7 +63,7 @@ class Patient(Protocol):
 Calls = TypeVar("Calls", bound=Patient)
 
 
-def outliving(method: Callable[Concatenate[Calls, P], T]) -> Callable[Concatenate[Calls, P], T]:
+def retrying_outages(method: Callable[Concatenate[Calls, P], T]) -> Callable[Concatenate[Calls, P], T]:
     """For methods that change nothing when they are called a second time."""
 
     @wraps(method)

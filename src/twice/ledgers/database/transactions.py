@@ -45,8 +45,8 @@ class Transactions:
 
 
 class Records:
-    """One part of a ledger. Every method is one transaction; one that is `outliving` is called again when the line to
-    the database breaks in the middle of it."""
+    """One part of a ledger. Every method is one transaction; one that is `retrying_outages` is called again when the
+    connection to the database is lost in the middle of it."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
@@ -67,7 +67,7 @@ class Records:
         return self._transactions.outage
 
     def _read(self, question: Callable[[Connection], T]) -> T:
-        """The answer of one reading transaction, asked again when the line breaks."""
+        """The answer of one reading transaction, asked again when the connection is lost."""
 
         def ask(_: bool) -> T:
             with self._reading() as connection:

@@ -116,7 +116,7 @@ class SqlOutbox(Records):
     def due(self, task: str | None, limit: int) -> tuple[EffectRecord, ...]:
         return self._chosen_by_now(_due(task is not None), task, in_state=S.PENDING.value, most=limit)
 
-    def silent(self, task: str | None) -> tuple[EffectRecord, ...]:
+    def not_reporting(self, task: str | None) -> tuple[EffectRecord, ...]:
         return self._chosen_by_now(_silent(task is not None), task, in_state=S.SENDING.value)
 
     def next_due(self, task: str | None) -> datetime | None:

@@ -236,4 +236,4 @@ def _record(connection: Connection, id_: int, event: EffectEvent) -> None:
 
 
 def _short(attempt: str | None) -> str:
-    return "nobody known" if attempt is None else f"attempt {attempt[:8]}"
+    return "no known attempt" if attempt is None else f"attempt {attempt[:8]}"

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, update
 
 from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.ledgers.database.errors import problem
-from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import in_any_table
 from twice.ledgers.database.schema import attempts, insert_or
 from twice.ledgers.database.transactions import Records
@@ -23,7 +23,7 @@ _DISCARDED = (
 class SqlAttempts(Records):
     """See `core.ports.Attempts`."""
 
-    @outliving
+    @retrying_outages
     def fix(self, claim: Claim, expected: Mapping[str, int], aims: Mapping[str, int] | None = None) -> None:
         aimed = {label: generation + 1 for label, generation in expected.items()} | dict(aims or {})
         with self._writing() as connection:
@@ -39,7 +39,7 @@ class SqlAttempts(Records):
 
         self._outage.outlive(move)
 
-    @outliving
+    @retrying_outages
     def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
         with self._writing() as connection:
             fence = fence_of(connection, self._own, attempt)
@@ -53,24 +53,24 @@ class SqlAttempts(Records):
                 )
             transitions.publish(connection, fence, facts, generations, self._time(connection))
 
-    @outliving
+    @retrying_outages
     def close_attempt(self, attempt: str, state: AttemptState, facts: Facts = Facts()) -> bool:  # noqa: B008
         with self._writing() as connection:
             fence = fence_of(connection, self._own, attempt)
             return fence is not None and transitions.close(connection, fence, state, facts, self._time(connection))
 
-    @outliving
+    @retrying_outages
     def abandon_unlooked(self, attempt: str) -> bool:
         with self._writing() as connection:
             fence = fence_of(connection, self._own, attempt)
             return fence is not None and transitions.abandon_unlooked(connection, fence, self._time(connection))
 
-    @outliving
+    @retrying_outages
     def discarded(self, attempt: str) -> None:
         with self._writing() as connection:
             connection.execute(_DISCARDED, self._own.any_table() | {"named": attempt})
 
-    @outliving
+    @retrying_outages
     def record_takeover(self, task: str, attempt: str, holder: str, why: str) -> None:
         """Dying here leaves it in the table alone, and the table's commit has the same."""
         with self._writing() as connection:

@@ -12,7 +12,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from twice.core.ledger.record import AttemptState, Busy, Claim, ClaimRequest
 from twice.core.ledger.record_owner import name_of
-from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OF_FENCE, OF_TASK
 from twice.ledgers.database.schema import attempts, insert_in, leases, runs, slices
 from twice.ledgers.database.transactions import Records
@@ -22,12 +22,12 @@ from twice.ledgers.runs.history import fence_of
 class SqlClaims(Records):
     """See `core.ports.Claims`."""
 
-    @outliving
+    @retrying_outages
     def now(self) -> datetime:
         with self._reading() as connection:
             return self._time(connection)
 
-    @outliving
+    @retrying_outages
     def claim(self, request: ClaimRequest, lease: timedelta) -> Claim | Busy:
         task = request.task
         by_key = replace(request, task=self._own.key(task), labels=tuple(request.labels))
@@ -42,7 +42,7 @@ class SqlClaims(Records):
                     connection.rollback()
         return replace(found, task=task) if isinstance(found, Claim) else found
 
-    @outliving
+    @retrying_outages
     def renew(self, claim: Claim, lease: timedelta) -> bool:
         with self._writing() as connection:
             held = renew(connection, claim, self._time(connection) + lease)
@@ -50,7 +50,7 @@ class SqlClaims(Records):
                 connection.rollback()
             return held
 
-    @outliving
+    @retrying_outages
     def release(self, attempt: str) -> None:
         with self._writing() as connection:
             fence = fence_of(connection, self._own, attempt)
@@ -118,7 +118,7 @@ def renew(connection: Connection, held: Claim, until: datetime) -> bool:
 
 
 def release(connection: Connection, fence: int) -> None:
-    """Let go of whatever this attempt still holds. What another has taken over stays theirs."""
+    """Release whatever this attempt still holds. What another has taken over stays theirs."""
     _lock(connection, fence)
     connection.execute(_RELEASE, {OF_FENCE.key: fence})
 

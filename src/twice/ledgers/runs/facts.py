@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from twice.core.ledger.record import TABLE, AttemptState, Facts, InputRecord, Pinned, SliceRecord
-from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OF_FENCE, OwnRows
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import attempts, audits, inputs, runs, slices
@@ -120,7 +120,7 @@ def refuse_unknown(attempt: str, labels: set[str]) -> None:
 class SqlInputs(Records):
     """See `core.ports.Inputs`."""
 
-    @outliving
+    @retrying_outages
     def inputs(self, task: str, labels: Sequence[str] | None = None) -> Mapping[str, tuple[InputRecord, ...]]:
         with self._reading() as connection:
             if labels is None:
@@ -128,7 +128,7 @@ class SqlInputs(Records):
             parts = [read_inputs(connection, self._own, task, runs.c.label.in_(some)) for some in in_parts(labels)]
             return {label: records for part in parts for label, records in part.items()}
 
-    @outliving
+    @retrying_outages
     def pins(self, task: str, table: str) -> Mapping[str, Pinned]:
         with self._reading() as connection:
             return read_pins(connection, self._own, task, table)

@@ -18,7 +18,7 @@ from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, K
 from twice.core.ledger.record_owner import TaskTable
 from twice.core.table.token import Intention
 from twice.core.write import Changes
-from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OF_TASK, OwnRows, in_any_table, tasks
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import HAS_LEFTOVERS, IS_OPEN, attempts, audits, inputs, leases, runs, slices
@@ -38,18 +38,18 @@ class Chosen(NamedTuple):
 class SqlAttemptHistory(Records):
     """See `core.ports.AttemptHistory`."""
 
-    @outliving
+    @retrying_outages
     def attempt(self, attempt: str, task: str | None = None) -> AttemptRecord | None:
         with self._reading() as connection:
             return next(iter(read_attempts(connection, self._own, named(self._own, attempt, task))), None)
 
-    @outliving
+    @retrying_outages
     def attempts(self, task: str, label: str | None = None, limit: int = 50) -> tuple[AttemptRecord, ...]:
         """Newest first."""
         with self._reading() as connection:
             return read_attempts(connection, self._own, newest(self._own, task, label, limit))
 
-    @outliving
+    @retrying_outages
     def open_attempts(self, task: str | None = None, labels: Sequence[str] | None = None) -> tuple[AttemptRecord, ...]:
         with self._reading() as connection:
             found = read_attempts(connection, self._own, still_open(self._own, task))
@@ -57,7 +57,7 @@ class SqlAttemptHistory(Records):
         wanted = None if labels is None else set(labels)
         return tuple(a for a in found if wanted is None or any(s.label in wanted for s in a.slices))
 
-    @outliving
+    @retrying_outages
     def undiscarded(self, task: str | None = None) -> tuple[AttemptRecord, ...]:
         with self._reading() as connection:
             return read_attempts(connection, self._own, with_leftovers(self._own, task))
@@ -237,13 +237,13 @@ _WITHOUT_INPUTS = (
 class SqlGenerationHistory(Records):
     """See `core.ports.GenerationHistory`."""
 
-    @outliving
+    @retrying_outages
     def frozen_aim(self, task: str, label: str, expected: int) -> int | None:
         of_slice = {OF_TASK.key: self._own.key(task), "of": label}
         with self._reading() as connection:
             return connection.execute(_FROZEN_AIM, of_slice | {"found": expected}).scalar_one_or_none()
 
-    @outliving
+    @retrying_outages
     def furthest_aim(self, task: str, label: str, last: int) -> int | None:
         of_slice = (self._own.of(slices.c.task, task), slices.c.label == label, slices.c.aim <= last)
         published = attempts.c.state == AttemptState.PUBLISHED.value
@@ -251,7 +251,7 @@ class SqlGenerationHistory(Records):
         with self._reading() as connection:
             return connection.execute(chosen.where(*of_slice, published)).scalar_one_or_none()
 
-    @outliving
+    @retrying_outages
     def why_published(self, task: str, label: str, generation: int) -> tuple[str, ...]:
         of_slice = (self._own.of(slices.c.task, task), slices.c.label == label, slices.c.aim == generation)
         published = (attempts.c.state == AttemptState.PUBLISHED.value, attempts.c.why.is_not(None))
@@ -259,25 +259,25 @@ class SqlGenerationHistory(Records):
         with self._reading() as connection:
             return tuple(connection.execute(chosen.order_by(attempts.c.fence.desc())).scalars())
 
-    @outliving
+    @retrying_outages
     def last_version(self, task: str) -> int | None:
         with self._reading() as connection:
             return connection.execute(_LAST_VERSION, {OF_TASK.key: self._own.key(task)}).scalar_one_or_none()
 
-    @outliving
+    @retrying_outages
     def publishers(self, task: str) -> dict[str, int]:
         with self._reading() as connection:
             return {row.label: row.fence for row in connection.execute(_PUBLISHERS, {OF_TASK.key: self._own.key(task)})}
 
-    @outliving
-    def gave_way(self, task: str) -> frozenset[str]:
+    @retrying_outages
+    def displaced(self, task: str) -> frozenset[str]:
         with self._reading() as connection:
             found = connection.execute(_WITHOUT_INPUTS, {OF_TASK.key: self._own.key(task)}).all()
         return frozenset(
             row.label for row in found if row.changes is None or Changes(**json.loads(row.changes)).elsewhere
         )
 
-    @outliving
+    @retrying_outages
     def published_versions(self, task: str, labels: Sequence[str]) -> KnownVersions:
         with self._reading() as connection:
             return read_versions(connection, self._own, task, labels)

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from twice.core.results.proof import Proof, ProofRecord, document
-from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import NAME, UtcTime, metadata
 from twice.ledgers.database.transactions import Records
@@ -48,14 +48,14 @@ Index("twice_proofs_by_task", proofs.c.task, proofs.c.id)
 class SqlProofs(Records):
     """The last proof of each task's code."""
 
-    @outliving
+    @retrying_outages
     def record_proof(self, proof: Proof) -> None:
         """Keep a proof with the code it is of. A second call keeps it twice, and the newest counts."""
         with self._writing() as connection:
             self._own.register(connection, [proof.task])
             _record(connection, self._own, proof)
 
-    @outliving
+    @retrying_outages
     def proofs(self) -> Mapping[str, ProofRecord]:
         """The last proof of each task, by task."""
         with self._reading() as connection:

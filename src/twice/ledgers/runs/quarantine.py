@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection, func, literal, select, update
 
 from twice.core.ledger.record import Facts
-from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OF_TASK, OwnRows
 from twice.ledgers.database.schema import IS_QUARANTINED, UtcTime, attempts, runs, slices
 from twice.ledgers.database.transactions import Records
@@ -22,25 +22,25 @@ _SET_ASIDE = select(runs.c.label, runs.c.quarantined).where(runs.c.task == OF_TA
 class SqlQuarantine(Records):
     """See `core.ports.Quarantine`."""
 
-    @outliving
+    @retrying_outages
     def postpone(self, attempt: str, until: datetime, note: str) -> None:
         with self._writing() as connection:
             fence = fence_of(connection, self._own, attempt)
             if fence is not None:
                 _postpone(connection, fence, until, note)
 
-    @outliving
+    @retrying_outages
     def quarantine(self, attempt: str, note: str) -> bool:
         with self._writing() as connection:
             fence = fence_of(connection, self._own, attempt)
             return fence is not None and _quarantine(connection, fence, self._time(connection), note)
 
-    @outliving
+    @retrying_outages
     def lift(self, task: str, labels: Sequence[str]) -> None:
         with self._writing() as connection:
             _lift(connection, self._own, task, labels)
 
-    @outliving
+    @retrying_outages
     def quarantined(self, task: str) -> Mapping[str, datetime]:
         with self._reading() as connection:
             return _quarantined(connection, self._own, task)

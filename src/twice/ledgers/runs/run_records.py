@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, bindparam, func, or_, select
 
 from twice.core.ledger.record import Adopted, AttemptState, Overview, RunRecord
 from twice.core.table.token import Intention
-from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OF_TASK, OwnRows
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import IS_QUARANTINED, attempts, runs
@@ -31,35 +31,35 @@ _OF_SLICES = _RUNS.where(runs.c.task == OF_TASK, runs.c.label.in_(bindparam("of_
 class SqlRunRecords(Records):
     """See `core.ports.RunRecords`."""
 
-    @outliving
+    @retrying_outages
     def run(self, task: str, label: str) -> RunRecord | None:
         with self._reading() as connection:
             found = connection.execute(_OF_SLICE, {OF_TASK.key: self._own.key(task), "of": label}).one_or_none()
             return None if found is None else _run_record(self._own, found)
 
-    @outliving
+    @retrying_outages
     def runs_of(self, task: str, labels: Sequence[str]) -> dict[str, RunRecord]:
         with self._reading() as connection:
             return {run.label: run for run in read_runs_of(connection, self._own, task, labels)}
 
-    @outliving
+    @retrying_outages
     def runs(self, task: str | None = None) -> tuple[RunRecord, ...]:
         with self._reading() as connection:
             return read_runs(connection, self._own, task)
 
-    @outliving
+    @retrying_outages
     def overview(self, task: str | None, limit: int) -> Overview:
         """At a glance, also over 100,000 runs: they are counted by the database and only the last are read."""
         with self._reading() as connection:
             return read_overview(connection, self._own, task, limit)
 
-    @outliving
+    @retrying_outages
     def adopt(self, task: str, found: Sequence[Adopted]) -> None:
         with self._writing() as connection:
             self._own.register(connection, [task])
             publishes.adopt(connection, self._own.key(task), found)
 
-    @outliving
+    @retrying_outages
     def forget(self, task: str, label: str) -> None:
         with self._writing() as connection:
             publishes.forget(connection, self._own.key(task), label)

@@ -153,7 +153,7 @@ def _lost(held: Claim, found: str | None) -> LeaseLost:
     state = f"is recorded as {found}" if found else "is not in the ledger any more"
     labels = held.labels[0] if len(held.labels) == 1 else f"{held.labels[0]} … {held.labels[-1]}"
     return LeaseLost(
-        f"attempt {held.attempt} {state}: it was silent for too long and another process settled it",
+        f"attempt {held.attempt} {state}: it stopped reporting and another process settled it",
         where=f"{held.task}[{labels}]",
         now="This attempt has published nothing.",
         fix="Run again: it will look first.",

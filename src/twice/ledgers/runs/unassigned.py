@@ -17,7 +17,7 @@ from twice.core.ledger.outbox import EffectState, Needs
 from twice.core.ledger.record import AttemptState, Shown, Unassigned
 from twice.core.ledger.record_owner import MARK, backfill_key
 from twice.ledgers.database.effect_tables import COUNTS, effects
-from twice.ledgers.database.outage import outliving
+from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import (
@@ -44,7 +44,7 @@ _WHY = "from before this ledger knew environments, and no table shows whose it i
 class SqlUnassigned(Records):
     """See `core.ports.UnassignedRecords`. `Ledger.unassigned` gives it. A second call changes nothing more."""
 
-    @outliving
+    @retrying_outages
     def waiting(self, names: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
         """Of these tasks, each with the names it ever had: whose table was not asked yet which old records are its
         own."""
@@ -54,14 +54,14 @@ class SqlUnassigned(Records):
             done = set(connection.execute(asked).scalars()) if old else set()
         return tuple(n for n, had in names.items() if old.intersection(had) and self._own.key(n) not in done)
 
-    @outliving
+    @retrying_outages
     def any(self, names: Sequence[str]) -> bool:
         """Whether there is an old attempt or run of a task that had these names."""
         with self._reading() as connection:
             found = [select(exists().where(table.c.task.in_(names))) for table in (attempts, runs)]
             return any(connection.execute(each).scalar_one() for each in found)
 
-    @outliving
+    @retrying_outages
     def unsent(self, names: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
         """Effects that are still to be sent: by which attempt, of which slice and generation."""
         chosen = (effects.c.task.in_(names), effects.c.state.in_(_UNSENT), effects.c.attempt.is_not(None))
@@ -69,7 +69,7 @@ class SqlUnassigned(Records):
             found = connection.execute(select(effects.c.attempt, effects.c.label, effects.c.generation).where(*chosen))
             return tuple((row.attempt, row.label, row.generation) for row in found)
 
-    @outliving
+    @retrying_outages
     def take(self, task: str, names: Sequence[str], shown: Shown, *, all_slices: bool) -> int:
         """Give the task what its table shows to be its own; how many attempts.
 
@@ -98,7 +98,7 @@ class SqlUnassigned(Records):
             connection.execute(update(tasks).where(tasks.c.key == key).values(assigned=taken))
             return taken
 
-    @outliving
+    @retrying_outages
     def take_rest(self, task: str, names: Sequence[str]) -> None:
         """A person decides that all of it is this environment's. What was not sent is of unknown state."""
         with self._writing() as connection:
@@ -108,7 +108,7 @@ class SqlUnassigned(Records):
                 move_key(connection, name, self._own.key(task))
             _take_backfills(connection, self._own)
 
-    @outliving
+    @retrying_outages
     def listed(self) -> tuple[Unassigned, ...]:
         """Records that no table has shown to be its own, by the task's name of then."""
         counts: dict[str, Counter[str]] = defaultdict(Counter)

@@ -77,7 +77,7 @@ class BareAppend(Rule):
                 file,
                 write.place,
                 f"`{write.call}` adds to {where} whatever is there already: 3 rows after the first run, 6 after the "
-                "second, and nobody notices.",
+                "second, and nothing reports it.",
                 "Replace the run's own slice (overwrite its partition, or delete it in the same "
                 "transaction), or merge on a key.",
                 declaration=replaces(write),

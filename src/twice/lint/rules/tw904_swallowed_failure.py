@@ -48,6 +48,6 @@ class SwallowedFailure(Rule):
                 file,
                 swallow.place,
                 f"If the write to {where} fails, the error is only noted and the run ends as a success: "
-                "nobody repeats it.",
+                "it is not repeated.",
                 "Raise the error again after noting it.",
             )

@@ -16,9 +16,9 @@ from twice.core.failure.failpoints import Point, armed, kill_at
 from twice.core.scope import slice_named
 from twice.core.task import TableName, Task
 from twice.proof.play import NotApplicable, Observation
-from twice.proof.tasks.later import LATER
 from twice.proof.tasks.scratch import ChildRun, ProofSetup, ScratchCopy, enter_copy
 from twice.proof.tasks.session import Clean, ProofSession
+from twice.proof.tasks.shifted_clock import LATER
 
 POINTS = (Point.IN_STAGE, Point.AFTER_COMMIT)
 """Files are written but not committed; committed but not reported. Each costs a JVM: `crash` takes every step."""

@@ -11,10 +11,10 @@ from twice.errors import TwiceError
 from twice.proof.disturb import ordered, settings, spread
 from twice.proof.play import NotApplicable, Observation
 from twice.proof.tasks.child_process import kill, shifted
-from twice.proof.tasks.later import later
 from twice.proof.tasks.optional_scenarios import batch, late_rows, out_of_order, partial, thrice
 from twice.proof.tasks.scratch import Disturbance, ScratchCopy
 from twice.proof.tasks.session import Clean, ProofSession, effects_differ
+from twice.proof.tasks.shifted_clock import later
 
 Play = Callable[[ProofSession, Clean], Observation]
 

@@ -173,7 +173,7 @@ def make_template(setup: ProofSetup, task: Task, slices: tuple[Slice, ...], fold
     made = Template(folder, None)
     folder.mkdir(parents=True)
     Ledger.open(f"sqlite:///{made.ledger}").close()
-    # What was appended before cannot change what is appended now, and without its mark a task begins anew.
+    # What was appended before cannot change what is appended now, and without its mark a task starts over.
     if isinstance(task.scope, Since) or task.write.kind == "append":
         return made
     with setup.context.session() as session:

@@ -19,7 +19,7 @@ from twice.core.slice import Slice
 from twice.core.task import TableName, Task
 from twice.engine.frames.compare import compare, content
 from twice.engine.guard.guard import likely, suspicions
-from twice.engine.lineage.beside_tables import literals
+from twice.engine.lineage.non_table_inputs import literals
 from twice.proof.blame import blame
 from twice.proof.disturb import ordered
 from twice.proof.effect_counts import compare_effects

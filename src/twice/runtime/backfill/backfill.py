@@ -109,7 +109,7 @@ def resume(ledger: RunLedger, name: str) -> BackfillRecord:
 
 
 def _lift(ledger: Quarantine, slices: Sequence[tuple[str, str]]) -> None:
-    """Whoever starts or resumes a backfill says in person that what is quarantined shall be tried again."""
+    """Whoever starts or resumes a backfill decides, as a person, that what is quarantined is tried again."""
     for task in sorted({name for name, _ in slices}):
         ledger.lift(task, [label for name, label in slices if name == task])
 
@@ -194,7 +194,7 @@ def why_single(context: RunContext, task: Task, session: Any) -> str | None:
 
 
 def _rows_per_slice(context: RunContext, task: Task, slices: tuple[Slice, ...], session: Any) -> float | None:
-    """What a slice reads, else what it gave when it was last published. None where nobody can say."""
+    """What a slice reads, else what it gave when it was last published. None where it is not known."""
     pins = Pins(context, session)
     cut = [source for source in task.inputs.values() if source.by is not None]
     counts = [context.engine.estimate(open_input(task, source, slices, pins)) for source in cut]

@@ -28,8 +28,8 @@ from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.run_task import run_task
-from twice.runtime.staleness.made_since import made_by
-from twice.runtime.table.gave_way import to_come_back
+from twice.runtime.staleness.published_since import made_by
+from twice.runtime.table.displaced_rows import to_come_back
 from twice.runtime.table.settle import look
 from twice.runtime.write_plan import make_write_plan
 
@@ -39,7 +39,7 @@ POLL = 0.5
 @dataclass(frozen=True)
 class Event:
     """Something to report of a batch: it was `done`, it `failed`, it was `split` to isolate what fails, or it was
-    `taken over` by another worker, which goes on with it, while this one was silent for too long."""
+    `taken over` by another worker, which goes on with it, after this one had stopped reporting."""
 
     kind: str
     claim: BatchClaim
@@ -80,8 +80,9 @@ def work(context: RunContext, name: str, report: Report, stop: Stop, parallel: i
 
 
 def _come_back(context: RunContext, name: str, stop: Stop) -> bool:
-    """Once all is done: slices whose rows gave way to what a later one may have deleted are run once more, by whoever
-    finds them so. False: asked to stop before that. Dying in here leaves them stale, for `status` and the next plan."""
+    """Once all is done: slices whose rows were displaced by what a later one may have deleted are run once more, by
+    whoever finds them so. False: asked to stop before that. Dying in here leaves them stale, for `status` and the next
+    plan."""
     book = context.ledger.backfills
     record = book.record(name)
     if record is None or record.state is not BackfillState.RUNNING or record.open:
@@ -223,9 +224,10 @@ def _make_right(context: RunContext, claim: BatchClaim) -> tuple[SliceEnd, ...]:
 def _made_since(
     context: RunContext, task: Task, planned: Mapping[Slice, PlannedSlice], kind: Kind
 ) -> Mapping[Slice, RunRecord]:
-    """Slices whose generation has moved since the plan was frozen: they were made since, by a worker that did not live
-    to say so or by somebody's run. What other code restated meanwhile is not made, nor what slices that were cut
-    otherwise may lie over. For a plain run the ledger's word is enough: each run looks for itself."""
+    """Slices whose generation has moved since the plan was frozen: they were published since, by a worker that
+    died before it could record that or by somebody's run. What other code restated meanwhile does not count, nor what
+    slices that were cut differently may have overwritten. For a plain run the ledger's record is enough: each run looks
+    for itself."""
     recut: frozenset[str] = frozenset()
     if kind == "restate":
         plan = make_write_plan(context.project.id, task, tuple(planned))
@@ -243,7 +245,8 @@ def _made_since(
 
 
 def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
-    """Not every slice has an end if somebody moved one of them first: those that nobody moved are still to be made."""
+    """Not every slice has an end if somebody moved one of them first: those that were not moved are still to be
+    made."""
     planned = {slice_.label: slice_.generation for slice_ in claim.slices if slice_.status != "downstream"}
     before = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
     wait = _patience(context)

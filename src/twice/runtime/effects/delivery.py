@@ -77,7 +77,7 @@ def render_released(delivery: Delivery, task: str | None = None) -> None:
 def drain(delivery: Delivery, task: str | None = None, patience: timedelta = timedelta(0)) -> int:
     """Send what is due, eight at a time, and for as long as `patience` what becomes due; how many tries were made.
 
-    First what silent senders left behind is decided: with a key it is due again, without one it is in doubt. Dying in
+    First what lost senders left behind is decided: with a key it is due again, without one it is in doubt. Dying in
     here leaves at most eight effects `sending`.
     """
     decide_silent(delivery, task)
@@ -98,10 +98,10 @@ def drain(delivery: Delivery, task: str | None = None, patience: timedelta = tim
 
 
 def decide_silent(delivery: Delivery, task: str | None = None) -> None:
-    """Effects whose sender stopped reporting while it was sending. Whether they arrived, nobody here can know."""
+    """Effects whose sender stopped reporting while it was sending. Whether they arrived is not known here."""
     outbox = delivery.ledger.outbox
     gone = [effect for effect in outbox.in_state(S.SENDING, task) if effect.sender and is_gone(effect.sender)]
-    for effect in {effect.id: effect for effect in (*outbox.silent(task), *gone)}.values():
+    for effect in {effect.id: effect for effect in (*outbox.not_reporting(task), *gone)}.values():
         outbox.change(effect, after_silence(effect, delivery.ledger.now()), delivery.holder)
 
 

@@ -1,4 +1,4 @@
-"""Carrying out audits on staged rows, which nobody sees yet."""
+"""Carrying out audits on staged rows, which are not visible yet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def held_before(
     context: RunContext, task: Task, target: Target, slices: Sequence[Slice], found: TableState
 ) -> Mapping[str, HeldRows]:
     """By slice: how many rows it has, as the ledger knows. A rebuilt ledger does not, and of a slice that
-    was cut otherwise it counts other rows: then they are counted in the table, if an audit asks for it and the table
+    was cut differently it counts other rows: then they are counted in the table, if an audit asks for it and the table
     shows which rows are the slice's."""
     generations = found.generations
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])

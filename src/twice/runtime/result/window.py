@@ -8,7 +8,7 @@ from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Pins
-from twice.runtime.table.kept_mark import cursor_input, frozen_bound, kept_mark, refuse_other_cursor
+from twice.runtime.table.stored_mark import cursor_input, frozen_bound, refuse_other_cursor, stored_mark
 
 
 def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tuple[Window | None, tuple[str, ...]]:
@@ -20,7 +20,7 @@ def next_window(context: RunContext, task: Task, version: int, pins: Pins) -> tu
     """
     scope = task.scope
     assert isinstance(scope, Since), task.name
-    mark = kept_mark(context.ledger, task, scope, version)
+    mark = stored_mark(context.ledger, task, scope, version)
     refuse_other_cursor(context, task, scope, version, context.target_of(task.target, pins.session))
     low = scope.start if mark is None else mark
     name, table = cursor_input(task, scope)

@@ -22,14 +22,14 @@ from twice.errors import SEE_TRACE, Interrupted, OutcomeUnknown, RunError, Super
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.compute import Computed
 from twice.runtime.run.landing import ROWS, Landing, Wording
-from twice.runtime.staleness.made_since import Baseline
+from twice.runtime.staleness.published_since import GenerationsAtStart
 from twice.runtime.table.settle import TableState
 
 
 @dataclass(frozen=True)
 class Attempt:
     """What stays the same from claim to finish; `notes` collects what a person should know; `landing`: what is known of
-    its commit; `baseline`: the generations at which it was decided on, shared with the attempts before it."""
+    its commit; `at_start`: the generations at which it was decided on, shared with the attempts before it."""
 
     context: RunContext
     task: Task
@@ -40,7 +40,7 @@ class Attempt:
     session: Any
     target: Target
     landing: Landing
-    baseline: Baseline
+    at_start: GenerationsAtStart
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -63,7 +63,7 @@ class Attempt:
     def discard(self, complete: bool = True) -> None:
         """Delete what this attempt has staged, which its own process may always do, unless it may have landed. What
         cannot be deleted now is found by the next run, so it never hides how the attempt ended.
-        `complete`: nobody is writing for it any more."""
+        `complete`: no process is writing for it any more."""
         if not self.landing.absent:
             return
         with suppress(Exception):
@@ -117,7 +117,7 @@ def discarding(attempt: Attempt) -> Iterator[None]:
 
 
 @contextmanager
-def giving_back(context: RunContext, attempt: str) -> Iterator[None]:
+def releasing_on_interrupt(context: RunContext, attempt: str) -> Iterator[None]:
     """An attempt that is interrupted while it claims releases what it may have got."""
     try:
         yield

@@ -73,22 +73,22 @@ def _asked(landing: Landing, target: Target, table: TableName, note: CommitNote,
     """Whatever stops us from reading the table, we do not know."""
     try:
         return find_landed(target, table, note)
-    except Exception as silent:
+    except Exception as unread:
         if isinstance(error, KeyboardInterrupt):
-            raise error from silent
+            raise error from unread
         raise OutcomeUnknown(
-            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {cause_line(silent)}",
+            f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {cause_line(unread)}",
             now=landing.wording.may_hold,
             fix=LOOKS_FIRST,
         ) from error
 
 
 def _facts(landed: Landed, staged: Staged, note: CommitNote, notes: tuple[str, ...] = ()) -> Facts:
-    """What the ledger records of it. Where rows gave way to those of other slices, as in the table: without the inputs,
-    so that the slice is computed again once these have run."""
+    """What the ledger records of it. Where rows were displaced by those of other slices, as in the table: without the
+    inputs, so that the slice is computed again once these have run."""
     facts = Facts(version=landed.version, changes=landed.changes, notes=notes)
     verb, changes = staged.plan.write, landed.changes
-    if not isinstance(verb, UpsertRows) or not verb.may_give_way or (changes is not None and not changes.elsewhere):
+    if not isinstance(verb, UpsertRows) or not verb.may_be_displaced or (changes is not None and not changes.elsewhere):
         return facts
     unsure = note.without_inputs().intentions
     slices = tuple(
@@ -96,12 +96,14 @@ def _facts(landed: Landed, staged: Staged, note: CommitNote, notes: tuple[str, .
         for name, slice_ in zip(staged.plan.token_names, staged.plan.slices, strict=True)
         if name in unsure
     )
-    return replace(facts, slices=slices, notes=(*notes, _gave_way(changes)))
+    return replace(facts, slices=slices, notes=(*notes, _displaced_note(changes)))
 
 
-def _gave_way(changes: Changes | None) -> str:
+def _displaced_note(changes: Changes | None) -> str:
     if changes is None:
-        return "it is not known whether rows gave way to newer ones of other slices: the next run computes it again"
+        return (
+            "it is not known whether rows were displaced by newer ones of other slices: the next run computes it again"
+        )
     if changes.elsewhere == 1:
         return (
             "1 row was left out: another slice holds a newer row of its key. If that slice should have lost it, run "

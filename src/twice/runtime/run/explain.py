@@ -18,10 +18,10 @@ from twice.runtime.result.compute import Pins, compute
 from twice.runtime.result.window import next_window
 from twice.runtime.run.run_many import with_lookback
 from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_of
-from twice.runtime.table.cut import in_doubt, kept_cut
-from twice.runtime.table.gave_way import gave_way
-from twice.runtime.table.made_from import made_from
+from twice.runtime.table.cut import in_doubt, stored_cut
+from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.owner import refuse_taken
+from twice.runtime.table.provenance import provenance_of
 from twice.runtime.write_plan import make_write_plan, tokens_in
 
 
@@ -79,8 +79,8 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
     (token,) = tokens_in(plan, published.generations)
-    generation, held = token.generation, made_from(context, task, target, token)
-    recut = in_doubt(kept_cut(context, task, target, published), task, target, token, held)
+    generation, held = token.generation, provenance_of(context, task, target, token)
+    recut = in_doubt(stored_cut(context, task, target, published), task, target, token, held)
     pins = Pins(context, session)
     window = None
     if isinstance(task.scope, Since):
@@ -91,7 +91,7 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
     label = slice_.label
     present, because = computed.intentions[label], computed.because.get(label)
     state = SliceState(
-        label, generation, held.intention, present, because, recut, label in gave_way(context.ledger, task)
+        label, generation, held.intention, present, because, recut, label in displaced(context.ledger, task)
     )
     decision = decide("run", rerun_of(task), [state])
     if window is not None:

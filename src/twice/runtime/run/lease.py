@@ -30,7 +30,7 @@ def claim_slices(context: RunContext, task: Task, plan: WritePlan, request: RunR
     labels = tuple(slice_.label for slice_ in plan.slices)
     deadline = context.clock.monotonic() + (request.wait.total_seconds() if request.wait else 0.0)
     while True:
-        if request.kind == "run":  # who restates says so in person
+        if request.kind == "run":  # to restate is a person's decision
             refuse_quarantined(context, task, labels)
         wanted = ClaimRequest(task.name, labels, attempt, request.kind, context.holder)
         found = context.ledger.claim(wanted, context.lease)
@@ -90,13 +90,13 @@ class Heartbeat:
         self._thread.join()
 
     def check(self, where: str) -> None:
-        """Let go before the publish if the lease may be gone. Nothing is published yet."""
+        """Stop before the publish if the lease may be gone. Nothing is published yet."""
         if not self._lost and self._clock.monotonic() - self._renewed <= self._lease * 2 / 3:
             return
         if not self._lost and self._renew():
             return
         raise LeaseLost(
-            "this attempt was silent for too long and another one has taken the slice over",
+            "this attempt stopped reporting, and another one has taken the slice over",
             where=where,
             fix="Run it again: it will look first at what the other one published.",
         )

@@ -20,8 +20,8 @@ from twice.runtime.run.commit import commit
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.send_effects import effects_to_prepare
 from twice.runtime.table.garbage import remove_passed
-from twice.runtime.table.kept_mark import task_cursor
 from twice.runtime.table.settle import look
+from twice.runtime.table.stored_mark import task_cursor
 
 _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
     "reset": ("the mark was reset meanwhile", "Run it again: it continues from where the mark is now."),
@@ -102,7 +102,7 @@ def _tidy_up(attempt: Attempt) -> None:
 
 def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool | None]:
     """By slice, whether a restatement changed its rows: as the target has counted or compared them. Where it has not,
-    the table held what the ledger remembers of the last publish, unless others changed it. None: nobody can say."""
+    the table held what the ledger remembers of the last publish, unless others changed it. None: it is not known."""
     if attempt.kind != "restate":
         return {}
     labels, others = tuple(ready.found.generations), ready.found.others.labels
@@ -122,7 +122,7 @@ def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool 
 
 
 def _same_as_published(attempt: Attempt, ready: StagedRun) -> dict[str, bool | None]:
-    """By slice, whether these are the rows of its last publish. None: nobody remembers them."""
+    """By slice, whether these are the rows of its last publish. None: there is no record of them."""
     runs = attempt.context.ledger.runs_of(attempt.task.name, tuple(ready.found.generations))
     before = {label: runs[label].fingerprint if label in runs else None for label in ready.found.generations}
     return {

@@ -14,7 +14,7 @@ from twice.runtime.context import RunContext
 
 
 def refuse_quarantined(context: RunContext, task: Task, labels: Sequence[str]) -> None:
-    """Nobody but a person takes up a slice that every retry has failed on by itself."""
+    """Refuse a slice that failed on every retry: only a person may have it run again."""
     held = context.ledger.quarantined(task.name)
     for label in labels:
         if label in held:

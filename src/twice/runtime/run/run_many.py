@@ -19,7 +19,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.downstream import followed
 from twice.runtime.staleness.stale import Stale, reached, stale_slices
-from twice.runtime.table.gave_way import to_come_back
+from twice.runtime.table.displaced_rows import to_come_back
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -59,7 +59,7 @@ def retry_slices(
 
 
 def _each(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest) -> tuple[RunResult, ...]:
-    """And once more those whose rows gave way to what a later one may have deleted. Dying before that leaves them
+    """And once more those whose rows were displaced by what a later one may have deleted. Dying before that leaves them
     stale. The runs of a slice stand together, so that the last one is of the slice that was asked for."""
     results: dict[Slice, list[RunResult]] = {}
     failures: list[TwiceError] = []

@@ -21,17 +21,17 @@ from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.audits import StagedRows, held_before, run_audits
 from twice.runtime.result.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
 from twice.runtime.result.window import next_window
-from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, giving_back, reported
+from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, releasing_on_interrupt, reported
 from twice.runtime.run.lease import Heartbeat, beating, claim_slices
 from twice.runtime.run.publish import finish, publish
 from twice.runtime.run.retry import AttemptCount
 from twice.runtime.run.send_effects import send_effects
-from twice.runtime.run.shown_right import shown_right
+from twice.runtime.run.unchanged import unchanged_facts
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
-from twice.runtime.staleness.made_since import Baseline, made_since, published_after
-from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind, written_over
+from twice.runtime.staleness.published_since import GenerationsAtStart, published_after, published_since
 from twice.runtime.table.settle import TableState, look
+from twice.runtime.table.stored_mark import refuse_other_kind, stored_mark, written_over
 from twice.runtime.write_plan import layout_of, make_write_plan
 
 
@@ -43,7 +43,7 @@ class _Run:
     task: Task
     slices: tuple[Slice, ...]
     request: RunRequest
-    baseline: Baseline
+    at_start: GenerationsAtStart
 
 
 def run_task(context: RunContext, task: Task, slices: tuple[Slice, ...], request: RunRequest = PLAIN_RUN) -> RunResult:
@@ -51,7 +51,7 @@ def run_task(context: RunContext, task: Task, slices: tuple[Slice, ...], request
     A transient error is tried again by itself, as the task's policy says: always as a whole attempt (a new claim, a new
     fence, a look first), never as a blind commit. Between two attempts nothing is held, so dying in a pause loses
     nothing: the next run begins at once, and looks."""
-    run = _Run(context, task, slices, request, Baseline(request.planned))
+    run = _Run(context, task, slices, request, GenerationsAtStart(request.planned))
     attempts = AttemptCount(context, task, tuple(slice_.label for slice_ in slices))
     while True:
         try:
@@ -64,19 +64,19 @@ def run_task(context: RunContext, task: Task, slices: tuple[Slice, ...], request
 def _run_once(run: _Run, attempt_id: str) -> RunResult:
     context, task, request = run.context, run.task, run.request
     trace = Trace(context.clock)
-    run.baseline.begins(attempt_id)
+    run.at_start.begins(attempt_id)
     with trace.step("plan"):
         refuse_kind(task, request.kind)
         plan = make_write_plan(context.project.id, task, run.slices)
         refuse_other_kind(context, task, plan)
     hit(Point.AFTER_PLAN)
-    with trace.step("claim"), giving_back(context, attempt_id):
+    with trace.step("claim"), releasing_on_interrupt(context, attempt_id):
         claim = claim_slices(context, task, plan, request, attempt_id)
     with reported(context, claim, trace) as landing:
         hit(Point.AFTER_CLAIM)
         with beating(context, claim) as heartbeat, context.session() as session:
             target = context.target_of(task.target, session)
-            attempt = Attempt(context, task, plan, request, claim, trace, session, target, landing, run.baseline)
+            attempt = Attempt(context, task, plan, request, claim, trace, session, target, landing, run.at_start)
             result = _run_claimed(attempt, heartbeat)
     return send_effects(attempt, result)
 
@@ -95,9 +95,9 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
         return _unchanged(attempt, found, decision.why, computed)
-    made = None if window else made_since(attempt.kind, moved, states(found, computed))
+    made = None if window else published_since(attempt.kind, moved, states(found, computed))
     if made is not None:
-        return _unchanged(attempt, found, made)  # nobody has shown of which versions it is right
+        return _unchanged(attempt, found, made)  # it is not shown of which versions it is right
     refuse_suspicions(attempt.task, computed, attempt.where)
     attempt.notes.extend(unsure_functions(computed))
     hit(Point.AFTER_COMPUTE)
@@ -175,7 +175,7 @@ def _was_compared(attempt: Attempt, state: SliceState) -> bool:
 def _moved(attempt: Attempt, found: TableState) -> tuple[str, ...]:
     """The slices that were published since somebody decided on this run. The look has just brought the ledger up."""
     ledger, fence = attempt.context.ledger, attempt.request.after_fence
-    moved = attempt.baseline.moved(found.generations, lambda earlier: _landed(attempt, earlier))
+    moved = attempt.at_start.moved(found.generations, lambda earlier: _landed(attempt, earlier))
     return moved if fence is None else (*moved, *published_after(ledger, attempt.task.name, found.generations, fence))
 
 
@@ -188,7 +188,7 @@ def _nothing_new(attempt: Attempt, found: TableState, scope: Since) -> RunResult
     """The source has not moved beyond the mark. No table was written."""
     why = "the source has not moved beyond the mark"
     result = _unchanged(attempt, found, why)
-    mark = kept_mark(attempt.context.ledger, attempt.task, scope, found.generations[scope.only.label])
+    mark = stored_mark(attempt.context.ledger, attempt.task, scope, found.generations[scope.only.label])
     return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else mark_text(mark))
 
 
@@ -202,7 +202,7 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
             computed.intentions[label],
             computed.because.get(label),
             label in found.recut,
-            label in found.gave_way,
+            label in found.displaced,
         )
         for label, generation in found.generations.items()
     ]
@@ -212,7 +212,7 @@ def _unchanged(attempt: Attempt, found: TableState, why: str, computed: Computed
     """Nothing to write. The table was only read. `computed`, where it was compared with what is published."""
     ledger = attempt.context.ledger
     runs = ledger.runs_of(attempt.task.name, tuple(found.generations))
-    shown = Facts() if computed is None else shown_right(attempt, runs, computed, states(found, computed))
+    shown = Facts() if computed is None else unchanged_facts(attempt, runs, computed, states(found, computed))
     attempt.notes.extend(found.others.notes(attempt.task, published=False))
     facts = replace(
         shown,
@@ -231,7 +231,7 @@ def _unchanged(attempt: Attempt, found: TableState, why: str, computed: Computed
 
 
 def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, window: Window | None) -> StagedRun:
-    """Write the rows where nobody sees them, counting them in flight.
+    """Write the rows where readers do not see them, counting them in flight.
 
     Dying in here leaves invisible files that carry the attempt's name, and the table as it was.
     """

@@ -15,8 +15,8 @@ from twice.core.task import Task
 from twice.core.write import UpsertRows, WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.staleness.decide import SliceState, corrects
-from twice.runtime.table.cut import kept_cut
-from twice.runtime.table.kept_mark import reads_again
+from twice.runtime.table.cut import stored_cut
+from twice.runtime.table.stored_mark import reads_again
 
 
 def winning_ties(
@@ -66,12 +66,12 @@ def _corrects(context: RunContext, task: Task, batch: PlannedBatch, recut: froze
 
 
 def _recut(context: RunContext, task: Task, labels: Sequence[str]) -> frozenset[str]:
-    """Those that slices which were cut otherwise may lie over, whatever the plan says of each: one that failed since
-    is among them, and one that is planned for what it reads."""
+    """Those that slices which were cut differently may have overwritten, whatever the plan says of each: one that
+    failed since is among them, and one that is planned for what it reads."""
     names = {label: token_name(context.project.id, task.first_name, label) for label in labels}
     target = context.target_of(task.target, context.engine.fresh())
     published = target.published(task.target, tuple(names.values()))
-    cut, runs = kept_cut(context, task, target, published), context.ledger.runs_of(task.name, labels)
+    cut, runs = stored_cut(context, task, target, published), context.ledger.runs_of(task.name, labels)
     held = {label: published.generations[name] for label, name in names.items()}
     versions = {label: run.version for label, run in runs.items() if run.generation == held[label]}
     return frozenset(label for label, generation in held.items() if cut.doubts(generation, versions.get(label)))

@@ -10,16 +10,16 @@ from twice.core.lineage import INPUTS_CHANGED
 from twice.core.table.token import Intention, Kind
 from twice.core.task import Rerun, Task
 
-INPUTS_NOT_NAMED = "rows of it gave way to newer ones of other slices, or an input had no version"
+INPUTS_NOT_NAMED = "rows of it were displaced by newer ones of other slices, or an input had no version"
 CODE_CHANGED = "the code or its options changed"
 RECUT = "the task has cut its table into other slices meanwhile"
 
 
 @dataclass(frozen=True)
 class SliceState:
-    """What is known of one slice before the write: `published` is None where nobody remembers. `because` says more
-    exactly why its inputs are not, or cannot be shown to be, what they were. `recut`: slices that were cut otherwise
-    may lie over it, or it was one itself. `gave_way`: rows of it did, to newer ones of other slices."""
+    """What is known of one slice before the write: `published` is None where there is no record. `because` says more
+    exactly why its inputs are not, or cannot be shown to be, what they were. `recut`: slices that were cut differently
+    may have overwritten it, or it was one itself. `displaced`: rows of it were, by newer ones of other slices."""
 
     label: str
     generation: int
@@ -27,7 +27,7 @@ class SliceState:
     present: Intention
     because: str | None = None
     recut: bool = False
-    gave_way: bool = False
+    displaced: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def decide(kind: Kind, rerun: Rerun, states: Sequence[SliceState]) -> Decision:
         return Decision(True, RECUT)  # whatever the policy says: what was published is not this slice, or not any more
     match rerun:
         case "never":
-            if any(state.gave_way for state in states):  # it was never published whole
+            if any(state.displaced for state in states):  # it was never published whole
                 return Decision(True, INPUTS_NOT_NAMED)
             return Decision(False, 'published, and rerun="never"')
         case "always":
@@ -63,7 +63,7 @@ def decide(kind: Kind, rerun: Rerun, states: Sequence[SliceState]) -> Decision:
 
 def corrects(kind: Kind, states: Sequence[SliceState]) -> bool:
     """Whether a run is meant to put right what is published: asked for by name, or computed by other code (or by code
-    that nobody remembers). What other inputs give is no correction: it is as good as what is there."""
+    that is not on record). What other inputs give is no correction: it is as good as what is there."""
     return kind == "restate" or any(
         state.generation and (state.recut or state.published is None or state.published.code != state.present.code)
         for state in states

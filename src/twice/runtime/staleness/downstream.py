@@ -104,7 +104,7 @@ def _others(
 def _with_status(
     context: RunContext, below: Task, others: Sequence[Slice], request: BackfillRequest, session: Any
 ) -> dict[Slice, PlannedSlice]:
-    """Those with a status that the request asks for. What was never published below, nobody asked for."""
+    """Those with a status that the request asks for. What was never published below was not asked for."""
     wanted = {status for status in request.only if status in ("stale", "failed")}
     if not wanted or not others:
         return {}

@@ -25,11 +25,11 @@ from twice.runtime.context import RunContext
 from twice.runtime.result.compute import Computed, Pins, compute
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.touched import newest_touch
-from twice.runtime.table.cut import in_doubt, kept_cut
-from twice.runtime.table.gave_way import gave_way
-from twice.runtime.table.made_from import MadeFrom
-from twice.runtime.table.maker import made_by_others
+from twice.runtime.table.cut import in_doubt, stored_cut
+from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.owner import refuse_taken
+from twice.runtime.table.provenance import Provenance
+from twice.runtime.table.same_table import made_by_others
 from twice.runtime.write_plan import make_write_plan
 
 _HARMLESS = frozenset({"literal", "rows"})
@@ -43,24 +43,24 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     published = target.published(task.target, names)
     refuse_taken(context.project.id, task, published.owners)
     tokens = [SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True)]
-    cut = kept_cut(context, task, target, published)
+    cut = stored_cut(context, task, target, published)
     runs = {run.label: run for run in context.ledger.runs(task.name)}
     others = made_by_others(context, task, target, tokens, runs)
     held = context.ledger.inputs(task.name)
     changes = _changes(context, task, slices, held, session)
     looks, tables = _Looks(context, task), _tables(changes)
-    code, left = context.code_hash(task), gave_way(context.ledger, task)
+    code, left = context.code_hash(task), displaced(context.ledger, task)
     found = []
     for slice_, token in zip(slices, tokens, strict=True):
         run, generation = runs.get(slice_.label), token.generation
         if run is not None and (run.generation != generation or slice_.label in others):
-            run = replace(run, intention=None, version=None)  # the table knows better, and nobody remembers its inputs
+            run = replace(run, intention=None, version=None)  # the table knows better, and its inputs are not on record
         inputs = held.get(slice_.label, ())
         reason = _reason(changes, slice_, inputs) if generation else None
         intention = run.intention if run is not None and generation and reason is None else None
         if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
             reason = looks.reason(slice_, inputs, intention, tables)
-        made = MadeFrom() if run is None else MadeFrom(run.intention, run.version)
+        made = Provenance() if run is None else Provenance(run.intention, run.version)
         recut = in_doubt(cut, task, target, token, made)
         found.append(_status(task, token, run, _Present(code, reason, recut, slice_.label in left)))
     return tuple(found)
@@ -69,12 +69,13 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
 @dataclass(frozen=True)
 class _Present:
     """What a slice would be made of now: by this code; `changed`: why its inputs may not be what they were. `recut`:
-    whether slices that were cut otherwise may lie over it. `gave_way`: whether rows of it did, to other slices'."""
+    whether slices that were cut differently may have overwritten it. `displaced`: whether rows of it were, by other
+    slices'."""
 
     code: str
     changed: str | None
     recut: bool
-    gave_way: bool
+    displaced: bool
 
 
 def _status(task: Task, token: SliceToken, run: RunRecord | None, now: _Present) -> PlannedSlice:
@@ -85,7 +86,7 @@ def _status(task: Task, token: SliceToken, run: RunRecord | None, now: _Present)
     published = run.intention if run is not None else None
     # What was published without its inputs is not the same as anything.
     inputs = (published.inputs or "") if published is not None and changed is None else ""
-    state = SliceState(label, generation, published, Intention(code, inputs), recut=now.recut, gave_way=now.gave_way)
+    state = SliceState(label, generation, published, Intention(code, inputs), recut=now.recut, displaced=now.displaced)
     decision = decide("run", rerun_of(task), [state])
     if generation == 0:
         return PlannedSlice(label, "missing", decision.why, generation)
@@ -147,7 +148,7 @@ def _outside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> fr
 
 
 class _Looks:
-    """What slices hang on beside their tables, from plans that are built when they are asked for."""
+    """What slices depend on beside their tables, from plans that are built when they are asked for."""
 
     def __init__(self, context: RunContext, task: Task) -> None:
         self._context, self._task = context, task

@@ -1,5 +1,5 @@
 """What the ledger alone knows to be stale: slices whose input was published again since, whose code changed, or of
-which rows gave way to those of other slices; and which slices failed.
+which rows were displaced by those of other slices; and which slices failed.
 
 Nothing but the ledger is read: what other systems did to a table of theirs is for a run to find out, and so is which
 days' rows a merge changed beside those of its own slice.
@@ -19,8 +19,8 @@ from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
 from twice.runtime.staleness.decide import CODE_CHANGED, INPUTS_NOT_NAMED, rerun_of
-from twice.runtime.table.gave_way import gave_way
-from twice.runtime.table.settle import silent_attempts
+from twice.runtime.table.displaced_rows import displaced
+from twice.runtime.table.settle import attempts_not_reporting
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def stale_slices(
         return ()
     found: dict[str, str] = {}
     if due is None:
-        found = {label: INPUTS_NOT_NAMED for label in sorted(gave_way(ledger, task)) if label in published}
+        found = {label: INPUTS_NOT_NAMED for label in sorted(displaced(ledger, task)) if label in published}
     if rerun_of(task) != "never":
         inputs = _by_other_inputs(project, ledger, task, published, due)
         found |= _by_either(_by_other_code(published, code), inputs)
@@ -86,7 +86,7 @@ def _by_other_inputs(
 
 def failed_labels(ledger: RunLedger, task: str) -> tuple[str, ...]:
     """Quarantined, failed, rejected by an audit, or left behind by a process that died. In order."""
-    dead = silent_attempts(ledger, task)
+    dead = attempts_not_reporting(ledger, task)
     return tuple(run.label for run in ledger.runs(task) if run.failed or run.last_attempt in dead)
 
 
@@ -164,12 +164,13 @@ class _Publish:
     fence: int
 
     def is_after(self, pin: Pinned) -> bool:
-        """Not by the version alone: a table that was dropped and made again counts its versions anew."""
+        """Not by the version alone: a table that was dropped and made again counts its versions from the start
+        again."""
         return self.version > pin.version or self.fence > pin.fence
 
 
 _NEVER = Pinned(-1, -1)
-"""The pin of a slice of which nobody knows what it read: before every publish."""
+"""The pin of a slice of which it is not known what it read: before every publish."""
 
 
 @dataclass(frozen=True)

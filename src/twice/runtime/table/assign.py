@@ -1,7 +1,7 @@
 """Records from before the ledger knew whose they are: the tables are asked which of them are their own.
 
 An attempt's id is in the commit that it made, so a table shows its own attempts. Old records of an attempt that no
-commit names are nobody's: `twice ledger unassigned` lists them, and no effect of theirs is sent.
+commit names are unassigned: `twice ledger unassigned` lists them, and no effect of theirs is sent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def names_of(task: Task) -> tuple[str, ...]:
 
 def assign_all(context: RunContext) -> None:
     """Ask the table of every task that has old records, once. One that cannot be asked now, for whatever reason, is
-    logged and asked the next time; until then its old records are nobody's, and nothing of them is sent. It
+    logged and asked the next time; until then its old records are unassigned, and nothing of them is sent. It
     stops no command: most have nothing to do with that table. Dying in here leaves the rest to the next command."""
     tasks = context.project.tasks
     waiting = context.ledger.unassigned.waiting({name: names_of(task) for name, task in tasks.items()})

@@ -1,5 +1,6 @@
-"""Were a task's slices cut otherwise since one of them was published? What another cut wrote may lie over its rows, and
-does not move its token; and the same label may have named other rows. Such a slice is not believed (decision 0024).
+"""Were a task's slices cut differently since one of them was published? What another cut wrote may have overwritten its
+rows, and does not move its token; and the same label may have named other rows. Such a slice is not believed (decision
+0024).
 
 A token of the task's cut remembers in the table itself how its slices are cut, and from which version on. Where a
 strategy cannot write over slices of another cut, a run is refused.
@@ -18,11 +19,11 @@ from twice.core.task import Task
 from twice.core.write import appended_again, cut_text
 from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
 from twice.runtime.context import RunContext
-from twice.runtime.table.made_from import MadeFrom, version_below_takeovers
+from twice.runtime.table.provenance import Provenance, version_below_takeovers
 
 
 @dataclass(frozen=True)
-class KeptCut:
+class StoredCut:
     """What a table remembers of a task's cut. `from_version`: the first whose commits are cut as the task cuts now;
     None where the newest are not. `move`: the token that the next publish writes into its commit, if it must."""
 
@@ -30,14 +31,14 @@ class KeptCut:
     move: Mapping[str, int] = field(default_factory=dict)
 
     def doubts(self, generation: int, version: int | None) -> bool:
-        """Whether slices that were cut otherwise may lie over a published one. `version`: of the commit that published
-        it; None where nobody remembers."""
+        """Whether slices that were cut differently may have overwritten a published one. `version`: of the commit that
+        published it; None where there is no record."""
         if not generation or self.from_version == 0:
             return False
         return self.from_version is None or version is None or version < self.from_version
 
 
-def kept_cut(context: RunContext, task: Task, target: Target, published: Published) -> KeptCut:
+def stored_cut(context: RunContext, task: Task, target: Target, published: Published) -> StoredCut:
     """By what a look has read. Reads more only where slices of another form lie in the table and none was published
     since cuts are remembered. Changes nothing."""
     me, mine = owner_of(context.project.id, task), cut_of(task.scope)
@@ -45,16 +46,16 @@ def kept_cut(context: RunContext, task: Task, target: Target, published: Publish
     # A token of 0 is none, and Delta's first version is 0: the number is one more than the first version that counts.
     if held:
         if newest_cut(held) == mine:
-            return KeptCut(held[mine] - 1)
+            return StoredCut(held[mine] - 1)
         now = -1 if published.version is None else published.version
-        return KeptCut(None, {name: max(now + 2, max(held.values()) + 1)})
+        return StoredCut(None, {name: max(now + 2, max(held.values()) + 1)})
     first = _after_others(context, task, target, published.owners.labels.get(me, frozenset()))
-    return KeptCut(first, {name: first + 1})
+    return StoredCut(first, {name: first + 1})
 
 
-def in_doubt(cut: KeptCut, task: Task, target: Target, token: SliceToken, made: MadeFrom) -> bool:
-    """Whether slices that were cut otherwise may lie over a published one: by the commit that wrote its rows, not by
-    that of a takeover, which moved its token later. Reads only."""
+def in_doubt(cut: StoredCut, task: Task, target: Target, token: SliceToken, made: Provenance) -> bool:
+    """Whether slices that were cut differently may have overwritten a published one: by the commit that wrote its rows,
+    not by that of a takeover, which moved its token later. Reads only."""
     doubted = cut.doubts(token.generation, made.version)
     # What was taken over has no intention: it is computed again for that, unless what is published stays.
     if doubted or not cut.from_version or made.intention is not None or task.policy.rerun != "never":
@@ -71,7 +72,7 @@ def newest_cut(held: Mapping[str, int]) -> str | None:
 def _after_others(context: RunContext, task: Task, target: Target, labels: frozenset[str]) -> int:
     """The first version after every commit of slices whose labels have another form: of earlier versions of twice
     nothing else says how they were cut. A commit that the log forgot is older than all that it has, so nothing in the
-    log is in doubt for it. If the ledger does not know it either, nobody can say that it came later: it puts nothing
+    log is in doubt for it. If the ledger does not know it either, it is not known to have come later: it puts nothing
     in doubt."""
     own = form_of(label_of(task.scope))
     if all(form_of(label) == own for label in labels):

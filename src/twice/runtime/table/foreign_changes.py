@@ -17,7 +17,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Others:
+class ForeignChanges:
     """`found`: what they did, by slice; `known`: the slices that were published before. `owned`: a slice owns its rows,
     so that a publish puts all of them right."""
 
@@ -37,7 +37,7 @@ class Others:
         return frozenset(label for label in changed if not all(map(_is_known, self.found[label])))
 
     def notes(self, task: Task, *, published: bool) -> tuple[str, ...]:
-        """For people, once it is known how the run ended. `published`: it wrote the slices anew; else it left them as
+        """For people, once it is known how the run ended. `published`: it wrote the slices again; else it left them as
         they are, and only then is there anything to be done."""
         if not self.owned:
             changed = {label: changes for label, changes in self.found.items() if changes}
@@ -59,7 +59,7 @@ class Others:
         return hint("{}; {}", f"the table was changed by others {when}, in {noun} {versions}{more}", end)
 
 
-def changed_by_others(context: RunContext, task: Task, target: Target, plan: WritePlan) -> Others:
+def changed_by_others(context: RunContext, task: Task, target: Target, plan: WritePlan) -> ForeignChanges:
     """Since each slice was published. A slice that owns no rows (its write finds them by key, or only adds) is
     concerned by every change of the table; one that is new, by those since the task last published. Reads only."""
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
@@ -69,23 +69,25 @@ def changed_by_others(context: RunContext, task: Task, target: Target, plan: Wri
     return _of_the_table(context, task, target, plan, known)
 
 
-def _of_slices(task: Task, target: Target, plan: WritePlan, known: dict[str, int]) -> Others:
+def _of_slices(task: Task, target: Target, plan: WritePlan, known: dict[str, int]) -> ForeignChanges:
     mine = [slice_ for slice_ in plan.slices if slice_.label in known]
     # One question for all of them: there is hardly ever anything to distinguish.
     if not mine or not target.foreign(task.target, min(known.values()), mine):
-        return Others()
+        return ForeignChanges()
     found = {slice_.label: target.foreign(task.target, known[slice_.label], [slice_]) for slice_ in mine}
-    return Others(found, frozenset(known))
+    return ForeignChanges(found, frozenset(known))
 
 
-def _of_the_table(context: RunContext, task: Task, target: Target, plan: WritePlan, known: dict[str, int]) -> Others:
+def _of_the_table(
+    context: RunContext, task: Task, target: Target, plan: WritePlan, known: dict[str, int]
+) -> ForeignChanges:
     labels = [slice_.label for slice_ in plan.slices]
     last = None if all(label in known for label in labels) else context.ledger.last_version(task.name)
     found = {}
     for slice_ in plan.file_slices:
         since = known.get(slice_.label, last)
         found[slice_.label] = () if since is None else target.foreign(task.target, since, [slice_])
-    return Others(found, frozenset(known), owned=False)
+    return ForeignChanges(found, frozenset(known), owned=False)
 
 
 def _of_slice(task: Task, label: str, change: Foreign, published: bool) -> str:
@@ -112,7 +114,7 @@ def _remedy(task: Task) -> str:
         return f"{task.write.name}() puts no deleted row back"
     if not isinstance(task.scope, TimeScope):
         return hint("to put rows back: {}", command("restate", task.name))
-    # Which slice brought a row that is gone, nobody knows, nor whether it was restated since.
+    # It is not known which slice brought a row that is gone, nor whether it was restated since.
     return hint(
         "deleted rows come back when the slices that wrote them are restated: {}",
         command("restate", task.name, date="DATE"),

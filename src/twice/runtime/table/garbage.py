@@ -23,9 +23,9 @@ from twice.runtime.write_plan import make_write_plan
 @dataclass(frozen=True)
 class RemovedFiles:
     """`kept` are attempts whose generation is not passed: a process behind one may still publish its files; `slices`
-    are theirs: once they are published again, nobody can. `given_up`: of a task that is no longer declared, nobody
-    knows where they staged. `unasked`: the table, and why it could not be asked: what is open there
-    stays open. `former`: of a table that the task wrote before it was given another one."""
+    are theirs: once they are published again, none can. `given_up`: of a task that is no longer declared, it is
+    not known where they staged. `unasked`: the table, and why it could not be read: what is open there stays open.
+    `former`: of a table that the task wrote before it was given another one."""
 
     task: str
     files: int
@@ -88,18 +88,18 @@ def collect_garbage(context: RunContext, session: Any) -> tuple[RemovedFiles, ..
 def _collect(context: RunContext, task: Task, labels: set[str], session: Any, written: bool = True) -> RemovedFiles:
     try:
         return remove_passed(context, task, context.target_of(task.target, session), sorted(labels), written)
-    except Exception as error:  # noqa: BLE001 - it is away, or nobody keeps it any more
-        return RemovedFiles(task.name, 0, (), (), unasked=why_unasked(task, error), former=not written)
+    except Exception as error:  # noqa: BLE001 - it is away, or gone for good
+        return RemovedFiles(task.name, 0, (), (), unasked=why_unreadable(task, error), former=not written)
 
 
-def why_unasked(task: Task, error: Exception) -> str:
+def why_unreadable(task: Task, error: Exception) -> str:
     if behind(error, KeyboardInterrupt) is not None:
         raise error
     return f"{task.target}: {in_one_line(error)}"
 
 
-def unasked(removed: Sequence[RemovedFiles]) -> tuple[str, ...]:
-    """The tables that tasks write and that could not be asked, and why."""
+def unreadable(removed: Sequence[RemovedFiles]) -> tuple[str, ...]:
+    """The tables that tasks write and that could not be read, and why."""
     return tuple(one.unasked for one in removed if one.unasked and not one.former)
 
 

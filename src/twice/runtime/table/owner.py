@@ -13,7 +13,7 @@ from twice.runtime.table.cut import refusal_of_cut
 
 def refuse_taken(project: str, task: Task, owners: Ownership) -> None:
     """Raise TableTaken if others have published slices of the task's table that it did not take over, or have taken
-    the table over from it; or if the task itself has appended slices that are cut otherwise."""
+    the table over from it; or if the task itself has appended slices that are cut differently."""
     refusal = refusal_of(project, task, owners)
     if refusal is not None:
         raise refusal

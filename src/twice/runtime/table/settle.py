@@ -17,12 +17,12 @@ from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
-from twice.runtime.table.cut import KeptCut, in_doubt, kept_cut
-from twice.runtime.table.foreign_changes import Others, changed_by_others
-from twice.runtime.table.gave_way import gave_way
-from twice.runtime.table.made_from import catch_up, record_landed
-from twice.runtime.table.maker import made_by_others
+from twice.runtime.table.cut import StoredCut, in_doubt, stored_cut
+from twice.runtime.table.displaced_rows import displaced
+from twice.runtime.table.foreign_changes import ForeignChanges, changed_by_others
 from twice.runtime.table.owner import refuse_taken
+from twice.runtime.table.provenance import catch_up, record_landed
+from twice.runtime.table.same_table import made_by_others
 from twice.runtime.write_plan import tokens_in
 
 
@@ -31,17 +31,17 @@ class TableState:
     """A look at the target: the table's version, each slice's generation and what it was published from.
     `aims`: the generations to publish, once they are fixed. `others`: what others did since; the note of it waits
     for the run's end. `cut`: how the table has the task's slices; `recut`: those that are in doubt for it.
-    `gave_way`: those of which rows gave way to newer ones of other slices."""
+    `displaced`: those of which rows were displaced by newer ones of other slices."""
 
     version: int | None
     generations: Mapping[str, int]
     intentions: Mapping[str, Intention | None]
     notes: tuple[str, ...] = ()
     aims: Mapping[str, int] = field(default_factory=dict)
-    others: Others = field(default_factory=Others)
-    cut: KeptCut = field(default_factory=KeptCut)
+    others: ForeignChanges = field(default_factory=ForeignChanges)
+    cut: StoredCut = field(default_factory=StoredCut)
     recut: frozenset[str] = frozenset()
-    gave_way: frozenset[str] = frozenset()
+    displaced: frozenset[str] = frozenset()
 
 
 def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine: str | None = None) -> TableState:
@@ -54,7 +54,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     recorded = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
     published = target.published(task.target, plan.token_names)
     refuse_taken(context.project.id, task, published.owners)
-    cut = kept_cut(context, task, target, published)
+    cut = stored_cut(context, task, target, published)
     context.ledger.gather(task.name)
     tokens = tokens_in(plan, published.generations)
     recorded = assign_at_look(context, task, target, tokens, recorded)
@@ -76,7 +76,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
         others=changed_by_others(context, task, target, plan),
         cut=cut,
         recut=frozenset(t.label for t in tokens if in_doubt(cut, task, target, t, remembered[t.label])),
-        gave_way=gave_way(context.ledger, task),
+        displaced=displaced(context.ledger, task),
     )
 
 
@@ -88,8 +88,8 @@ def settle_passed(
 
     An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One whose process
     is seen to be gone is given up like by `recover`, with its rows still staged: what it had begun may land after that,
-    and a later look finds it. One that went silent before its look knew no generation and staged nothing; if it wakes,
-    the ledger stops it.
+    and a later look finds it. One that stopped reporting before its look knew no generation and staged nothing; if it
+    wakes, the ledger stops it.
     """
     notes: list[str] = []
     names = {token.label: token.name for token in tokens}
@@ -152,7 +152,7 @@ def _may_come_back(task: Task, attempt: AttemptRecord, generations: Mapping[str,
 
 def _give_up(ledger: RunLedger, attempt: AttemptRecord) -> None:
     if attempt.never_looked:
-        if went_silent(ledger, attempt):
+        if stopped_reporting(ledger, attempt):
             ledger.abandon_unlooked(attempt.id)
     elif is_gone(attempt.holder):
         ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
@@ -182,14 +182,14 @@ def passed_at(attempt: AttemptRecord, generations: Mapping[str, int]) -> tuple[s
     return None
 
 
-def went_silent(ledger: Claims, attempt: AttemptRecord) -> bool:
+def stopped_reporting(ledger: Claims, attempt: AttemptRecord) -> bool:
     """Of an open one: its process is seen to be gone, or its lease ran out (also if another has it since)."""
     return attempt.lease_until is None or attempt.lease_until < ledger.now() or is_gone(attempt.holder)
 
 
-def silent_attempts(ledger: RunLedger, task: str | None) -> frozenset[str]:
+def attempts_not_reporting(ledger: RunLedger, task: str | None) -> frozenset[str]:
     """The open attempts that no process works on."""
-    return frozenset(attempt.id for attempt in ledger.open_attempts(task) if went_silent(ledger, attempt))
+    return frozenset(attempt.id for attempt in ledger.open_attempts(task) if stopped_reporting(ledger, attempt))
 
 
 def _went_back(context: RunContext, task: Task, target: Target, token: SliceToken, recorded: int) -> str:

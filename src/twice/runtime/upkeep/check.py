@@ -23,7 +23,7 @@ from twice.errors import TableTaken
 from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.owner import refusal_of
-from twice.runtime.table.settle import passed_at, went_silent
+from twice.runtime.table.settle import passed_at, stopped_reporting
 from twice.runtime.upkeep.rebuild import tokens_of
 
 
@@ -92,14 +92,14 @@ def _less(generation: int) -> str:
 
 def _of_attempts(context: RunContext, held: Mapping[str, Mapping[str, Held]]) -> Iterator[LedgerDifference]:
     for attempt in context.ledger.open_attempts():
-        if went_silent(context.ledger, attempt):
+        if stopped_reporting(context.ledger, attempt):
             yield LedgerDifference(
-                _where(attempt), f"attempt {attempt.id[:8]} ({attempt.holder}) went silent", "twice recover"
+                _where(attempt), f"attempt {attempt.id[:8]} ({attempt.holder}) stopped reporting", "twice recover"
             )
     for there, task in left_open(context):
         for attempt in there.ledger.open_attempts(task.name):
-            if went_silent(there.ledger, attempt):
-                what = f"attempt {attempt.id[:8]} on {task.target}, which its task does not write any more, went silent"
+            if stopped_reporting(there.ledger, attempt):
+                what = f"attempt {attempt.id[:8]} on {task.target}, which its task no longer writes, stopped reporting"
                 yield LedgerDifference(_where(attempt), what, "twice recover")
         for attempt in there.ledger.undiscarded(task.name):
             what = f"attempt {attempt.id[:8]} may have left staged files in {task.target}, which its task wrote before"

@@ -16,13 +16,13 @@ from twice.core.task import Task
 from twice.core.write import AppendRows
 from twice.errors import MAY_BE_MOVED, MOVED, DeclarationError, Superseded, UsageError
 from twice.runtime.context import RunContext, Trace
-from twice.runtime.run.attempt import giving_back, reported
+from twice.runtime.run.attempt import releasing_on_interrupt, reported
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Wording
 from twice.runtime.run.lease import beating, claim_slices
-from twice.runtime.table.kept_mark import cursor_changed, kept_mark, other_cursor, task_cursor
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
+from twice.runtime.table.stored_mark import cursor_changed, other_cursor, stored_mark, task_cursor
 from twice.runtime.write_plan import make_write_plan
 
 _WORDING = Wording(
@@ -37,8 +37,8 @@ _WORDING = Wording(
 
 @dataclass(frozen=True)
 class Mark:
-    """`cursor` is the column that the mark counts, `source` its table (None where nobody wrote it down), `version` is
-    the token's, `table_version` the table's. `at` is None before the first publish, and where nobody can say what the
+    """`cursor` is the column that the mark counts, `source` its table (None where it was not recorded), `version` is
+    the token's, `table_version` the table's. `at` is None before the first publish, and where it is not known what the
     token means; `unclear`: why a run would not go on from here. Where it is not `keyed`, rows that are read again come
     twice."""
 
@@ -91,7 +91,7 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     plan = make_write_plan(context.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
     attempt = uuid.uuid4().hex
-    with giving_back(context, attempt):
+    with releasing_on_interrupt(context, attempt):
         claim = claim_slices(context, task, plan, RunRequest("reset"), attempt)
     trace = Trace(context.clock)
     with reported(context, claim, trace, _WORDING) as landing, beating(context, claim) as heartbeat:
@@ -159,7 +159,7 @@ def _mark(context: RunContext, task: Task, target: Target, version: int, table_v
     own = task_cursor(context.project, task, scope)
     found = Mark(task.name, own.column, own.table, None, mark_text(scope.start), version, table_version, keyed)
     try:
-        mark = kept_mark(context.ledger, task, scope, version)
+        mark = stored_mark(context.ledger, task, scope, version)
     except DeclarationError as error:
         return replace(found, unclear=str(error))  # to say where it is, is the way out
     if mark is None:

@@ -9,7 +9,7 @@ from typing import Any
 from twice.core.ledger.record import Pruned
 from twice.errors import UsageError
 from twice.runtime.context import RunContext
-from twice.runtime.table.garbage import collect_garbage, unasked, why_unasked
+from twice.runtime.table.garbage import collect_garbage, unreadable, why_unreadable
 
 SHORTEST = timedelta(days=1)
 """What a process may still be at work on is not old."""
@@ -18,7 +18,7 @@ SHORTEST = timedelta(days=1)
 @dataclass(frozen=True)
 class Tidied:
     """What went from the ledger, and how many commits were forgotten beside the tables. `unasked`: tables that could
-    not be asked, and why; their turn comes with the next call."""
+    not be read, and why; the next call tries them again."""
 
     ledger: Pruned
     commits: int
@@ -38,12 +38,12 @@ def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
     before = context.ledger.now() - older_than
     context.ledger.backfills.finish_done()  # one that runs is never pruned
     pruned = context.ledger.prune(before)
-    commits, silent = 0, list(unasked(removed))
+    commits, skipped = 0, list(unreadable(removed))
     for task in context.project.tasks.values():
         # The attempts that a table was not asked about are still to be settled by its commits.
         if not any(one.unasked and one.task == task.name for one in removed):
             try:
                 commits += context.target_of(task.target, session).forget(task.target, before)
             except Exception as error:  # noqa: BLE001 - the next call finds what it has to forget
-                silent.append(why_unasked(task, error))
-    return Tidied(pruned, commits, tuple(silent))
+                skipped.append(why_unreadable(task, error))
+    return Tidied(pruned, commits, tuple(skipped))

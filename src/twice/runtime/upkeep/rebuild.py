@@ -1,4 +1,4 @@
-"""rebuild: a lost ledger made anew from what the targets remember. Their tokens are the truth."""
+"""rebuild: a lost ledger rebuilt from what the targets remember. Their tokens are the truth."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from twice.core.ports import Held
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
 from twice.runtime.context import RunContext
-from twice.runtime.table.made_from import catch_up, forget_effects, record_landed
+from twice.runtime.table.provenance import catch_up, forget_effects, record_landed
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """How many slices of a task its target holds, and of how many nobody remembers any more what they came from:
+    """How many slices of a task its target holds, and of how many there is no record any more of what they came from:
     these are computed again by their next run."""
 
     task: str

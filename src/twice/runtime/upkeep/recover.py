@@ -12,9 +12,9 @@ from twice.core.results.recover import Recovered, RecoverResult
 from twice.core.task import Task
 from twice.runtime.context import RunContext
 from twice.runtime.effects.send import send_pending
-from twice.runtime.table.garbage import collect_garbage, unasked
+from twice.runtime.table.garbage import collect_garbage, unreadable
 from twice.runtime.table.old_tables import left_open
-from twice.runtime.table.settle import went_silent
+from twice.runtime.table.settle import stopped_reporting
 
 
 def recover(context: RunContext, session: Any) -> RecoverResult:
@@ -24,16 +24,16 @@ def recover(context: RunContext, session: Any) -> RecoverResult:
     An attempt declared dead that wakes up after all loses at the target, or, if it lands first, is recorded
     as published: its staged files are not touched before that is decided. The same for one that was given up before,
     and for what is open on a table that its task wrote before it was given another one. What is open on a table that
-    cannot be asked stays open: it may have landed.
+    cannot be read stays open: it may have landed.
     """
     left = left_open(context)
     before = (*context.ledger.open_attempts(), *context.ledger.undiscarded(), *_open_in(left), *_left_in(left))
     removed = collect_garbage(context, session)
-    silent = {(one.task, one.former) for one in removed if one.unasked}
-    here = [attempt for attempt in context.ledger.open_attempts() if (attempt.task, False) not in silent]
-    elsewhere = _open_in([there for there in left if (there[1].name, True) not in silent])
+    unreadable_tables = {(one.task, one.former) for one in removed if one.unasked}
+    here = [attempt for attempt in context.ledger.open_attempts() if (attempt.task, False) not in unreadable_tables]
+    elsewhere = _open_in([there for there in left if (there[1].name, True) not in unreadable_tables])
     for attempt in (*here, *elsewhere):
-        if went_silent(context.ledger, attempt):
+        if stopped_reporting(context.ledger, attempt):
             context.ledger.close_attempt(attempt.id, AttemptState.ABANDONED)
     context.ledger.backfills.finish_done()
     send_pending(context)
@@ -44,7 +44,7 @@ def recover(context: RunContext, session: Any) -> RecoverResult:
         and not after.state.open
         and after.state is not attempt.state
     )
-    return RecoverResult(settled, unasked=unasked(removed))
+    return RecoverResult(settled, unasked=unreadable(removed))
 
 
 def _open_in(left: Sequence[tuple[RunContext, Task]]) -> tuple[AttemptRecord, ...]:

@@ -49,7 +49,7 @@ def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[st
     to take over.
 
     One commit of tokens alone for each of the others, by compare-and-swap. What the task has published there itself
-    moves on by one generation that nobody remembers the inputs of: the others may have written over it, so its next
+    moves on by one generation without a record of its inputs: the others may have written over it, so its next
     run computes it again, where its strategy can. What landed is recorded, whatever ends it. Dying in here has taken
     over from some of them, as the table says; the ledger's record of the last one may be missing.
     """

@@ -34,7 +34,7 @@ from twice.targets.grain import (
     check_grain,
     check_partitioning,
     check_values,
-    grain_property,
+    partition_grain,
     slice_value,
 )
 from twice.targets.schema import check_named, intended
@@ -83,7 +83,7 @@ def _new(session: SparkSession, columns: Sequence[Column], layout: Layout) -> st
     slice_column = layout.slice_column
     cut = {} if layout.cut is None else {CUT: str(layout.cut)}
     by = [] if slice_column is None else [_spelled(columns, slice_column)]
-    marks = {} if slice_column is None else {by[0]: {MARK: grain_property(slice_column)}}
+    marks = {} if slice_column is None else {by[0]: {MARK: partition_grain(slice_column)}}
     body: dict[str, Any] = {
         "id": str(uuid4()),
         "format": {"provider": "parquet", "options": {}},
@@ -154,18 +154,18 @@ def _refusal(name: str, folder: Path, found: Path) -> DeclarationError:
         if (folder / below / _LOG).is_dir():
             return _taken(name, f"{folder} is the folder of other tables, e.g. {below}")
     if (folder / found).is_symlink():
-        return _taken(name, f"{folder} holds a link that is no file of twice, {found}")
+        return _taken(name, f"{folder} holds a link that is not a file of twice, {found}")
     if (folder / "metadata").is_dir() and any((folder / "metadata").glob("*.metadata.json")):
         return _taken(name, f"{folder} holds an Iceberg table")
     if (folder / ".hoodie").is_dir():
         return _taken(name, f"{folder} holds a Hudi table")
     if found.suffix != ".parquet":
-        return _taken(name, f"{folder} holds files that are no table of twice, e.g. {found}")
+        return _taken(name, f"{folder} holds files that are not a table of twice, e.g. {found}")
     columns = [part.partition("=")[0] for part in found.parent.parts if "=" in part]
     cut = f" PARTITIONED BY ({', '.join(f'{column} …' for column in columns)})" if columns else ""
     return _taken(
         name,
-        f"{folder} holds Parquet files that are no Delta table, e.g. {found}",
+        f"{folder} holds Parquet files that are not a Delta table, e.g. {found}",
         f"To keep their rows, make them one first: CONVERT TO DELTA parquet.`{folder}`{cut}. ",
     )
 

@@ -1,4 +1,4 @@
-"""Delete what an attempt staged and nobody published."""
+"""Delete what an attempt staged and did not publish."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from twice.core.scope import Daily
 from twice.core.table.token import CommitNote, token_name
 from twice.core.task import TableName
 from twice.core.write import Layout, ReplaceRows, WritePlan
-from twice.targets.active_session import acting
+from twice.targets.active_session import as_active_session
 from twice.targets.delta.log.jvm import is_conflict
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.target import DeltaTarget
@@ -37,32 +37,34 @@ def publish_a_day(session: SparkSession, folder: Path, instruments: Instruments,
     rows = session.range(3).selectExpr("id", "DATE'2026-01-01' AS day")
     staged = target.stage(table, rows, plan, "probe", into=into)
     late = target.stage(table, rows, plan, "late", into=into)
-    app = plan.token_names[0]
-    end = target.commit(staged, {app: 0}, CommitNote("probe", "run", {app: 1}))
-    loser = target.commit(late, {app: 0}, CommitNote("late", "run", {app: 1}))
+    name = plan.token_names[0]
+    end = target.commit(staged, {name: 0}, CommitNote("probe", "run", {name: 1}))
+    loser = target.commit(late, {name: 0}, CommitNote("late", "run", {name: 1}))
     count = target.read(table).count()
     slow = target.one_slice_only(table)
     if not isinstance(end, Landed) or count != 3:
         return Probed(f"{end}, {count} rows of 3", "Report this with the versions above.")
-    refused = not internal or _refuses_a_moved_token(session, str(folder / table.name), app)
+    refused = not internal or _refuses_a_moved_token(session, str(folder / table.name), name)
     if not isinstance(loser, Lost) or not refused:
         fix = "Set internal = false in twice.toml." if internal else "Report this with the versions above."
-        return Probed("a swap that must lose was not refused", fix)
+        return Probed("Delta accepted a conflicting commit", fix)
     if slow is not None:
         return Probed(f"works, rows by Delta's public calls ({slow}): they are written twice")
-    return Probed("stage, commit with token and read back work, without a second copy; a late swap loses")
+    return Probed(
+        "stage, commit with token and read back work, without a second copy; a conflicting commit is rejected"
+    )
 
 
-def _refuses_a_moved_token(session: SparkSession, path: str, app: str) -> bool:
+def _refuses_a_moved_token(session: SparkSession, path: str, name: str) -> bool:
     """Two transactions that saw one token: Delta itself must refuse the second. Nothing else would show if one of its
     private calls came to mean something else."""
-    with acting(session):
+    with as_active_session(session):
         first, second = Log(session, path).begin(), Log(session, path).begin()
         for transaction in (first, second):
-            transaction.generations([app])
-        first.commit([], [], {app: 2}, None, CommitNote("first", "run", {app: 2}).to_json())
+            transaction.generations([name])
+        first.commit([], [], {name: 2}, None, CommitNote("first", "run", {name: 2}).to_json())
         try:
-            second.commit([], [], {app: 2}, None, CommitNote("second", "run", {app: 2}).to_json())
+            second.commit([], [], {name: 2}, None, CommitNote("second", "run", {name: 2}).to_json())
         except Exception as error:  # noqa: BLE001 - checked below
             return is_conflict(error)
     return False

@@ -16,7 +16,7 @@ from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan, may_delete
 from twice.errors import DeclarationError, InputMissing
-from twice.targets.active_session import acting
+from twice.targets.active_session import as_active_session
 from twice.targets.delta import create, leftovers
 from twice.targets.delta.create import check_free
 from twice.targets.delta.handle import TableHandle
@@ -78,7 +78,7 @@ class DeltaTarget:
         """Only looks. Dying here leaves everything as it was."""
         check_names(shape)
         path = self._locate(table)
-        with acting(self._session):
+        with as_active_session(self._session):
             log = Log(self._session, path)
             held = log.table()
             folder = self._table_handle(table).local
@@ -89,22 +89,24 @@ class DeltaTarget:
             return PreparedTable(into.table.shape, held is not None, into)
 
     def published(self, table: TableName, token_names: Sequence[str]) -> Published:
-        with acting(self._session):
+        with as_active_session(self._session):
             return Log(self._session, self._locate(table)).published(token_names)
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
         path = self._locate(table)
-        with acting(self._session):
+        with as_active_session(self._session):
             recorded = Log(self._session, path).tokens(prefix)
             wrote = CommitHistory(self._session, path).notes() if recorded else {}
             nothing = (None, None)
-            return {app: Held(held, *wrote.get((app, held), nothing)) for app, held in recorded.items()}
+            return {
+                token_name: Held(held, *wrote.get((token_name, held), nothing)) for token_name, held in recorded.items()
+            }
 
     def provenance(
         self, table: TableName, token_name: str, generation: int, at: int | None = None
     ) -> CommitNote | None:
         path = self._locate(table)
-        with acting(self._session):
+        with as_active_session(self._session):
             history = CommitHistory(self._session, path)
             found = None if at is None else history.at(at, token_name, generation)
             if found is None:
@@ -114,13 +116,13 @@ class DeltaTarget:
 
     def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
         path = self._locate(table)
-        with acting(self._session):
+        with as_active_session(self._session):
             held = Log(self._session, path).table()
             return () if held is None else foreign_changes(CommitHistory(self._session, path), held, since, slices)
 
     def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:
         path = self._locate(table)
-        with acting(self._session):
+        with as_active_session(self._session):
             log = Log(self._session, path)
             held = log.table()
             return (
@@ -132,7 +134,7 @@ class DeltaTarget:
     def one_slice_only(self, table: TableName) -> str | None:
         if not self._internal:
             return _SWITCHED_OFF
-        with acting(self._session):
+        with as_active_session(self._session):
             held = Log(self._session, self._locate(table)).table()
             return None if held is None else why_public(held)
 
@@ -148,7 +150,7 @@ class DeltaTarget:
         """Dying here leaves files named by the attempt that no reader sees; `discard` finds them."""
         if not _ATTEMPT.fullmatch(attempt):
             raise ValueError(f"{attempt!r} cannot be part of a file's name")
-        with acting(self._session):
+        with as_active_session(self._session):
             intent = self._as_it_is(table) if into is None else into.handle
             return self._stage(self._table_handle(table), intent, frame, plan, attempt)
 
@@ -160,13 +162,13 @@ class DeltaTarget:
         if set(expected) != set(staged.plan.token_names):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         stage: Stage = staged.handle
-        with acting(self._session):
+        with as_active_session(self._session):
             return stage.publish(Publishing(self._table_handle(staged.table), staged, expected, note))
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Dying here leaves the rest to the next call."""
         path = self._locate(table)
-        with acting(self._session):
+        with as_active_session(self._session):
             log = Log(self._session, path)
             # Where no table is, the lock's own file would be a trace: it is taken only if there is something to delete.
             if log.table() is None and not leftovers.left(self._session, path, attempt):
@@ -179,7 +181,7 @@ class DeltaTarget:
         return 0
 
     def read(self, table: TableName, at: int | Staged | None = None) -> DataFrame:
-        with acting(self._session):
+        with as_active_session(self._session):
             if isinstance(at, Staged):
                 stage: Stage = at.handle
                 rows: DataFrame = (

@@ -68,9 +68,9 @@ class Stage:
     into: Intent
 
 
-def held_token(table: StoredTable, app: str, generation: int) -> Held:
+def held_token(table: StoredTable, token_name: str, generation: int) -> Held:
     for number, version in reversed(list(enumerate(table.versions))):
-        if version.note is not None and version.note.generations.get(app) == generation:
+        if version.note is not None and version.note.generations.get(token_name) == generation:
             return Held(generation, number, replace(version.note, version=number))
     return Held(generation, None, None)
 

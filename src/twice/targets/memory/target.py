@@ -21,7 +21,7 @@ from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
 from twice.errors import InputMissing, StageMismatch
-from twice.targets.grain import check_cut, grain_property
+from twice.targets.grain import check_cut, partition_grain
 from twice.targets.keyed import survivors
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.tables import (
@@ -61,7 +61,7 @@ class MemoryTarget:
             held = self._tables.get(table.name)
             columns = intended(shape, None if held is None else held.shape, evolve)
             if held is None:
-                mark = None if slice_column is None else grain_property(slice_column)
+                mark = None if slice_column is None else partition_grain(slice_column)
                 mark = str(layout.cut) if layout.cut is not None else mark
                 into = Intent(Shape(columns, partition_column(shape, slice_column)), mark, None)
             else:
@@ -78,14 +78,20 @@ class MemoryTarget:
             return Published(None, dict.fromkeys(token_names, 0))
         number, version = held.latest
         owners = ownership(version.tokens) if token_names else Ownership()
-        return Published(number, {app: version.tokens.get(app, 0) for app in token_names}, owners, held.id)
+        return Published(
+            number, {token_name: version.tokens.get(token_name, 0) for token_name in token_names}, owners, held.id
+        )
 
     def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
         held = self._tables.get(table.name)
         if held is None:
             return {}
         tokens = held.latest[1].tokens
-        return {app: held_token(held, app, generation) for app, generation in tokens.items() if app.startswith(prefix)}
+        return {
+            token_name: held_token(held, token_name, generation)
+            for token_name, generation in tokens.items()
+            if token_name.startswith(prefix)
+        }
 
     def provenance(
         self,

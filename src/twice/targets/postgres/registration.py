@@ -5,7 +5,7 @@ from __future__ import annotations
 from twice.config import Settings
 from twice.core.task import TableName
 from twice.errors import DeclarationError
-from twice.targets.postgres.place import former_place, place_of
+from twice.targets.postgres.location import former_location, location_of
 from twice.targets.registration import Location, Opening, Registration, TableSystem
 
 
@@ -30,7 +30,7 @@ def _location(settings: Settings, name: str) -> Location:
     """A server by its host, port and database: no user, no password. One whose URL cannot be read is named by its
     connection; whoever opens its tables gets the error."""
     url = settings.connections[name].url.reveal()
-    place, former = place_of(url) or name, former_place(url)
+    place, former = location_of(url) or name, former_location(url)
     return Location(place, place, () if former in (None, place) else (former,))
 
 

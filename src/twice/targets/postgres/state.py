@@ -59,7 +59,7 @@ def install(connection: Connection) -> None:
 
 
 def entry(connection: Connection, relation: Relation, oid: int, lock: bool = False) -> Entry | None:
-    """What is kept of this very table; None for one that twice never wrote, or that was dropped and made anew."""
+    """What is kept of this very table; None for one that twice never wrote, or that was dropped and recreated."""
     if not _there(connection, "tables"):
         return None
     waiting = " FOR NO KEY UPDATE" if lock else ""
@@ -106,17 +106,17 @@ def generations(connection: Connection, table: int, token_names: Sequence[str], 
 def move(connection: Connection, table: int, oid: int, note: CommitNote) -> int:
     """One more version of the table, with the note's tokens: the last statements before the commit."""
     version = bump(connection, table, oid)
-    apps, numbers = list(note.generations), list(note.generations.values())
+    token_names, numbers = list(note.generations), list(note.generations.values())
     connection.execute(
         "UPDATE twice.tokens t SET generation = m.generation"
         " FROM unnest(%s::text[], %s::bigint[]) m (app_id, generation)"
         " WHERE t.table_id = %s AND t.app_id = m.app_id",
-        [apps, numbers, table],
+        [token_names, numbers, table],
     )
     connection.execute(
         "INSERT INTO twice.generations SELECT %s, m.app_id, m.generation, %s"
         " FROM unnest(%s::text[], %s::bigint[]) m (app_id, generation)",
-        [table, version, apps, numbers],
+        [table, version, token_names, numbers],
     )
     if note.beside:
         connection.execute(
@@ -173,7 +173,10 @@ def tokens(connection: Connection, table: int, prefix: str) -> dict[str, Held]:
         " ORDER BY t.app_id, c.version DESC NULLS LAST",
         [table, prefix],
     ).fetchall()
-    return {app: Held(generation, version, CommitNote.from_json(text)) for app, generation, version, text in found}
+    return {
+        token_name: Held(generation, version, CommitNote.from_json(text))
+        for token_name, generation, version, text in found
+    }
 
 
 def forget(connection: Connection, table: int, before: datetime) -> int:
@@ -234,7 +237,7 @@ def _place(connection: Connection, oid: int) -> str:
 
 
 def _same_place(kept: str, now: str) -> bool:
-    """A table of another number in the same database was made anew, unless our own tables have another number too:
+    """A table of another number in the same database was recreated, unless our own tables have another number too:
     then everything was restored together, tokens and rows. In another database or on another server it was copied
     together."""
     server, database, table, *tables = kept.split("/")

@@ -13,7 +13,7 @@ from twice.core.ports import Column, Shape
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
 from twice.errors import DeclarationError, EnvironmentProblem, StageMismatch
-from twice.targets.grain import check_cut, check_grain, check_partitioning, check_values, grain_property
+from twice.targets.grain import check_cut, check_grain, check_partitioning, check_values, partition_grain
 from twice.targets.postgres import state
 from twice.targets.postgres.server.names import Relation, column, listed, ours
 from twice.targets.postgres.server.server import Connection
@@ -158,7 +158,7 @@ def widen(connection: Connection, into: Intent, now: Table) -> None:
 
 
 def changed() -> StageMismatch:
-    return StageMismatch("the table was changed or made anew after the rows were staged", fix="Run the task again.")
+    return StageMismatch("the table was changed or recreated after the rows were staged", fix="Run the task again.")
 
 
 def _tried(connection: Connection, relation: Relation, shape: Shape, layout: Layout) -> Table:
@@ -218,7 +218,7 @@ def _refuse_other_kind(connection: Connection, relation: Relation) -> None:
     ).fetchone()
     if row is not None:
         raise DeclarationError(
-            f"{relation} is the name of something else, which is no table",
+            f"{relation} is the name of something that is not a table",
             now="Nothing was written.",
             fix="Give the task another target.",
         )
@@ -254,7 +254,7 @@ def _entry(table: Table, layout: Layout) -> state.Entry:
     slice_column = layout.slice_column
     if slice_column is None:
         return state.Entry(0, 0, None, None if layout.cut is None else str(layout.cut))
-    return state.Entry(0, 0, _spelled(table.names, slice_column.name, slice_column), grain_property(slice_column))
+    return state.Entry(0, 0, _spelled(table.names, slice_column.name, slice_column), partition_grain(slice_column))
 
 
 def _enter(connection: Connection, table: Table, layout: Layout) -> state.Entry:

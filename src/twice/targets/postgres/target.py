@@ -207,7 +207,7 @@ class PostgresTarget:
     def _as_it_is(self, connection: Connection, table: TableName) -> Intent:
         held = self._existing(connection, table)
         if held.entry is None:
-            raise StageMismatch(f"{table} was made anew after it was looked at", fix="Run the task again.")
+            raise StageMismatch(f"{table} was recreated after it was looked at", fix="Run the task again.")
         return Intent(held, held, Layout())
 
     def _existing(self, connection: Connection, table: TableName) -> Table:

@@ -39,7 +39,7 @@ def owned(slices: Sequence[Slice], names: Sequence[str]) -> str | None:
 
 
 def literal(value: SliceValue) -> str:
-    """With its zone: the meaning of a timestamp must not hang on a session's setting."""
+    """With its zone: the meaning of a timestamp must not depend on a session's setting."""
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value.astimezone(timezone.utc).strftime('%Y-%m-%dT%H:%M:%S.%fZ')}'"
     return f"DATE '{value.isoformat()}'"

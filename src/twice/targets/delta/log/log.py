@@ -32,7 +32,7 @@ class Log:
     def generations(self, token_names: Sequence[str]) -> tuple[int | None, dict[str, int]]:
         """The newest version and the recorded generations, read afresh."""
         version, recorded = self._recorded(self._fresh(), token_names)
-        return version, {app: recorded.get(app, 0) for app in token_names}
+        return version, {token_name: recorded.get(token_name, 0) for token_name in token_names}
 
     def published(self, token_names: Sequence[str]) -> Published:
         """The same, and whose tokens there are: from the same file beside the commit, or by the same job."""
@@ -40,7 +40,7 @@ class Log:
         version, recorded = self._recorded(snapshot, token_names, OURS)
         owners = ownership(recorded) if token_names else Ownership()
         id_ = None if version is None else str(snapshot.metadata().id())
-        return Published(version, {app: recorded.get(app, 0) for app in token_names}, owners, id_)
+        return Published(version, {token_name: recorded.get(token_name, 0) for token_name in token_names}, owners, id_)
 
     def _recorded(self, snapshot: Any, token_names: Sequence[str], *prefixes: str) -> tuple[int | None, dict[str, int]]:
         """At least these tokens and those whose names begin so; none where none is asked for."""
@@ -61,7 +61,11 @@ class Log:
         if recorded is None:
             state = DataFrame(snapshot.stateDF(), self.session)
             recorded = recorded_in(state.where(state["txn.appId"].startswith(prefix)))
-        return {app: generation for app, generation in sorted(recorded.items()) if app.startswith(prefix)}
+        return {
+            token_name: generation
+            for token_name, generation in sorted(recorded.items())
+            if token_name.startswith(prefix)
+        }
 
     def begin(self, read_at: int | None = None) -> Transaction:
         """On the newest version, or on an older one whose rows the result was computed from."""

@@ -59,9 +59,9 @@ class Transaction:
         if recorded is None:
             recorded = tokens_in(self._session, self._transaction.snapshot(), list(token_names))
         found = {}
-        for app in token_names:
-            self._transaction.readTxn().addOne(app)  # the other half of what txnVersion does
-            found[app] = recorded.get(app, 0)
+        for token_name in token_names:
+            self._transaction.readTxn().addOne(token_name)  # the other half of what txnVersion does
+            found[token_name] = recorded.get(token_name, 0)
         return found
 
     def read_whole_table(self) -> None:
@@ -172,7 +172,7 @@ class Transaction:
         now = self._jvm.java.lang.System.currentTimeMillis()
         stamp = self._jvm.scala.Option.apply(now)
         actions = [*(file.removeWithTimestamp(now, True) for file in removed), *added]
-        actions += [token(app, generation, stamp) for app, generation in tokens.items()]
+        actions += [token(token_name, generation, stamp) for token_name, generation in tokens.items()]
         overwriting = bool(removed) or predicate is not None
         return int(self._transaction.commit(self._seq(actions), self._operation(overwriting, predicate, note)))
 

@@ -81,7 +81,7 @@ def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -
 
     def public_call(note: CommitNote) -> None:
         """The commit carries no counts, since others may come in between; what they mean for its inputs it does."""
-        unsure = verb.may_give_way and table_handle.log.generations(())[0] != transaction.version
+        unsure = verb.may_be_displaced and table_handle.log.generations(())[0] != transaction.version
         call(note.without_inputs() if changes.elsewhere or unsure else note)
 
     return Work(public=public_call, changes=changes, at=transaction.version)
@@ -145,12 +145,12 @@ def _new(names: Sequence[str], now: Table) -> list[str]:
 
 
 @contextmanager
-def _identified(session: SparkSession, app: str, note: CommitNote) -> Iterator[None]:
+def _identified(session: SparkSession, token_name: str, note: CommitNote) -> Iterator[None]:
     """MERGE takes its token from the session alone. It is set around the one statement: left behind, it would mark
     the session's next write too."""
     conf = {
-        f"{_CONF}.write.txnAppId": app,
-        f"{_CONF}.write.txnVersion": str(note.generations[app]),
+        f"{_CONF}.write.txnAppId": token_name,
+        f"{_CONF}.write.txnVersion": str(note.generations[token_name]),
         f"{_CONF}.commitInfo.userMetadata": note.to_json(),
     }
     try:

@@ -86,9 +86,9 @@ def _exchange(table_handle: TableHandle, staged: Staged, note: CommitNote) -> No
 
 
 def _writer(table_handle: TableHandle, staged: Staged, note: CommitNote) -> DataFrameWriter:
-    app = staged.plan.token_names[0]
+    token_name = staged.plan.token_names[0]
     rows = copy.rows(table_handle.session, staged.handle).write.format("delta").option("userMetadata", note.to_json())
-    return rows.option("txnAppId", app).option("txnVersion", note.generations[app])
+    return rows.option("txnAppId", token_name).option("txnVersion", note.generations[token_name])
 
 
 def _called(table_handle: TableHandle, staged: Staged, todo: Work, note: CommitNote) -> None:

@@ -60,7 +60,7 @@ def check_whole(staged: Sequence[DataFile], sizes: Mapping[str, int]) -> None:
         raise StageLost(
             f"{problem}, e.g. {(gone or cut)[0].path}: deleted before they were published (by VACUUM, or after another "
             "attempt had published), or written to a disk that this machine does not see",
-            fix="Run the task again: it computes the rows anew. Executors must write to the table's own disk.",
+            fix="Run the task again: it computes the rows again. Executors must write to the table's own disk.",
         )
 
 

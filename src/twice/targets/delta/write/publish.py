@@ -224,12 +224,12 @@ def landed_or_not(publishing: Publishing, cause: Exception | None = None) -> Lan
     session, staged, note = publishing.table_handle.session, publishing.staged, publishing.note
     stage: Stage = staged.handle
     try:
-        log, app = Log(session, stage.path), staged.plan.token_names[0]
+        log, token_name = Log(session, stage.path), staged.plan.token_names[0]
         version, _ = log.generations(())
         # The commit itself shows it more cheaply than the log as a whole: it carries the rows and the tokens together.
         if version is not None:
             history = CommitHistory(session, stage.path)
-            found = history.find(app, note.generations[app], version, oldest=max(0, stage.table.version))
+            found = history.find(token_name, note.generations[token_name], version, oldest=max(0, stage.table.version))
             if found is not None and found[1].attempt == staged.attempt:
                 return Landed(found[0])
         version, generations = log.generations(staged.plan.token_names)

@@ -62,7 +62,7 @@ class RowDiff:
         return staged.join(ours, self._matching(staged.columns, self.verb.null_keys == "match"), "left_anti")
 
     def staying(self, rows: DataFrame) -> DataFrame:
-        """The table's rows that neither go nor are written anew. Deleting stops at the slice's own rows."""
+        """The table's rows that neither go nor are rewritten. Deleting stops at the slice's own rows."""
         gone = self.keys.where(sf.col(self._difference).isin(list(GONE)))
         matched = self._matching(rows.columns, null_safe=True)
         if self.inside is not None:

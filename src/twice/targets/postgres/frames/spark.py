@@ -39,7 +39,7 @@ from pyspark.util import PythonEvalType
 from twice.core.names.spark import quoted
 from twice.core.ports import Column
 from twice.errors import StageMismatch
-from twice.targets.active_session import acting
+from twice.targets.active_session import as_active_session
 from twice.targets.postgres.frames.arrow import converted
 from twice.targets.postgres.read.query import Query
 from twice.targets.postgres.read.reading import begin_reading, split
@@ -73,7 +73,7 @@ class SparkFrames:
         """Spark reports the takes of those tasks that count, however often it tried."""
         rows = _fitted(frame, wanted).coalesce(self._tasks)
         try:
-            with acting(self._session):
+            with as_active_session(self._session):
                 taken = [Taken(*row) for row in _over_batches(rows, _copying(loading), _TAKEN).collect()]
         except Exception as error:
             if f"{StageMismatch.__module__}.{StageMismatch.__qualname__}" in str(error):
@@ -87,7 +87,7 @@ class SparkFrames:
         schema = ", ".join(f"{quoted(held.name)} {held.type}" for held in query.columns)
         at = f" at snapshot {query.snapshot}" if query.snapshot else ""
         reader = self._session.read.format(self._register(_source(reading))).schema(schema)
-        with acting(self._session):
+        with as_active_session(self._session):
             return reader.option(INPUT, f"{server.name}:{query.relation}{at}").load()
 
     def _register(self, source: type[DataSource]) -> str:

@@ -147,7 +147,7 @@ class Snapshots:
     def _take(self) -> Snapshot:
         connection = self._server.connect()
         connection.autocommit = False
-        # Silent for as long as Spark reads: the server must not take it for lost.
+        # Idle for as long as Spark reads: the server must not take it for lost.
         self._server.begin(connection, "repeatable read", idle=0)
         row = connection.execute("SELECT pg_export_snapshot()").fetchone()
         assert row is not None

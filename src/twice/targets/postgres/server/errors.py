@@ -26,8 +26,8 @@ _PASSING: Mapping[str | None, tuple[str, str]] = {
         "See what it waits for, or give it more time: statement_seconds in [connections.…].",
     ),
     sqlstate.IDLE_TOO_LONG: (
-        "the server ended a transaction that was silent for too long",
-        "Run the task again; idle_seconds in [connections.…] sets how long it may be silent.",
+        "the server ended a transaction that was idle for too long",
+        "Run the task again; idle_seconds in [connections.…] sets how long it may be idle.",
     ),
 }
 

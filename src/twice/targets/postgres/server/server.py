@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from twice.errors import EnvironmentProblem
-from twice.targets.postgres.place import place_of
+from twice.targets.postgres.location import location_of
 from twice.targets.postgres.server.errors import explained, unreachable
 
 Connection = psycopg.Connection[Any]
@@ -45,7 +45,7 @@ _SETTINGS = """
 
 @dataclass(frozen=True)
 class Limits:
-    """In seconds; 0 is without end. `idle`: how long the server lets a silent transaction of a lost process hold its
+    """In seconds; 0 is without end. `idle`: how long the server lets an idle transaction of a lost process hold its
     locks. `connections`: of this process at once. `tasks`: of Spark at once, reading or writing."""
 
     lock: float = 60
@@ -61,7 +61,7 @@ class Server:
     def __init__(self, name: str, url: str, limits: Limits | None = None) -> None:
         self.name = name
         self.limits = limits or Limits()
-        conninfo = None if place_of(url) is None else _conninfo(url)
+        conninfo = None if location_of(url) is None else _conninfo(url)
         if conninfo is None:
             raise EnvironmentProblem(
                 f"the URL of the connection {name} cannot be read",
@@ -129,8 +129,8 @@ class Server:
 
 
 def _conninfo(url: str) -> str | None:
-    """None for what is no URL. The driver's own error would repeat it, with the password in it; so would that of a host
-    or port that is a piece of the password, for which `place_of` finds no place."""
+    """None for what is not a URL. The driver's own error would repeat it, with the password in it; so would that of a
+    host or port that is a piece of the password, for which `location_of` finds none."""
     try:
         given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
         return make_conninfo("", **{**_DEFAULTS, **given})

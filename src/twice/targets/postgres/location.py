@@ -15,14 +15,14 @@ _PART = re.compile(r"""\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s'\\]|\\.)*)(?=\s
 _PORTS = re.compile(r"\d*")
 
 
-def place_of(text: str) -> str | None:
+def location_of(text: str) -> str | None:
     """`postgresql://host:port/database` of a connection's URL; None for what is none, or would show a secret."""
     text = text.strip()
     found = _of_url(text) if "://" in text else _of_words(text)
     return None if found is None or "@" in found else found
 
 
-def former_place(text: str) -> str | None:
+def former_location(text: str) -> str | None:
     """What an earlier twice called a place in the ledger where that held a secret, or could; None if it did not."""
     try:
         url = urlsplit(text)

@@ -16,11 +16,11 @@ from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
 
 
-def kept_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:
+def stored_mark(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> CursorValue | None:
     """The mark that a token's version stands for; None where nothing is published.
 
-    Raises DeclarationError where it is a mark of another kind of cursor, or was counted from an `initial` that nobody
-    remembers: to guess would read rows twice, or never.
+    Raises DeclarationError where it is a mark of another kind of cursor, or was counted from an `initial` that is
+    not on record: to guess would read rows twice, or never.
     """
     if version == 0:
         return None
@@ -67,7 +67,7 @@ def task_cursor(project: Project, task: Task, scope: Since) -> Cursor:
 
 
 def other_cursor(context: RunContext, task: Task, scope: Since, version: int, target: Target) -> Cursor | None:
-    """What the table's mark counts, if it is something else than the task reads; None also where nobody remembers.
+    """What the table's mark counts, if it is something else than the task reads; None also where there is no record.
     The commit is asked only where the ledger does not know that the same code made the mark."""
     run = context.ledger.run(task.name, scope.only.label)
     known = run.intention if run is not None and run.generation == version else None
@@ -122,11 +122,11 @@ def reads_again(ledger: GenerationHistory, task: Task, scope: Since, version: in
 
 
 def written_over(ledger: GenerationHistory, task: Task, scope: Since, version: int) -> tuple[str, ...]:
-    """The note of a mark in a table that was cut otherwise since: none once a person had the rows read again."""
+    """The note of a mark in a table that was cut differently since: none once a person had the rows read again."""
     if reads_again(ledger, task, scope, version):
         return ()
     return (
-        "slices that were cut otherwise may lie over rows that were read up to the mark, and these are not read again "
+        "slices that were cut differently may have overwritten rows up to the mark, and these are not read again "
         f"by themselves: twice mark reset {task.name} --to … reads them again",
     )
 

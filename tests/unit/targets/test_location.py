@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from twice.config import load
 from twice.errors import EnvironmentProblem
-from twice.targets.postgres.place import former_place, place_of
+from twice.targets.postgres.location import former_location, location_of
 from twice.targets.postgres.server.server import Server
 from twice.wiring.targets import Targets
 
@@ -42,7 +42,7 @@ SECRET = "s3kr1t"
 )
 def test_it_is_host_port_and_database_as_libpq_reads_them_and_no_secret(url: str, place: str) -> None:
     conninfo_to_dict(url.replace("+psycopg", ""))  # libpq takes it
-    assert place_of(url) == place
+    assert location_of(url) == place
     assert SECRET not in place
 
 
@@ -65,6 +65,6 @@ def test_what_libpq_would_take_for_a_host_or_a_port_is_refused_and_not_repeated(
 
 
 def test_a_name_that_held_a_secret_is_known_so_that_it_can_be_taken_away() -> None:
-    assert former_place("host=db password=s3kr1t") == "postgresql:///host=db password=s3kr1t"
-    assert former_place("postgresql://me:s3#kr1t@db/shop") == "postgresql://me:s3/"
-    assert former_place("postgresql://me:s3kr1t@db/shop?a=b#c") is None
+    assert former_location("host=db password=s3kr1t") == "postgresql:///host=db password=s3kr1t"
+    assert former_location("postgresql://me:s3#kr1t@db/shop") == "postgresql://me:s3/"
+    assert former_location("postgresql://me:s3kr1t@db/shop?a=b#c") is None

@@ -162,7 +162,7 @@ def _python(name: str, function: JavaObject, home: Path | None) -> Leaf:
             why = "holds a broadcast, or more than is sent along with it, which cannot be compared"
         else:
             first = (str(error).splitlines() or [""])[0][:_LONGEST]
-            why = f"cannot be made again here ({type(error).__name__}: {first}), so nobody can compare it"
+            why = f"cannot be made again here ({type(error).__name__}: {first}), so it cannot be compared"
         return unversioned(FUNCTION, f"{name} {why}")
     found = identify_function(name, command[0] if isinstance(command, tuple) else command, home)
     return Leaf(FUNCTION, f"{name} {found.why}".strip(), found.identity)

@@ -18,7 +18,7 @@ from twice.core.table.token import Intention, Kind
 from twice.runtime.staleness.decide import SliceState
 
 
-class Baseline:
+class GenerationsAtStart:
     """The generations that a decision was made on: those of a plan, else those that the run's first look finds. All
     attempts of one run share it."""
 
@@ -50,13 +50,13 @@ def published_after(ledger: RunLedger, task: str, labels: Iterable[str], fence: 
     return tuple(label for label, maker in makers.items() if maker is not None and maker.fence > fence)
 
 
-def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -> str | None:
-    """Why there is nothing left to do, although nobody can show that the slices are right; None if there is.
+def published_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -> str | None:
+    """Why there is nothing left to do, although the slices cannot be shown to be right; None if there is.
 
     One moved slice is enough to stop a restatement: the others are left to whoever asked for them together. One that
     other code moved is not made: the restatement was asked for to replace just that. A plain run goes on wherever it
-    can be *shown* that other code or other inputs were published. What slices that were cut otherwise may lie over is
-    not made, whoever moved it.
+    can be *shown* that other code or other inputs were published. What slices that were cut differently may have
+    overwritten is not made, whoever moved it.
     """
     if any(state.recut for state in states):
         return None
@@ -68,7 +68,7 @@ def made_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceState]) -
 
 
 def made_by(code: str, published: Intention | None) -> bool:
-    """Whether this code made what is published. What nobody remembers may be any code's."""
+    """Whether this code made what is published. What is not on record may be any code's."""
     return published is not None and published.code == code
 
 

@@ -198,7 +198,7 @@ def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(bench: 
     assert (again.outcome, again.slices[0].changed, again.notes) == (Outcome.IDENTICAL, False, ())
 
 
-def test_a_run_that_publishes_a_slice_anew_says_that_it_put_right_what_others_did(bench: Bench) -> None:
+def test_a_run_that_publishes_a_slice_again_says_that_it_put_right_what_others_did(bench: Bench) -> None:
     """Its inputs changed, too."""
     declared = bench.declare(revenue_task())
     bench.run(declared)

@@ -1,5 +1,5 @@
-"""What was a published slice made from? By the ledger's word, else by its commit's, and then the ledger learns it. A
-publish that it did not see is recorded as this ledger's own attempt's, or adopted."""
+"""What was a published slice made from? As the ledger records, else as its commit does, and then the ledger learns it.
+A publish that it did not see is recorded as this ledger's own attempt's, or adopted."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from twice.core.ports import Target
 from twice.core.table.token import CommitNote, Intention, SliceToken, token_name
 from twice.core.task import Task
 from twice.runtime.context import RunContext
-from twice.runtime.table.maker import made_by_others
+from twice.runtime.table.same_table import made_by_others
 
 _BEFORE_COMMIT = (AttemptState.CLAIMED, AttemptState.STAGED, AttemptState.AUDITED)
 
 
 @dataclass(frozen=True)
-class MadeFrom:
-    """What a published slice was made from, and the version of its commit; None where nobody remembers."""
+class Provenance:
+    """What a published slice was made from, and the version of its commit; None where there is no record."""
 
     intention: Intention | None = None
     version: int | None = None
 
 
-def made_from(context: RunContext, task: Task, target: Target, token: SliceToken) -> MadeFrom:
-    """Of a published generation, by the ledger's word or the commit's own. Changes nothing."""
+def provenance_of(context: RunContext, task: Task, target: Target, token: SliceToken) -> Provenance:
+    """Of a published generation, as the ledger or its commit records it. Changes nothing."""
     known = context.ledger.runs_of(task.name, [token.label])
     run, others = known.get(token.label), made_by_others(context, task, target, [token], known)
     if run is not None and run.generation == token.generation and not others:
-        return MadeFrom(run.intention, run.version)
+        return Provenance(run.intention, run.version)
     note = target.provenance(task.target, token.name, token.generation) if token.generation else None
-    return MadeFrom(note.intentions.get(token.name), note.version) if note else MadeFrom()
+    return Provenance(note.intentions.get(token.name), note.version) if note else Provenance()
 
 
 def version_below_takeovers(task: Task, target: Target, token: SliceToken, version: int | None) -> int | None:
@@ -46,14 +46,14 @@ def version_below_takeovers(task: Task, target: Target, token: SliceToken, versi
     return note.version if note is not None else None
 
 
-def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> MadeFrom:
+def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> Provenance:
     """What the slice was published from; the ledger learns what it did not know. At which version is asked of the
     commit itself: what others did after it must stay in sight. Dying in here leaves the rest to the next look."""
     label, generation = token.label, token.generation
     if known is not None and known.generation == generation:
-        return MadeFrom(known.intention, known.version)
+        return Provenance(known.intention, known.version)
     if not generation:
-        return MadeFrom()
+        return Provenance()
     note = target.provenance(task.target, token.name, generation)
     intention = note.intentions.get(token.name) if note else None
     attempt, version = (note.attempt, note.version) if note else (None, None)
@@ -62,13 +62,13 @@ def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken,
         below = replace(token, generation=generation - 1)
         catch_up(context, task, target, below, _of_this_table(task, target, below, known))
         context.ledger.adopt(task.name, [Adopted(label, generation, attempt, version=version)])
-        return MadeFrom(None, version)
+        return Provenance(None, version)
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = context.ledger.attempt(attempt, task.name) if attempt else None
     if note and ours is not None and ours.state is not AttemptState.PUBLISHED and not ours.never_looked:
         # Written off, its rows deleted as far as anybody knew, and there it is: its effects are sent.
         record_landed(context, task, ours, note)
-        return MadeFrom(intention, version)
+        return Provenance(intention, version)
     # Recorded once and forgotten since: an older copy of the table was put back, or a mark was reset.
     published = ours.slices if ours is not None and ours.state is AttemptState.PUBLISHED else ()
     recorded = next((slice_ for slice_ in published if slice_.label == label), None)
@@ -76,7 +76,7 @@ def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken,
         forget_effects(context, task, {label: generation})
     rows, fingerprint = (recorded.rows, recorded.fingerprint) if recorded else (None, None)
     context.ledger.adopt(task.name, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
-    return MadeFrom(intention, version)
+    return Provenance(intention, version)
 
 
 def _of_this_table(task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> RunRecord | None:
@@ -96,7 +96,8 @@ def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note:
     }
     if attempt.state in _BEFORE_COMMIT:
         forget_effects(context, task, generations)
-    # The commit's own word, also where more was known before it: only the write shows whether rows gave way.
+    # As the commit itself records, also where more was known before it: only the write shows whether rows were
+    # displaced.
     learnt = tuple(
         SliceRecord(
             slice_.label, intention=note.intentions.get(token_name(context.project.id, task.first_name, slice_.label))
@@ -108,7 +109,7 @@ def record_landed(context: RunContext, task: Task, attempt: AttemptRecord, note:
 
 
 def forget_effects(context: RunContext, task: Task, generations: Mapping[str, int]) -> None:
-    """Whether effects of a publish that this ledger did not see were sent, nobody knows: they are not sent again.
+    """Effects of a publish that this ledger did not see may have been sent: they are not sent again.
     Before they are adopted: dying in between leaves the rest to the next look."""
     owner = context.ledger.owner.effect_owner(task.name)
     unknown = [

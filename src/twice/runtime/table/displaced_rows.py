@@ -1,5 +1,5 @@
-"""Slices of which rows gave way to newer ones of other slices (`merge(delete_missing)`): once those have run, the rows
-may be due after all, and nothing else would come back to them."""
+"""Slices of which rows were displaced by newer ones of other slices (`merge(delete_missing)`): once those have run, the
+rows may be due after all, and nothing else would come back to them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from twice.core.write import UpsertRows
 from twice.runtime.write_plan import make_write_plan
 
 
-def gave_way(ledger: RunLedger, task: Task) -> frozenset[str]:
+def displaced(ledger: RunLedger, task: Task) -> frozenset[str]:
     """The labels of such slices, as the ledger knows; in doubt (it was rebuilt) those that may be."""
-    return ledger.gave_way(task.name) if _may_give_way(task) else frozenset()
+    return ledger.displaced(task.name) if _may_be_displaced(task) else frozenset()
 
 
 def to_come_back(ledger: RunLedger, task: Task, made: Collection[Slice]) -> tuple[Slice, ...]:
-    """Of the slices that somebody has just made: those whose rows gave way before another one of them was published,
-    oldest first. Once they are made again, no other is published after the last of them."""
-    left = gave_way(ledger, task) if len(made) > 1 else frozenset()
+    """Of the slices that somebody has just made: those whose rows were displaced before another one of them was
+    published, oldest first. Once they are made again, no other is published after the last of them."""
+    left = displaced(ledger, task) if len(made) > 1 else frozenset()
     if not left:
         return ()
     runs = ledger.runs_of(task.name, [slice_.label for slice_ in made])
@@ -30,8 +30,8 @@ def to_come_back(ledger: RunLedger, task: Task, made: Collection[Slice]) -> tupl
     return tuple(sorted(s for s in made if s.label in left and versions.get(s.label, -1) < newest))
 
 
-def _may_give_way(task: Task) -> bool:
+def _may_be_displaced(task: Task) -> bool:
     if not isinstance(task.scope, TimeScope):
         return False
     verb = make_write_plan("", task, (task.scope.first,)).write
-    return isinstance(verb, UpsertRows) and verb.may_give_way
+    return isinstance(verb, UpsertRows) and verb.may_be_displaced

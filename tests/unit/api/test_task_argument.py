@@ -15,7 +15,7 @@ import pytest
 import twice
 from twice import Policy, Task, audit
 from twice.errors import UsageError
-from twice.project.given import declared_as
+from twice.project.task_argument import declared_as
 from twice.wiring.open_project import open_project
 
 PIPELINE = """
@@ -80,7 +80,7 @@ def refused(task: Task, root: Path) -> str:
 def test_the_task_that_was_imported_from_the_file_is_the_files(imported: Task, root: Path) -> None:
     with open_project(root) as opened:
         assert declared_as(opened, imported) == "revenue"
-        assert opened.project.tasks["revenue"] is not imported  # files are imported anew
+        assert opened.project.tasks["revenue"] is not imported  # files are imported again
 
 
 @pytest.mark.parametrize("call", CALLS)

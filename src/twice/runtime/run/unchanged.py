@@ -10,13 +10,13 @@ from twice.runtime.run.attempt import Attempt
 from twice.runtime.staleness.decide import SliceState, difference
 
 
-def shown_right(
+def unchanged_facts(
     attempt: Attempt, runs: Mapping[str, RunRecord], computed: Computed, states: Sequence[SliceState]
 ) -> Facts:
     """The tables, at these versions, of which what is published is right and left as it is, by slice. What stays by
     policy, whatever its inputs are by now, is not thereby right.
 
-    Of a publish that was adopted (the ledger was rebuilt) nobody has recorded what it was made of. That it is the
+    Of a publish that was adopted (the ledger was rebuilt) there is no record of what it was made of. That it is the
     same as now shows it: it is recorded here, with the code and inputs of which it is true, and the next plan knows.
     """
     same = {state.label for state in states if difference(state) is None}
