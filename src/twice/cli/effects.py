@@ -125,7 +125,7 @@ def resolve(
 ) -> int:
     """Decide what became of an effect. Who did, when and why is kept."""
     from twice.project import effects
-    from twice.runtime.effects.send import Decision
+    from twice.runtime.effects.send import EffectDecision
 
     chosen: list[Resolution] = []
     chosen += ["sent"] if sent else []
@@ -135,7 +135,7 @@ def resolve(
         raise UsageError("give one of --sent, --resend and --abandon", fix=f"See twice effects show {id_}.")
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     with where.open() as opened:
-        effect = effects.resolve(opened, id_, Decision(chosen[0], who, reason, sender_is_gone))
+        effect = effects.resolve(opened, id_, EffectDecision(chosen[0], who, reason, sender_is_gone))
     if output is Format.json:
         print_json({"effect": _as_data(effect)})
         return 0

@@ -56,7 +56,7 @@ def run(
         return _run_all(date, _patience(wait), output, where)
     if task is None:
         raise UsageError("no task given", fix="Name one, or run them all with --all.")
-    return _run(_Asked(task, date, start, end), RunRequest("run", _patience(wait), silent), output, where)
+    return _run(_NamedSlices(task, date, start, end), RunRequest("run", _patience(wait), silent), output, where)
 
 
 @boundary
@@ -72,7 +72,7 @@ def restate(
 
     On purpose, whatever changed or not; says IDENTICAL or CHANGED.
     """
-    return _run(_Asked(task, date), RunRequest("restate", _patience(wait), silent), output, where)
+    return _run(_NamedSlices(task, date), RunRequest("restate", _patience(wait), silent), output, where)
 
 
 @boundary
@@ -120,7 +120,7 @@ def plan(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _NamedSlices:
     """The task and the slices that a command names: by a date, or by the ends of an interval."""
 
     task: str
@@ -129,7 +129,7 @@ class _Asked:
     end: str | None = None
 
 
-def _run(asked: _Asked, request: RunRequest, output: Format, where: Where) -> int:
+def _run(asked: _NamedSlices, request: RunRequest, output: Format, where: Where) -> int:
     from twice.project import run as runs
 
     with where.open() as opened:
@@ -230,7 +230,7 @@ def _patience(wait: float | None) -> timedelta | None:
     return None if wait is None else timedelta(seconds=wait)
 
 
-def _interval(asked: _Asked) -> tuple[datetime, datetime] | None:
+def _interval(asked: _NamedSlices) -> tuple[datetime, datetime] | None:
     start, end = asked.start, asked.end
     if start is None and end is None:
         return None

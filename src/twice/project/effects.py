@@ -9,7 +9,7 @@ from twice.core.ledger.outbox import EffectEvent, EffectRecord, EffectState
 from twice.errors import UsageError
 from twice.runtime.effects import send as sending
 from twice.runtime.effects.delivery import drain, render_released
-from twice.runtime.effects.send import Decision
+from twice.runtime.effects.send import EffectDecision
 from twice.wiring.open_project import OpenProject
 
 
@@ -40,6 +40,6 @@ def send(opened: OpenProject, task: str | None, wait: timedelta) -> int:
     return drain(opened.delivery, name, wait)
 
 
-def resolve(opened: OpenProject, id_: int, decision: Decision) -> EffectRecord:
+def resolve(opened: OpenProject, id_: int, decision: EffectDecision) -> EffectRecord:
     """A person decides what became of an effect in doubt. Who, when and why is kept."""
     return sending.resolve(opened.delivery, id_, decision)

@@ -29,7 +29,7 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.effects.delivery import drain, render_released
-from twice.runtime.effects.send import Decision, delivery_of, resolve
+from twice.runtime.effects.send import EffectDecision, delivery_of, resolve
 from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.check import check
 from twice.runtime.upkeep.rebuild import rebuild
@@ -400,7 +400,7 @@ def test_nor_counts_of_the_new_one(opened: Open) -> None:
     after.run(NEXT)
     post = delivery_of(after.bench.context)
     (effect,) = after.ledger.outbox.in_state(S.UNKNOWN)
-    resolve(post, effect.id, Decision("resend", "ana", "was never sent"))
+    resolve(post, effect.id, EffectDecision("resend", "ana", "was never sent"))
     render_released(post)
     drain(post)
     assert [(result.generation, result.rows) for result, _ in after.received] == [(1, 1), (1, None)]

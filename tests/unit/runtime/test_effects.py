@@ -25,7 +25,7 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.effects.delivery import drain
-from twice.runtime.effects.send import Decision, delivery_of, resolve
+from twice.runtime.effects.send import EffectDecision, delivery_of, resolve
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.rebuild import rebuild
 from twice.runtime.upkeep.recover import recover
@@ -379,7 +379,7 @@ def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_
 
 def test_a_person_may_have_an_unknown_effect_sent(bench: Bench, receiver: Receiver) -> None:
     test_what_another_ledger_published_is_of_unknown_state_and_never_sent(bench, receiver)
-    resolve(delivery_of(bench.context), 1, Decision("resend", "ana", "nobody got it"))
+    resolve(delivery_of(bench.context), 1, EffectDecision("resend", "ana", "nobody got it"))
     recover(bench.context, None)
     assert [result.generation for result, _ in receiver.received] == [1]
 
@@ -422,28 +422,28 @@ class TestResolve:
         return declared
 
     def test_sent_is_kept_with_who_when_and_why(self, bench: Bench, doubtful: Task) -> None:
-        found = resolve(delivery_of(bench.context), 1, Decision("sent", "ana", "seen in the channel"))
+        found = resolve(delivery_of(bench.context), 1, EffectDecision("sent", "ana", "seen in the channel"))
         assert found.state is S.SENT
         last = bench.ledger.outbox.events(1)[-1]
         assert (last.who, last.why, last.state) == ("ana", "seen in the channel", S.SENT)
 
     def test_resend_sends_it_again(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
-        resolve(delivery_of(bench.context), 1, Decision("resend", "ana", "not in the channel"))
+        resolve(delivery_of(bench.context), 1, EffectDecision("resend", "ana", "not in the channel"))
         bench.run(doubtful)
         assert len(receiver.received) == 1
 
     def test_abandon_is_for_ever(self, bench: Bench, doubtful: Task, receiver: Receiver) -> None:
-        resolve(delivery_of(bench.context), 1, Decision("abandon", "ana", "too old"))
+        resolve(delivery_of(bench.context), 1, EffectDecision("abandon", "ana", "too old"))
         bench.run(doubtful, kind="restate")
         assert receiver.received == []
         with pytest.raises(UsageError, match="the effect is abandoned: there is nothing to resolve"):
-            resolve(delivery_of(bench.context), 1, Decision("resend", "ana", "after all"))
+            resolve(delivery_of(bench.context), 1, EffectDecision("resend", "ana", "after all"))
 
     def test_needs_a_reason_and_an_effect_that_is_there(self, bench: Bench, doubtful: Task) -> None:
         with pytest.raises(UsageError, match="a reason is needed"):
-            resolve(delivery_of(bench.context), 1, Decision("sent", "ana", " "))
+            resolve(delivery_of(bench.context), 1, EffectDecision("sent", "ana", " "))
         with pytest.raises(UsageError, match="there is no effect 9. See them: twice effects list"):
-            resolve(delivery_of(bench.context), 9, Decision("sent", "ana", "x"))
+            resolve(delivery_of(bench.context), 9, EffectDecision("sent", "ana", "x"))
 
     def test_a_decision_that_came_second_is_not_recorded(
         self, bench: Bench, doubtful: Task, monkeypatch: pytest.MonkeyPatch
@@ -457,7 +457,7 @@ class TestResolve:
 
         monkeypatch.setattr(SqlOutbox, "find", find_and_be_too_late)
         with pytest.raises(UsageError) as refused:
-            resolve(delivery_of(bench.context), 1, Decision("sent", "ana", "seen in the channel"))
+            resolve(delivery_of(bench.context), 1, EffectDecision("sent", "ana", "seen in the channel"))
         assert str(refused.value) == (
             "revenue[2026-06-09] announce: the effect changed just now: somebody else sent it or decided on it. "
             "Your decision was not recorded. See how it is now: twice effects show 1."
@@ -469,14 +469,14 @@ class TestResolve:
         later(bench)
         delivery = delivery_of(bench.context)
         with pytest.raises(UsageError, match="may still wake up and send. Nothing was changed. End that process"):
-            resolve(delivery, 1, Decision("resend", "ana", "not there"))
-        resolve(delivery, 1, Decision("resend", "ana", "the machine was wiped", sender_is_gone=True))
+            resolve(delivery, 1, EffectDecision("resend", "ana", "not there"))
+        resolve(delivery, 1, EffectDecision("resend", "ana", "the machine was wiped", sender_is_gone=True))
         assert states(bench) == [S.PENDING]
 
     def test_resend_is_not_for_an_effect_that_is_being_sent(self, bench: Bench, receiver: Receiver) -> None:
         crash(bench, with_effects(bench, announce(receiver)), SendPoint.LEAVING)
         with pytest.raises(UsageError, match="the effect is sending"):
-            resolve(delivery_of(bench.context), 1, Decision("resend", "ana", "hurry"))
+            resolve(delivery_of(bench.context), 1, EffectDecision("resend", "ana", "hurry"))
 
 
 def test_a_sender_that_wakes_up_after_it_was_judged_does_not_send(bench: Bench, receiver: Receiver) -> None:

@@ -21,7 +21,7 @@ Resolution = Literal["sent", "resend", "abandon"]
 
 
 @dataclass(frozen=True)
-class Decision:
+class EffectDecision:
     """What a person decides of an effect; who and why is kept. `sender_is_gone`: the process that was sending it is
     known to be gone, though nobody here sees that."""
 
@@ -58,7 +58,7 @@ def delivery_of(context: RunContext) -> Delivery:
     return Delivery(context.project, context.ledger, context.senders, context.clock, context.holder, sample)
 
 
-def resolve(delivery: Delivery, id_: int, decision: Decision) -> EffectRecord:
+def resolve(delivery: Delivery, id_: int, decision: EffectDecision) -> EffectRecord:
     """A person's decision on an effect. It stays on record, with the reason."""
     outbox = delivery.ledger.outbox
     decide_silent(delivery)
