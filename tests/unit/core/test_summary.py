@@ -118,7 +118,12 @@ def test_no_attempt_is_an_empty_history_without_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("empty", "line"), [(RetryResult(), "nothing has failed"), (RecoverResult(), "nothing to settle")]
+    ("empty", "line"),
+    [
+        (RetryResult(), "nothing has failed"),
+        (RetryResult(left_out={"copy": "its scope …"}), "left out: copy"),
+        (RecoverResult(), "nothing to settle"),
+    ],
 )
 def test_nothing_done_is_an_empty_result_that_is_falsy(empty: Any, line: str) -> None:
     assert not empty and len(empty) == 0 and list(empty) == [] and empty == ()

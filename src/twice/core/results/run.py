@@ -108,20 +108,22 @@ class RunResult(Summarized):
 @dataclass(frozen=True, repr=False, eq=False)
 class RetryResult(SummarizedSequence[RunResult]):
     """What was tried again: a sequence of its runs, in the order they were made. Empty, and falsy, if nothing had
-    failed."""
+    failed. `left_out`: the tasks of which only slices failed that their scope has no more, and which these are."""
 
     runs: tuple[RunResult, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def _items(self) -> tuple[RunResult, ...]:
         return self.runs
 
     def __str__(self) -> str:
+        left = [f"left out: {', '.join(self.left_out)}"] if self.left_out else []
         if not self.runs:
-            return "nothing has failed"
+            return "; ".join(left) or "nothing has failed"
         tasks = dict.fromkeys(run.task for run in self.runs)
         where = ", ".join(run_label(task, _labels([run for run in self.runs if run.task == task])) for task in tasks)
-        return f"{_outcomes(self.runs)}: {where}"
+        return "; ".join([f"{_outcomes(self.runs)}: {where}", *left])
 
     def as_table(self) -> Table:
         return _table(self.runs)
