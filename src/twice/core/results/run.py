@@ -10,6 +10,7 @@ from enum import Enum
 from twice.core.audit import AuditResult
 from twice.core.ledger.outbox import EffectState
 from twice.core.results.summary import Summarized, SummarizedSequence, Table, counted, counted_each, run_label
+from twice.core.table.mark import version_cell
 from twice.core.table.token import Kind
 from twice.core.write import Changes
 
@@ -173,7 +174,14 @@ def _outcomes(runs: Sequence[RunResult]) -> str:
 def _table(runs: Sequence[RunResult]) -> Table:
     head = ("slice", "outcome", "generation", "rows", "version", "why")
     return head, [
-        (f"{run.task}[{each.label}]", run.outcome.value, each.generation, each.rows, run.version, run.why)
+        (
+            f"{run.task}[{each.label}]",
+            run.outcome.value,
+            run.mark or version_cell(each.generation),
+            each.rows,
+            run.version,
+            run.why,
+        )
         for run in runs
         for each in run.slices
     ]
