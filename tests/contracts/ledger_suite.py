@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from twice.core.ledger.record import (
     SliceRecord,
 )
 from twice.core.results.proof import Difference, Proof, ProofRecord, RowPair, Trial, TrialResult
+from twice.core.table.mark import version_of
 from twice.core.table.token import Intention
 from twice.core.write import Changes
 from twice.errors import EnvironmentProblem, LeaseLost, RunError
@@ -320,6 +321,8 @@ class TransitionSuite(LedgerSuite):
         ledger.fix(held, {"a": 3})
         with pytest.raises(RunError, match=r"revenue\[b\].*fixed generation 0 .*may not change it to 4"):
             ledger.fix(held, {"a": 3, "b": 4})
+        with pytest.raises(RunError, match=r"fixed generation 0 .*may not change it to 2026-06-09"):
+            ledger.fix(held, {"b": version_of(date(2026, 6, 9))})
         record = ledger.attempt("one")
         assert record is not None
         assert [s.expected for s in record.slices] == [3, 0]

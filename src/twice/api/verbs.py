@@ -125,7 +125,10 @@ def retry(
         if end.error is not None:
             raise end.error
     hints = _hints(project, profile)
-    return RetryResult(tuple(_reworded(result, hints) for end in ends for result in end.results))
+    return RetryResult(
+        tuple(_reworded(result, hints) for end in ends for result in end.results),
+        {end.task: end.left_out for end in ends if end.left_out},
+    )
 
 
 @verb

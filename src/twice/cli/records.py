@@ -15,7 +15,7 @@ from twice.core.ledger.record import TABLE
 from twice.core.results.calendar import Cell, Page
 from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
-from twice.core.table.mark import version_text
+from twice.core.table.mark import version_cell, version_text
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _print_runs(found: Status) -> None:
             (
                 f"{run.task}[{run.label}]",
                 moment(run.published) if run.generation else "-",
-                found.marks.get((run.task, run.label)) or str(run.generation or "-"),
+                found.marks.get((run.task, run.label)) or str(version_cell(run.generation) or "-"),
                 "-" if run.rows is None else f"{run.rows:,}",
                 _last(run) + _remarks(found, (run.task, run.label)),
             )

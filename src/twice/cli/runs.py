@@ -18,6 +18,8 @@ from twice.core.closed import assert_never
 from twice.core.failure.interruption import exit_code_of
 from twice.core.results.run import Outcome, RunRequest, RunResult
 from twice.core.results.summary import counted, counted_of
+from twice.core.since import SINCE
+from twice.core.slice import WHOLE
 from twice.core.table.mark import version_text
 from twice.errors import Interrupted, UsageError
 
@@ -252,7 +254,7 @@ def _without_earlier(data: dict[str, Any]) -> dict[str, Any]:
 
 def _print_result(result: RunResult) -> None:
     for slice_ in result.slices:
-        parts = [f"mark {result.mark}"] if result.mark else [f"generation {slice_.generation}"]
+        parts = [f"mark {result.mark}"] if result.mark else [version_text(slice_.generation)]
         parts += [counted(slice_.rows, "row")] if slice_.rows is not None else []
         parts += [f"version {result.version}"] if result.version is not None else []
         print(f"{result.task}[{slice_.label}]: {_outcome_text(result.outcome)} ({', '.join(parts)})")
@@ -290,7 +292,8 @@ def _outcome_text(outcome: Outcome) -> str:
 
 
 def _dated(result: RunResult) -> str:
-    return "" if result.mark or result.outcome is Outcome.NOTHING_NEW else f" --date {result.slices[-1].label}"
+    label = result.slices[-1].label
+    return "" if label in (WHOLE.label, SINCE.label) else f" --date {label}"
 
 
 def _print_explanation(explain: Explanation) -> None:

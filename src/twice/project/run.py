@@ -14,8 +14,7 @@ from twice.errors import UsageError
 from twice.runtime.result.compute import Pins, result_frame
 from twice.runtime.run import run_many
 from twice.runtime.run.explain import Explanation, explain_run
-from twice.runtime.run.run_many import Report, TaskEnd, quiet, retry_slices, run_in_order, run_slices
-from twice.runtime.staleness.stale import failed_labels
+from twice.runtime.run.run_many import Report, TaskEnd, quiet, retry_failed, retry_slices, run_slices
 from twice.wiring.open_project import OpenProject
 
 
@@ -70,19 +69,7 @@ def retry(
         report(end)
         return (end,)
     names = opened.project.tasks if task is None else [opened.project.task(task).name]
-    labels = {name: found for name in names if (found := failed_labels(opened.ledger, name))}
-    if not labels:
-        return ()
-
-    def again(each: Task) -> tuple[RunResult, ...]:
-        failed = tuple(slice_named(each.scope, label) for label in labels.get(each.name, ()))
-        return retry_slices(opened.context, each, failed, wait)
-
-    def report_failed(end: TaskEnd) -> None:
-        if end.task in labels:
-            report(end)
-
-    return tuple(end for end in run_in_order(opened.project, again, report_failed) if end.task in labels)
+    return retry_failed(opened.context, names, wait, report)
 
 
 def plan(opened: OpenProject, task: str, date: str | None) -> tuple[Explanation, ...]:

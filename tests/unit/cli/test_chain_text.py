@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from twice.cli import runs
 from twice.cli.options import Format
 from twice.cli.records import stale_line
 from twice.cli.runs import print_ends
+from twice.core.results.run import Outcome, RunResult, SliceResult
 from twice.core.scope import Daily
 from twice.core.slice import WHOLE
+from twice.core.table.mark import version_of
 from twice.errors import Interrupted, RunError
 from twice.runtime.run.run_many import Report, TaskEnd
 from twice.runtime.staleness.stale import Stale
@@ -110,6 +114,17 @@ def test_what_waits_for_a_task_that_was_itself_not_run_says_so(capsys: pytest.Ca
         "total: not run, because below was not run",
         "0 of 3 tasks are done, the others can be run again",
     ]
+
+
+def test_a_run_that_lost_to_another_says_the_mark_as_a_date_and_its_hint_names_no_date(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lost = RunResult("feed", Outcome.ALREADY, (SliceResult("since", version_of(date(2026, 6, 9))),), "a", "b was first")
+    printed((TaskEnd("feed", (lost,)),))
+    assert capsys.readouterr().out.splitlines()[0] == "feed[since]: already published (mark 2026-06-09)"
+    assert runs._dated(lost) == ""
+    assert runs._dated(replace(lost, slices=(SliceResult("all", 2),))) == ""
+    assert runs._dated(replace(lost, slices=(SliceResult("2026-06-09", 2),))) == " --date 2026-06-09"
 
 
 def test_one_is_counted_as_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twice.core.since import CursorValue, Window, type_of
-from twice.core.table.mark import counted_from, kind_of, mark_in, mark_of, version_of, version_text
+from twice.core.table.mark import counted_from, kind_of, mark_in, mark_of, version_cell, version_of, version_text
 from twice.errors import UsageError
 
 UTC = timezone.utc
@@ -60,3 +60,4 @@ def test_a_reset_reports_the_mark_it_moved_to() -> None:
 def test_people_read_a_mark_and_not_a_number_of_nineteen_digits() -> None:
     assert version_text(version_of(date(2026, 6, 9))) == "mark 2026-06-09"
     assert version_text(3) == "generation 3"
+    assert (version_cell(version_of(date(2026, 6, 9))), version_cell(3)) == ("2026-06-09", 3)

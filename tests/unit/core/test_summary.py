@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from twice.core.results.recover import Recovered, RecoverResult
 from twice.core.results.run import Outcome, RetryResult, RunAllResult, RunResult, SliceResult, StaleSlice, last_of
 from twice.core.results.status import History, Status
 from twice.core.results.summary import SHOWN, Summarized, html_table
+from twice.core.table.mark import version_of
 from twice.runtime.run.explain import Explanation
 
 EVIL = "<script>alert('&')</script>"
@@ -118,7 +119,12 @@ def test_no_attempt_is_an_empty_history_without_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("empty", "line"), [(RetryResult(), "nothing has failed"), (RecoverResult(), "nothing to settle")]
+    ("empty", "line"),
+    [
+        (RetryResult(), "nothing has failed"),
+        (RetryResult(left_out={"copy": "its scope …"}), "left out: copy"),
+        (RecoverResult(), "nothing to settle"),
+    ],
 )
 def test_nothing_done_is_an_empty_result_that_is_falsy(empty: Any, line: str) -> None:
     assert not empty and len(empty) == 0 and list(empty) == [] and empty == ()
@@ -161,3 +167,11 @@ def test_a_status_needs_attention_if_something_failed_or_an_effect_waits() -> No
     assert STATUS.needs_attention
     assert Status((), 0, 0, effects={EffectState.DEAD: 1}).needs_attention
     assert not Status((published(),), 1, 0, effects={EffectState.SENT: 1}).needs_attention
+
+
+def test_a_mark_is_shown_as_what_it_counts_also_where_the_run_has_published_nothing() -> None:
+    mark = version_of(date(2026, 6, 9))
+    lost = RunResult("feed", Outcome.UNKNOWN, (SliceResult("since", mark),), "a", "another published first")
+    assert [row[2] for row in lost.as_table()[1]] == ["2026-06-09"]
+    record = replace(published("since"), generation=mark)  # of a task that is not declared any more
+    assert [row[2] for row in Status((record,), 1, 0).as_table()[1]] == ["2026-06-09"]

@@ -74,6 +74,7 @@ class Coded(psycopg.OperationalError):
         (URLError(ConnectionRefusedError(111, "refused")), T),
         (type("ConcurrentAppendException", (Exception,), {"__module__": "delta.exceptions.base"})("a conflict"), T),
         (errors.StageMismatch("3 rows for 4"), T),
+        (errors.Disturbed("the snapshot is gone"), T),
         (errors.OutcomeUnknown("lost"), T),
         (errors.AuditFailed("audit seen failed: database is locked"), P),
         (errors.Nondeterministic("rand"), P),
@@ -90,6 +91,21 @@ class Coded(psycopg.OperationalError):
 )
 def test_errors_are_judged_by_the_most_exact_thing_they_say(error: Exception, expected: Nature) -> None:
     assert nature(error) is expected
+
+
+@pytest.mark.parametrize(
+    ("error", "person"),
+    [
+        (errors.StageMismatch("3 rows for 4"), True),
+        (errors.StageLost("the staged rows are gone"), False),
+        (errors.Disturbed("the snapshot is gone"), False),
+        (RuntimeError("  File …\ntwice.errors.Disturbed: the snapshot is gone"), False),  # from one of Spark's tasks
+    ],
+    ids=repr,
+)
+def test_what_others_did_or_what_was_away_is_not_for_a_person_to_look_at(error: Exception, person: bool) -> None:
+    found = judge(signs(error))
+    assert (found.nature, found.person) == (T, person)
 
 
 def test_an_error_that_merely_happened_while_another_was_handled_is_not_excused_by_it() -> None:

@@ -16,9 +16,10 @@ from twice.core.backfill.plan import BackfillRequest
 from twice.core.effect import Effect
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ledger.outbox import Change, EffectRecord, EffectState
+from twice.core.ledger.record import AttemptState
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.results.run import Outcome, RunRequest
-from twice.core.task import TableName, Task
+from twice.core.task import Policy, TableName, Task
 from twice.errors import AuditFailed, UsageError
 from twice.ledgers.effects.outbox import SqlOutbox
 from twice.ledgers.ledger import Ledger
@@ -314,6 +315,71 @@ def test_a_table_that_was_copied_with_its_log_is_adopted_under_its_new_name_and_
     assert len(receiver.received) == sent
     bench.ledger.close()
     first.close()
+
+
+def forgotten(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """As a table whose log was cleaned up: it has its tokens, and nobody knows whose they are."""
+    bench.clock.ahead += timedelta(days=40)
+    monkeypatch.setattr(bench.target, "provenance", lambda *_, **__: None)
+
+
+@pytest.mark.parametrize("again", ["never", "on_restate", "when_changed"])
+@pytest.mark.parametrize("settle", ["recover", "run"])
+def test_what_landed_and_was_forgotten_by_the_log_before_anybody_asked_is_unknown_and_not_written_off(
+    bench: Bench, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, settle: str, again: Any
+) -> None:
+    declared = with_effects(bench, announce(receiver, again=again), policy=Policy(rerun="never"))
+    crash(bench, declared, Point.AFTER_COMMIT)
+    forgotten(monkeypatch, bench)
+    notes: tuple[str, ...] = ()
+    if settle == "recover":
+        assert [end.state for end in recover(bench.context, None)] == [AttemptState.ABANDONED]
+        assert not recover(bench.context, None)
+    else:
+        notes = run_task(bench.context, declared, (declared.scope.slice_of("2026-06-09"),)).notes  # type: ignore[union-attr]
+    (attempt,) = [each for each in bench.ledger.attempts("revenue") if each.state is AttemptState.ABANDONED]
+    said = "the table's log has forgotten who published generation 1 of 2026-06-09: "
+    assert attempt.notes[0].startswith(said + f"it may have been attempt {attempt.id[:8]}")
+    assert [note for note in notes if note.startswith(said)] == list(attempt.notes) * (settle == "run")
+    assert (receiver.received, states(bench)) == ([], [S.CANCELLED, S.UNKNOWN])
+    bench.run(declared)  # asked once more, it stays one effect that a person may decide on
+    (effect,) = bench.ledger.outbox.listed((S.UNKNOWN,), None, 9)
+    resolve(delivery_of(bench.context), effect.id, EffectDecision("resend", "ana", "it never came"))
+    recover(bench.context, None)
+    assert [result.slice for result, _ in receiver.received] == ["2026-06-09"]
+
+
+def test_what_was_given_up_and_landed_and_was_then_forgotten_is_unknown_too(
+    bench: Bench, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = with_effects(bench, announce(receiver))
+
+    def given_up(point: object) -> None:
+        if point is Point.PUBLISHING:
+            bench.clock.ahead += timedelta(hours=1)
+            assert [end.state for end in recover(bench.context, None)] == [AttemptState.ABANDONED]
+        if point is Point.AFTER_PUBLISH:
+            raise Crash
+
+    with armed(given_up), pytest.raises(Crash):
+        bench.run(declared)
+    forgotten(monkeypatch, bench)
+    recover(bench.context, None)
+    assert (receiver.received, states(bench)) == ([], [S.CANCELLED, S.UNKNOWN])
+
+
+def test_an_attempt_whose_generation_the_ledger_knows_to_be_anothers_leaves_nothing_unknown(
+    bench: Bench, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = with_effects(bench, announce(receiver, again="when_changed"))
+    crash(bench, declared, Point.PUBLISHING)
+    bench.clock.ahead += timedelta(hours=1)
+    with monkeypatch.context() as untidy:
+        untidy.setattr("twice.runtime.run.publish.remove_passed", lambda *_: None)
+        bench.run(declared)
+    forgotten(monkeypatch, bench)
+    assert [end.state for end in recover(bench.context, None)] == [AttemptState.SUPERSEDED]
+    assert (len(receiver.received), states(bench)) == (1, [S.CANCELLED, S.SENT])
 
 
 def test_an_older_copy_of_a_table_makes_nothing_unknown_that_this_ledger_saw_published(

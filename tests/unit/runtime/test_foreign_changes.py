@@ -272,3 +272,4 @@ def test_a_backfill_that_puts_deleted_rows_back_does_not_call_them_identical(ben
     comparison = events[0].ends[0].comparison
     assert comparison is not None
     assert not comparison.identical
+    assert str(comparison) == "CHANGED: 1 row"  # how many were there before, the ledger does not know

@@ -19,7 +19,7 @@ from twice.core.table.token import CommitNote
 from twice.core.task import Policy, Rerun, Strategy, TableName, Task
 from twice.errors import TableTaken
 from twice.runtime.backfill.backfill import start
-from twice.runtime.backfill.worker import Stop, work
+from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.decide import RECUT
@@ -272,6 +272,36 @@ def test_a_backfill_that_is_resumed_after_a_rollback_computes_what_months_lie_ov
     version(bench, 1, BY_DAY, write)  # rolled back once more; now the backfill is resumed
     work(bench.context, record.name, lambda event: None, Stop.never())
     assert [row for row in bench.revenue if row[1] == DAY] == right
+
+
+def test_restating_a_day_that_a_month_lies_over_is_not_called_identical_with_what_the_day_once_was(
+    bench: Bench,
+) -> None:
+    day, write = slice_named(BY_DAY, "2026-06-09"), replace_rows()
+    run_task(bench.context, version(bench, 1, BY_DAY, write), (day,))
+    right = bench.revenue
+    run_task(bench.context, version(bench, 2, BY_MONTH, write, factor=1000), (slice_named(BY_MONTH, "2026-06"),))
+    good = version(bench, 1, BY_DAY, write)  # rolled back
+    ended = run_task(bench.context, good, (day,), RunRequest("restate"))
+    assert [row for row in bench.revenue if row[1] == DAY] == right
+    assert (ended.outcome, ended.slices[0].changed) == (Outcome.PUBLISHED, None)
+    assert ended.notes == ("there is no record of what 2026-06-09 held: it cannot be compared",)
+    again = run_task(bench.context, good, (day,), RunRequest("restate"))
+    assert (again.outcome, again.slices[0].changed, again.notes) == (Outcome.IDENTICAL, False, ())
+
+
+def test_a_backfill_that_restates_days_that_a_month_lies_over_compares_none_of_them(bench: Bench) -> None:
+    write = replace_rows()
+    for label in ("2026-06-09", "2026-06-10"):
+        run_task(bench.context, version(bench, 1, BY_DAY, write), (slice_named(BY_DAY, label),))
+    run_task(bench.context, version(bench, 2, BY_MONTH, write, factor=1000), (slice_named(BY_MONTH, "2026-06"),))
+    version(bench, 1, BY_DAY, write)  # rolled back
+    asked = BackfillRequest("revenue", "2026-06-09", "2026-06-10", ("stale",), restate=True)
+    record, _ = start(bench.context, asked)
+    events: list[Event] = []
+    work(bench.context, record.name, events.append, Stop.never())
+    ends = {end.label: end.comparison for event in events for end in event.ends}
+    assert ends == {"2026-06-09": None, "2026-06-10": None}
 
 
 def test_a_takeover_and_the_way_back_do_not_make_a_day_believed_that_months_lie_over(bench: Bench) -> None:

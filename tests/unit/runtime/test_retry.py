@@ -6,17 +6,21 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from twice import Outcome, Policy, Retry, audit
+from twice import Daily, Outcome, Policy, Retry, Whole, audit, read
+from twice import replace as replace_rows
+from twice import task as task_of
 from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ledger.record import AttemptState, ClaimRequest
 from twice.core.ports import Landed
+from twice.core.slice import WHOLE
 from twice.core.task import Task
 from twice.errors import (
     AuditFailed,
+    Disturbed,
     EnvironmentProblem,
     LeaseLost,
     OutcomeUnknown,
@@ -26,11 +30,12 @@ from twice.errors import (
     UserCodeError,
 )
 from twice.runtime.run.explain import explain
-from twice.runtime.run.run_many import retry_slices
+from twice.runtime.run.run_many import TaskEnd, retry_failed, retry_slices
+from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.stale import failed_labels
 from twice.targets.memory.rows import Rows
 
-from .conftest import DAY, Bench, revenue_task, summed
+from .conftest import COLUMNS, DAY, REVENUE, Bench, revenue_task, summed
 
 SLICE = "2026-06-09"
 
@@ -373,3 +378,47 @@ def test_failed_are_also_those_whose_process_died(bench: Bench) -> None:
     assert failed_labels(bench.ledger, "revenue") == ()
     bench.clock.ahead += timedelta(minutes=6)
     assert failed_labels(bench.ledger, "revenue") == (SLICE,)
+
+
+def test_a_table_that_others_keep_changing_quarantines_no_slice(bench: Bench) -> None:
+    """The task reads the table that it writes."""
+    bench.put(REVENUE, summed(Rows(COLUMNS, ())))
+    inputs = {"orders": read("shop.orders"), "mine": read("shop.revenue")}
+    declare = task_of("shop.revenue", scope=Whole(), inputs=inputs, write=replace_rows(), name="revenue")
+    three = Policy(retry=Retry(attempts=3))
+    reading_itself = bench.declare(replace(declare(lambda orders, mine: summed(orders)), policy=three))
+
+    def change(point: object) -> None:
+        if point is Point.PUBLISHING:
+            bench.put(REVENUE, Rows(bench.target.read(REVENUE).columns, ()))
+
+    with armed(change), pytest.raises(Disturbed, match="the table changed after this task read it") as caught:
+        run_task(bench.context, reading_itself, (WHOLE,))
+    assert "(It was tried 3 times in " in str(caught.value)
+    assert bench.ledger.quarantined("revenue") == {}
+    assert run_task(bench.context, reading_itself, (WHOLE,)).outcome is Outcome.PUBLISHED
+
+
+def begins(bench: Bench, start: str, function: Callable[..., Any]) -> Task:
+    declared = revenue_task(function)
+    return bench.declare(replace(declared, scope=replace(cast(Daily, declared.scope), start=start)))
+
+
+def refused(orders: Rows) -> Rows:
+    raise ValueError("no")
+
+
+def test_a_failed_slice_before_a_later_start_keeps_no_other_from_being_tried_again(bench: Bench) -> None:
+    failing = begins(bench, "2026-01-01", refused)
+    for day in ("2026-06-08", "2026-06-09"):
+        with pytest.raises(UserCodeError):
+            bench.run(failing, day)
+    begins(bench, "2026-06-09", summed)
+    (end,) = retry_failed(bench.context, ["revenue"], None)
+    assert (end.error, end.left_out) == (None, None)
+    assert [(run.outcome, run.slices[0].label) for run in end.results] == [(Outcome.PUBLISHED, "2026-06-09")]
+    assert end.results[0].notes == ("not everything that failed was tried: the task's scope no longer has 2026-06-08",)
+    reported: list[TaskEnd] = []
+    (rest,) = retry_failed(bench.context, ["revenue"], None, reported.append)
+    assert (rest.results, rest.error, rest.left_out) == ((), None, "the task's scope no longer has 2026-06-08")
+    assert reported == [rest]

@@ -10,6 +10,7 @@ from enum import Enum
 from twice.core.audit import AuditResult
 from twice.core.ledger.outbox import EffectState
 from twice.core.results.summary import Summarized, SummarizedSequence, Table, counted, counted_each, run_label
+from twice.core.table.mark import version_cell
 from twice.core.table.token import Kind
 from twice.core.write import Changes
 
@@ -108,20 +109,22 @@ class RunResult(Summarized):
 @dataclass(frozen=True, repr=False, eq=False)
 class RetryResult(SummarizedSequence[RunResult]):
     """What was tried again: a sequence of its runs, in the order they were made. Empty, and falsy, if nothing had
-    failed."""
+    failed. `left_out`: the tasks of which only slices failed that their scope has no more, and which these are."""
 
     runs: tuple[RunResult, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def _items(self) -> tuple[RunResult, ...]:
         return self.runs
 
     def __str__(self) -> str:
+        left = [f"left out: {', '.join(self.left_out)}"] if self.left_out else []
         if not self.runs:
-            return "nothing has failed"
+            return "; ".join(left) or "nothing has failed"
         tasks = dict.fromkeys(run.task for run in self.runs)
         where = ", ".join(run_label(task, _labels([run for run in self.runs if run.task == task])) for task in tasks)
-        return f"{_outcomes(self.runs)}: {where}"
+        return "; ".join([f"{_outcomes(self.runs)}: {where}", *left])
 
     def as_table(self) -> Table:
         return _table(self.runs)
@@ -171,7 +174,14 @@ def _outcomes(runs: Sequence[RunResult]) -> str:
 def _table(runs: Sequence[RunResult]) -> Table:
     head = ("slice", "outcome", "generation", "rows", "version", "why")
     return head, [
-        (f"{run.task}[{each.label}]", run.outcome.value, each.generation, each.rows, run.version, run.why)
+        (
+            f"{run.task}[{each.label}]",
+            run.outcome.value,
+            run.mark or version_cell(each.generation),
+            each.rows,
+            run.version,
+            run.why,
+        )
         for run in runs
         for each in run.slices
     ]

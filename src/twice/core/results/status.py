@@ -9,6 +9,7 @@ from twice.core.ledger.outbox import EffectState
 from twice.core.ledger.record import AttemptRecord, RunRecord
 from twice.core.results.proof import ProofRecord
 from twice.core.results.summary import Summarized, Table, counted
+from twice.core.table.mark import version_cell
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +59,7 @@ class Status(Summarized):
         last = "quarantined" if run.quarantined else run.last_state.value if run.last_state else None
         last = f"{last}, stopped reporting" if where in self.silent else last
         at = run.published if run.generation else None
-        mark = self.marks.get(where) or run.generation or None
+        mark = self.marks.get(where) or version_cell(run.generation) or None
         return f"{run.task}[{run.label}]", at, mark, run.rows, last, self.stale.get(where)
 
 

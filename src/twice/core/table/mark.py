@@ -84,6 +84,11 @@ def version_text(generation: int) -> str:
     return f"generation {generation}" if kind_of(generation) is None else f"mark {mark_text(mark_of(generation))}"
 
 
+def version_cell(generation: int) -> int | str:
+    """The same where something else says which of both it is, such as the head of a column."""
+    return generation if kind_of(generation) is None else mark_text(mark_of(generation))
+
+
 def mark_in(why: str | None) -> CursorValue | None:
     """The mark that an attempt moved to, by the reason that was kept with it; None if that does not say."""
     found = _ROWS.fullmatch(why or "") or _RESET.match(why or "")

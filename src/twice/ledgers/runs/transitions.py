@@ -12,6 +12,7 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, select, update
 
 from twice.core.ledger.record import AttemptState, Claim, Facts
+from twice.core.table.mark import version_cell, version_text
 from twice.errors import LeaseLost, RunError
 from twice.ledgers.database.own_rows import OF_FENCE
 from twice.ledgers.database.schema import OPEN_STATES, attempts, slices
@@ -56,7 +57,8 @@ def fix(connection: Connection, held: Claim, expected: Mapping[str, int], aims: 
         fixed = found[label]
         if fixed is not None and fixed != generation:
             raise RunError(
-                f"attempt {held.attempt} has fixed generation {fixed} at look and may not change it to {generation}",
+                f"attempt {held.attempt} has fixed {version_text(fixed)} at look and may not change it to "
+                f"{version_cell(generation)}",
                 where=f"{held.task}[{label}]",
                 fix="Run again: a new attempt looks at the table as it is now.",
             )

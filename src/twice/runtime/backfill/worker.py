@@ -264,7 +264,10 @@ def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: Batc
             continue
         comparison = None
         if end.changed is not None and end.label in old and end.rows is not None:
-            comparison = Comparison(not end.changed, before[end.label].rows, end.rows, compared.get(end.label, {}))
+            # The rows of the last publish, put in the place of others: how many those were, the ledger does not know.
+            known = not end.changed or old[end.label] != end.fingerprint
+            held = before[end.label].rows if known else None
+            comparison = Comparison(not end.changed, held, end.rows, compared.get(end.label, {}))
         ends.append(SliceEnd(end.label, result.outcome.value, end.rows, end.fingerprint, comparison))
     return ends
 

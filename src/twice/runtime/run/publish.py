@@ -122,8 +122,10 @@ def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool 
 
 
 def _same_as_published(attempt: Attempt, ready: StagedRun) -> dict[str, bool | None]:
-    """By slice, whether these are the rows of its last publish. None: there is no record of them."""
-    runs = attempt.context.ledger.runs_of(attempt.task.name, tuple(ready.found.generations))
+    """By slice, whether these are the rows of its last publish. None: there is no record of them, or slices
+    that were cut differently may have overwritten them since."""
+    believed = [label for label in ready.found.generations if label not in ready.found.recut]
+    runs = attempt.context.ledger.runs_of(attempt.task.name, believed)
     before = {label: runs[label].fingerprint if label in runs else None for label in ready.found.generations}
     return {
         label: None if held is None else held == ready.measured[label].fingerprint for label, held in before.items()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from twice.core.project.project import Project
 from twice.core.results.run import PLAIN_RUN, RunRequest, RunResult
-from twice.core.scope import slice_named
+from twice.core.scope import slice_named, slices_named
 from twice.core.slice import Slice
 from twice.core.table.token import Kind
 from twice.core.task import Task
@@ -18,7 +18,7 @@ from twice.errors import BeforeStart, TwiceError, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.downstream import followed
-from twice.runtime.staleness.stale import Stale, reached, stale_slices
+from twice.runtime.staleness.stale import Stale, failed_labels, reached, stale_slices
 from twice.runtime.table.displaced_rows import to_come_back
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -102,6 +102,44 @@ def run_in_order(
         ends[task.name] = TaskEnd(task.name, waits_for=broken[0]) if broken else _end_of(task, run)
         report(ends[task.name])
     return tuple(ends.values())
+
+
+def retry_failed(
+    context: RunContext, names: Iterable[str], wait: timedelta | None, report: Report = quiet
+) -> tuple[TaskEnd, ...]:
+    """Every failed slice of these tasks, in the order of their inputs. What the task's scope has no more (its `start`
+    is later now) is left out by name, and stops no other."""
+    labels = {name: found for name in names if (found := failed_labels(context.ledger, name))}
+    if not labels:
+        return ()
+    slices = {name: slices_named(context.project.task(name).scope, failed) for name, failed in labels.items()}
+    gone = {name: [x for x in labels[name] if x not in {each.label for each in slices[name]}] for name in labels}
+
+    def again(task: Task) -> tuple[RunResult, ...]:
+        results = retry_slices(context, task, slices.get(task.name, ()), wait)
+        return _naming(results, gone.get(task.name, ()))
+
+    def with_reason(end: TaskEnd) -> TaskEnd:
+        nothing = gone[end.task] and not (end.results or end.error or end.waits_for)
+        return replace(end, left_out=_no_more(gone[end.task])) if nothing else end
+
+    def report_failed(end: TaskEnd) -> None:
+        if end.task in labels:
+            report(with_reason(end))
+
+    ends = run_in_order(context.project, again, report_failed)
+    return tuple(with_reason(end) for end in ends if end.task in labels)
+
+
+def _naming(results: tuple[RunResult, ...], gone: Sequence[str]) -> tuple[RunResult, ...]:
+    if not results or not gone:
+        return results
+    *earlier, last = results
+    return (*earlier, replace(last, notes=(*last.notes, f"not everything that failed was tried: {_no_more(gone)}")))
+
+
+def _no_more(labels: Sequence[str]) -> str:
+    return f"the task's scope no longer has {', '.join(labels)}"
 
 
 def _end_of(task: Task, run: Callable[[Task], tuple[RunResult, ...]]) -> TaskEnd:

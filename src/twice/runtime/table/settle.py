@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from twice.core.ledger.record import AttemptRecord, AttemptState, RunRecord, aim_of
+from twice.core.ledger.record import AttemptRecord, AttemptState, Facts, RunRecord, aim_of
 from twice.core.ports import AttemptHistory, Claims, RunLedger, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
@@ -21,7 +21,7 @@ from twice.runtime.table.cut import StoredCut, in_doubt, stored_cut
 from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.foreign_changes import ForeignChanges, changed_by_others
 from twice.runtime.table.owner import refuse_taken
-from twice.runtime.table.provenance import catch_up, record_landed
+from twice.runtime.table.provenance import catch_up, forget_effects, record_landed
 from twice.runtime.table.same_table import made_by_others
 from twice.runtime.write_plan import tokens_in
 
@@ -83,8 +83,9 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
 def settle_passed(
     context: RunContext, task: Task, target: Target, tokens: Sequence[SliceToken], mine: str | None = None
 ) -> list[str]:
-    """Close the open attempts whose generation the target has passed: they landed, or they must lose. The same for
-    those that were given up with rows still staged: a process thought dead may land after that.
+    """Close the open attempts whose generation the target has passed: they landed, or they must lose, or the log has
+    forgotten which. The same for those that were given up with rows still staged: a process thought dead may land
+    after that.
 
     An attempt whose generation is not passed stays open: it may be dead, or slow and about to land. One whose process
     is seen to be gone is given up like by `recover`, with its rows still staged: what it had begun may land after that,
@@ -110,9 +111,45 @@ def settle_passed(
                 with suppress(Exception):
                     target.discard(task.target, attempt.id, (WHOLE,))
             notes.append(f"attempt {attempt.id[:8]} had published without reporting back; it is recorded now")
+        elif note is None and (aims := _may_have_published(context.ledger, task, attempt, generations)):
+            notes.extend(_leave_unknown(context, task, attempt, aims))
         else:
             context.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
     return notes
+
+
+def _may_have_published(
+    ledger: RunLedger, task: Task, attempt: AttemptRecord, generations: Mapping[str, int]
+) -> dict[str, int]:
+    """Of an attempt whose commit is not in the log: what it may have published, since the table has come to where it
+    aimed, and neither the log nor the ledger knows by whom. All its slices were in one commit. Nothing, if it had not
+    begun to commit, or the target's word on it is known. A mark that was passed over may never have been anybody's."""
+    if attempt.state not in (AttemptState.PUBLISHING, AttemptState.ABANDONED):
+        return {}
+    runs = ledger.runs_of(task.name, [slice_.label for slice_ in attempt.slices])
+    known = {label: run.generation for label, run in runs.items()}
+    aims = {each.label: aim_of(each.expected, each.aim) for each in attempt.slices if each.expected is not None}
+    aims = {label: aim for label, aim in aims.items() if known.get(label, 0) != aim}
+    held = [(generations[label], aim) for label, aim in aims.items() if label in generations]
+    counted = not isinstance(task.scope, Since)
+    return aims if any(there == aim or (counted and there > aim) for there, aim in held) else {}
+
+
+def _leave_unknown(context: RunContext, task: Task, attempt: AttemptRecord, aims: Mapping[str, int]) -> list[str]:
+    """Nobody can say whether it published these: its effects are not sent by themselves, and not written off: whether
+    they go out, a person decides. The same as of a publish that the ledger has missed and the log forgot.
+
+    Dying in here leaves the attempt to the next look, which finds its effects unknown already.
+    """
+    forget_effects(context, task, aims)
+    label, aim = next(iter(aims.items()))
+    note = (
+        f"the table's log has forgotten who published {version_text(aim)} of {label}: it may have been attempt "
+        f"{attempt.id[:8]}, which did not report back"
+    )
+    note += "; its effects are unknown, and sent only if a person says so" if task.effects else ""
+    closed = context.ledger.close_attempt(attempt.id, AttemptState.ABANDONED, Facts(notes=(note,)))
+    return [note] if closed else []
 
 
 def held_since(

@@ -38,7 +38,7 @@ from pyspark.util import PythonEvalType
 
 from twice.core.names.spark import quoted
 from twice.core.ports import Column
-from twice.errors import StageMismatch
+from twice.errors import Disturbed, StageMismatch
 from twice.targets.active_session import as_active_session
 from twice.targets.postgres.frames.arrow import converted
 from twice.targets.postgres.read.query import Query
@@ -76,8 +76,9 @@ class SparkFrames:
             with as_active_session(self._session):
                 taken = [Taken(*row) for row in _over_batches(rows, _copying(loading), _TAKEN).collect()]
         except Exception as error:
-            if f"{StageMismatch.__module__}.{StageMismatch.__qualname__}" in str(error):
-                raise StageMismatch(_last_line(str(error)), fix="Run the task again.") from error
+            for raised in (StageMismatch, Disturbed):
+                if f"{raised.__module__}.{raised.__qualname__}" in str(error):
+                    raise raised(_last_line(str(error), raised), fix="Run the task again.") from error
             raise
         seal(loading, taken)
 
@@ -176,8 +177,8 @@ def _fitted(frame: DataFrame, wanted: Sequence[Column]) -> DataFrame:
     return frame.select(*(col(quoted(given[each.name.lower()])).cast(each.type).alias(each.name) for each in wanted))
 
 
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if StageMismatch.__qualname__ in line]
+def _last_line(text: str, raised: type[StageMismatch]) -> str:
+    lines = [line for line in text.splitlines() if raised.__qualname__ in line]
     return lines[-1].partition(": ")[2].strip() if lines else text
 
 
