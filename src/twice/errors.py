@@ -22,7 +22,7 @@
         ├── AuditFailed             staged rows did not pass; they were never visible
         ├── StageMismatch           what was staged is not what was computed
         │   ├── StageLost           staged rows are gone before they were published
-        │   └── Disturbed           others changed a table in between, or what it was read through is gone
+        │   └── TableChanged        others changed a table in between, or what it was read through is gone
         ├── Superseded              another attempt landed first, with another intention or without rows
         ├── LeaseLost               this attempt was too slow and stops before publishing
         ├── Quarantined             every retry failed: it waits for a person (twice retry)  exit 5
@@ -214,10 +214,10 @@ class StageLost(StageMismatch):
     code = "stage-lost"
 
 
-class Disturbed(StageMismatch):
-    """It comes from outside: a new attempt begins anew, and no person has to look at the slice for it."""
+class TableChanged(StageMismatch):
+    """It comes from outside: a new attempt starts from the beginning, and no person has to look at the slice."""
 
-    code = "disturbed"
+    code = "table-changed"
 
 
 class Superseded(RunError):

@@ -22,7 +22,7 @@ from twice.core.table.owner import Owner, Ownership, cut_token, form_of, takeove
 from twice.core.table.token import CommitNote, Intention, token_name
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
-from twice.errors import DeclarationError, Disturbed, InputMissing, RowsOutsideSlice, SchemaDrift
+from twice.errors import DeclarationError, InputMissing, RowsOutsideSlice, SchemaDrift, TableChanged
 
 REVENUE = TableName("shop.revenue")
 COLUMNS = (Column("order_date", "date"), Column("region", "string"), Column("revenue", "decimal(12,2)"))
@@ -250,7 +250,7 @@ class TargetSuite:
         wider = (*COLUMNS, Column("tax", "int"))
         fast = stage_new(harness, target, [(*sale("2026-06-10", "eu", "2.00"), 7)], NEXT, attempt="b", columns=wider)
         assert isinstance(commit(target, fast, zeros(NEXT)), Landed)
-        with pytest.raises(Disturbed):
+        with pytest.raises(TableChanged):
             commit(target, slow, zeros(DAY))
         assert table(harness, target) == [(*sale("2026-06-10", "eu", "2.00"), 7)]
         with pytest.raises(SchemaDrift, match="tax"):
@@ -424,7 +424,7 @@ class TargetSuite:
         if harness.keeps_versions:
             assert harness.rows(target.read(REVENUE, first.version)) == [sale("2026-06-09", "eu", "1.00")]
         else:
-            with pytest.raises(Disturbed, match=f"version {first.version + 1}, not {first.version}"):
+            with pytest.raises(TableChanged, match=f"version {first.version + 1}, not {first.version}"):
                 target.read(REVENUE, first.version)
 
     def test_an_empty_result_clears_its_slice_and_only_it(self, harness: Harness) -> None:
@@ -730,7 +730,7 @@ class TargetSuite:
         frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "2.00")])
         staged = target.stage(REVENUE, frame, replace(plan_of(DAY), read_at=read_at), "b")
         publish(harness, harness.target(), [other], NEXT, attempt="c")
-        with pytest.raises(Disturbed, match="changed after this task read it"):
+        with pytest.raises(TableChanged, match="changed after this task read it"):
             commit(target, staged, generations(target, staged.plan))
         assert table(harness, target) == [old, other]
 

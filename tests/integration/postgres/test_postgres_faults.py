@@ -39,13 +39,13 @@ from twice.core.task import TableName
 from twice.core.write import Layout
 from twice.errors import (
     DeclarationError,
-    Disturbed,
     EnvironmentProblem,
     OutcomeUnknown,
     ResultRefused,
     RunError,
     SchemaDrift,
     StageLost,
+    TableChanged,
 )
 from twice.targets.memory.rows import Rows
 from twice.targets.postgres.server.server import Limits, Server
@@ -314,7 +314,7 @@ def test_a_type_without_a_counterpart_is_refused_with_a_way_out(harness: Postgre
 def test_a_column_dropped_by_others_after_the_stage_stops_the_publish(harness: PostgresHarness) -> None:
     target, stage = staged(harness, "a")
     harness.ask("ALTER TABLE shop.revenue DROP COLUMN region")
-    with pytest.raises(Disturbed, match="the table was changed or recreated"):
+    with pytest.raises(TableChanged, match="the table was changed or recreated"):
         commit(target, stage, {plan_of(DAY).token_names[0]: 0})
     assert harness.ask("SELECT count(*) FROM shop.revenue") == [(0,)]
 

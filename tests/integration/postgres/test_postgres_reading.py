@@ -14,7 +14,7 @@ from tests.contracts.postgres_harness import PostgresHarness, staged
 from twice.core.ports import Column, Shape
 from twice.core.task import TableName
 from twice.core.write import Layout
-from twice.errors import Disturbed, ResultRefused, RunError
+from twice.errors import ResultRefused, RunError, TableChanged
 from twice.targets.postgres.frames.plain import PlainFrames
 from twice.targets.postgres.read.query import Query
 from twice.targets.postgres.read.reading import begin_reading, ranges
@@ -154,7 +154,7 @@ def test_a_part_whose_snapshot_is_gone_fails_for_a_passing_reason(
     query = target.read(ORDERS, at=0)
     snapshots.close()
     assert tried(server, "VACUUM FULL shop.orders")
-    with pytest.raises(Disturbed, match=r"the snapshot in which shop\.orders was being read is gone"):
+    with pytest.raises(TableChanged, match=r"the snapshot in which shop\.orders was being read is gone"):
         part(server, query)
 
 
@@ -170,7 +170,7 @@ def test_a_stage_rewritten_between_two_parts_is_not_read_on(database: str) -> No
     with (
         adbc.connect(server.secret) as connection,
         connection.cursor() as cursor,
-        pytest.raises(Disturbed, match=r"twice\.stage_a was rewritten while it was being read"),
+        pytest.raises(TableChanged, match=r"twice\.stage_a was rewritten while it was being read"),
     ):
         begin_reading(cursor, query, server.settings().as_string(None))
     assert harness.rows(made.read(stage.table, stage))  # the next reading knows where it lies now

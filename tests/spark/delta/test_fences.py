@@ -37,7 +37,7 @@ from twice.core.ports import ChangedRange, Column, Foreign, Landed, Shape
 from twice.core.scope import Daily, Hourly, Monthly
 from twice.core.write import Layout, UpsertRows
 from twice.engine.frames.observe import observe
-from twice.errors import DeclarationError, Disturbed, RunError, SchemaDrift, StageLost, StageMismatch
+from twice.errors import DeclarationError, RunError, SchemaDrift, StageLost, StageMismatch, TableChanged
 from twice.targets.active_session import as_active_session
 from twice.targets.delta.log.log import Log
 
@@ -194,7 +194,7 @@ def test_columns_changed_by_another_between_stage_and_commit_stop_it(harness: De
     prepare(target)
     staged = target.stage(REVENUE, harness.frame(target, COLUMNS, [NEW]), plan_of(DAY), "a")
     sql(harness, "ALTER TABLE {} ADD COLUMNS (tax int)")
-    with pytest.raises(Disturbed, match="columns or constraints were changed"):
+    with pytest.raises(TableChanged, match="columns or constraints were changed"):
         commit(target, staged, generations(target, staged.plan))
     assert table(harness, target) == []
 
@@ -224,7 +224,7 @@ def test_a_constraint_added_between_stage_and_commit_is_kept_and_holds_for_the_s
     into = target.prepare(REVENUE, Shape(columns), layout_of(), evolve)
     staged = target.stage(REVENUE, either.frame(target, columns, [row]), plan_of(DAY), "b", into=into)
     sql(either, CHECKED)
-    with pytest.raises(Disturbed, match="columns or constraints were changed"):
+    with pytest.raises(TableChanged, match="columns or constraints were changed"):
         commit(target, staged, generations(target, staged.plan))
     assert table(either, target) == [OLD]
     assert properties(either)["delta.constraints.positive"] == "revenue > 0"

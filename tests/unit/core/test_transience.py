@@ -74,7 +74,7 @@ class Coded(psycopg.OperationalError):
         (URLError(ConnectionRefusedError(111, "refused")), T),
         (type("ConcurrentAppendException", (Exception,), {"__module__": "delta.exceptions.base"})("a conflict"), T),
         (errors.StageMismatch("3 rows for 4"), T),
-        (errors.Disturbed("the snapshot is gone"), T),
+        (errors.TableChanged("the snapshot is gone"), T),
         (errors.OutcomeUnknown("lost"), T),
         (errors.AuditFailed("audit seen failed: database is locked"), P),
         (errors.Nondeterministic("rand"), P),
@@ -98,8 +98,8 @@ def test_errors_are_judged_by_the_most_exact_thing_they_say(error: Exception, ex
     [
         (errors.StageMismatch("3 rows for 4"), True),
         (errors.StageLost("the staged rows are gone"), False),
-        (errors.Disturbed("the snapshot is gone"), False),
-        (RuntimeError("  File …\ntwice.errors.Disturbed: the snapshot is gone"), False),  # from one of Spark's tasks
+        (errors.TableChanged("the snapshot is gone"), False),
+        (RuntimeError("  File …\ntwice.errors.TableChanged: the snapshot is gone"), False),  # from one of Spark's tasks
     ],
     ids=repr,
 )

@@ -20,13 +20,13 @@ from twice.core.slice import WHOLE
 from twice.core.task import Task
 from twice.errors import (
     AuditFailed,
-    Disturbed,
     EnvironmentProblem,
     LeaseLost,
     OutcomeUnknown,
     Quarantined,
     RunError,
     SliceBusy,
+    TableChanged,
     UserCodeError,
 )
 from twice.runtime.run.explain import explain
@@ -392,7 +392,7 @@ def test_a_table_that_others_keep_changing_quarantines_no_slice(bench: Bench) ->
         if point is Point.PUBLISHING:
             bench.put(REVENUE, Rows(bench.target.read(REVENUE).columns, ()))
 
-    with armed(change), pytest.raises(Disturbed, match="the table changed after this task read it") as caught:
+    with armed(change), pytest.raises(TableChanged, match="the table changed after this task read it") as caught:
         run_task(bench.context, reading_itself, (WHOLE,))
     assert "(It was tried 3 times in " in str(caught.value)
     assert bench.ledger.quarantined("revenue") == {}

@@ -50,7 +50,7 @@ CLASSES: Mapping[str, Nature] = {
     "twice.errors.InputMissing": P, "twice.errors.ResultRefused": P, "twice.errors.AuditFailed": P,
     "twice.errors.Superseded": P, "twice.errors.LeaseLost": P, "twice.errors.Quarantined": P,
     "twice.errors.LedgerOutOfReach": T, "twice.errors.StageMismatch": T, "twice.errors.StageLost": T,
-    "twice.errors.Disturbed": T,
+    "twice.errors.TableChanged": T,
     "twice.errors.OutcomeUnknown": T,
     # Python
     "builtins.KeyboardInterrupt": P,
@@ -82,7 +82,7 @@ CLASSES: Mapping[str, Nature] = {
 
 WORDS: Mapping[str, Nature] = {        # of systems that give no code; in the order they are looked for
     # Raised in one of Spark's tasks, which hands it on as text.
-    "twice.errors.StageMismatch: ": T, "twice.errors.Disturbed: ": T,
+    "twice.errors.StageMismatch: ": T, "twice.errors.TableChanged: ": T,
     # psycopg has no SQLSTATE for a connection that was refused.
     "password authentication failed": P, "no pg_hba.conf entry": P, "no password supplied": P,
     "does not exist": P, "not permitted to log in": P,

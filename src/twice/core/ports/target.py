@@ -169,7 +169,7 @@ class Target(Protocol):
         """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
         token to the note's generation, in one commit, then read back. Else Lost. A table that must be made for it, or
         get new columns, is and does in the same commit; if somebody else made or changed it otherwise meanwhile, it is
-        Disturbed. A keyed write that changes no row writes no file and moves its token all the same. Tokens
+        TableChanged. A keyed write that changes no row writes no file and moves its token all the same. Tokens
         beside those of the slices (`note.beside`) move with them and are not compared; where a system takes one token
         per commit, in one of their own before it (for a new table, after it). Dying here has published all or
         nothing."""

@@ -17,7 +17,7 @@ from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
 from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows
-from twice.errors import DeclarationError, Disturbed, RowsOutsideSlice, StageLost
+from twice.errors import DeclarationError, RowsOutsideSlice, StageLost, TableChanged
 from twice.targets.grain import as_utc, check_grain, check_partitioning, check_values
 from twice.targets.keyed import key_of, upsert
 from twice.targets.memory.rows import Rows
@@ -154,7 +154,7 @@ def check_staged(staged: Staged, kept: tuple[MemoryFile, ...] | None) -> None:
 def check_unchanged(into: Intent, now: Shape | None) -> None:
     """Rows staged for other columns must not enter the table, whoever made or changed it meanwhile."""
     if now not in (into.before, into.shape):
-        raise Disturbed(
+        raise TableChanged(
             "the table was made or changed by someone else while this run was at work", fix="Run the task again."
         )
 

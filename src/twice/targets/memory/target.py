@@ -20,7 +20,7 @@ from twice.core.table.owner import Ownership, ownership
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
-from twice.errors import Disturbed, InputMissing
+from twice.errors import InputMissing, TableChanged
 from twice.targets.grain import check_cut, partition_grain
 from twice.targets.keyed import survivors
 from twice.targets.memory.rows import Rows
@@ -181,7 +181,7 @@ class MemoryTarget:
                 return Lost(before)
             stage: Stage = staged.handle
             if plan.read_at not in (None, before.version):
-                raise Disturbed(
+                raise TableChanged(
                     "the table changed after this task read it, so its rows may be out of date",
                     fix="Run the task again.",
                 )

@@ -12,7 +12,7 @@ from psycopg import sql
 from twice.core.ports import Column, Shape
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
-from twice.errors import DeclarationError, Disturbed, EnvironmentProblem
+from twice.errors import DeclarationError, EnvironmentProblem, TableChanged
 from twice.targets.grain import check_cut, check_grain, check_partitioning, check_values, partition_grain
 from twice.targets.postgres import state
 from twice.targets.postgres.server.names import Relation, column, listed, ours
@@ -146,7 +146,7 @@ def wait_for_makers(connection: Connection, relation: Relation) -> None:
 
 
 def widen(connection: Connection, into: Intent, now: Table) -> None:
-    """Add the columns that the table lacks, in the transaction that publishes. Raises Disturbed if it is another
+    """Add the columns that the table lacks, in the transaction that publishes. Raises TableChanged if it is another
     one than the rows were staged for."""
     if now.columns == into.table.columns:
         return
@@ -157,8 +157,8 @@ def widen(connection: Connection, into: Intent, now: Table) -> None:
     connection.execute(sql.SQL("ALTER TABLE {} {}").format(now.relation.sql, sql.SQL(", ").join(added)))
 
 
-def changed() -> Disturbed:
-    return Disturbed("the table was changed or recreated after the rows were staged", fix="Run the task again.")
+def changed() -> TableChanged:
+    return TableChanged("the table was changed or recreated after the rows were staged", fix="Run the task again.")
 
 
 def _tried(connection: Connection, relation: Relation, shape: Shape, layout: Layout) -> Table:

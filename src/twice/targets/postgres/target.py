@@ -29,7 +29,7 @@ from twice.core.table.owner import Ownership
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
-from twice.errors import Disturbed, InputMissing, ResultRefused, TwiceError
+from twice.errors import InputMissing, ResultRefused, TableChanged, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.frames.plain import Frames
 from twice.targets.postgres.frames.spark import SparkFrames
@@ -207,7 +207,7 @@ class PostgresTarget:
     def _as_it_is(self, connection: Connection, table: TableName) -> Intent:
         held = self._existing(connection, table)
         if held.entry is None:
-            raise Disturbed(f"{table} was recreated after it was looked at", fix="Run the task again.")
+            raise TableChanged(f"{table} was recreated after it was looked at", fix="Run the task again.")
         return Intent(held, held, Layout())
 
     def _existing(self, connection: Connection, table: TableName) -> Table:

@@ -14,7 +14,7 @@ from twice.core.failure.root_cause import root_cause
 from twice.core.ports import Landed, Lost, Published, Staged
 from twice.core.table.token import CommitNote
 from twice.core.write import Changes
-from twice.errors import Disturbed, OutcomeUnknown, RunError, StageMismatch, TwiceError
+from twice.errors import OutcomeUnknown, RunError, StageMismatch, TableChanged, TwiceError
 from twice.targets.active_session import jobs_stopped
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.log.history import CommitHistory
@@ -144,7 +144,7 @@ def begun(table_handle: TableHandle, stage: Stage, at: int | None = None) -> Tra
 
 
 def must_change(into: Intent, now: Table | None) -> bool:
-    """Whether the commit must make the table, or add columns to it. Raises Disturbed if it is another one than the
+    """Whether the commit must make the table, or add columns to it. Raises TableChanged if it is another one than the
     rows were staged for: files with other columns, or that no constraint of its own was held against, must not enter
     it."""
     if now is not None and into.is_there(now):
@@ -153,7 +153,7 @@ def must_change(into: Intent, now: Table | None) -> bool:
         return True
     if now is not None and into.before is not None and into.before.same_columns(now):
         return True
-    raise Disturbed(
+    raise TableChanged(
         "the table was made, or its columns or constraints were changed, by someone else while this run was at work",
         fix="Run the task again.",
     )
@@ -260,7 +260,7 @@ def _is_conflict(failure: Exception | None) -> bool:
     return isinstance(failure, Raced) or is_conflict(failure)
 
 
-def out_of_date() -> Disturbed:
-    return Disturbed(
+def out_of_date() -> TableChanged:
+    return TableChanged(
         "the table changed after this task read it, so its rows may be out of date", fix="Run the task again."
     )

@@ -38,7 +38,7 @@ from pyspark.util import PythonEvalType
 
 from twice.core.names.spark import quoted
 from twice.core.ports import Column
-from twice.errors import Disturbed, StageMismatch
+from twice.errors import StageMismatch, TableChanged
 from twice.targets.active_session import as_active_session
 from twice.targets.postgres.frames.arrow import converted
 from twice.targets.postgres.read.query import Query
@@ -76,7 +76,7 @@ class SparkFrames:
             with as_active_session(self._session):
                 taken = [Taken(*row) for row in _over_batches(rows, _copying(loading), _TAKEN).collect()]
         except Exception as error:
-            for raised in (StageMismatch, Disturbed):
+            for raised in (StageMismatch, TableChanged):
                 if f"{raised.__module__}.{raised.__qualname__}" in str(error):
                     raise raised(_last_line(str(error), raised), fix="Run the task again.") from error
             raise

@@ -15,7 +15,7 @@ from typing import Any
 
 from psycopg import sql
 
-from twice.errors import Disturbed
+from twice.errors import TableChanged
 from twice.targets.postgres.read.query import Query
 from twice.targets.postgres.server.names import Relation
 from twice.targets.postgres.server.server import Connection
@@ -24,14 +24,14 @@ _FIX = "Run the task again."
 
 
 def begin_reading(cursor: Any, query: Query, settings: str) -> None:
-    """The first statements of a transaction that reads (an ADBC cursor). Raises Disturbed, which passes, where the
+    """The first statements of a transaction that reads (an ADBC cursor). Raises TableChanged, which passes, where the
     table is not the one any more that the run opened."""
     if query.snapshot is not None:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         try:
             cursor.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(query.snapshot)).as_string(None))
         except Exception as error:
-            raise Disturbed(
+            raise TableChanged(
                 f"the snapshot in which {query.relation} was being read is gone: the run's connection to the server "
                 f"was lost ({_first_line(error)})",
                 fix=_FIX,
@@ -41,7 +41,7 @@ def begin_reading(cursor: Any, query: Query, settings: str) -> None:
         # Only with the lock in hand: from here to the end of this transaction it stays where it is.
         _ask(cursor, holding(query.relation).as_string(None))
         if _ask(cursor, file_of(query.relation).as_string(None)) != [(query.file,)]:
-            raise Disturbed(f"{query.relation} was rewritten while it was being read", fix=_FIX)
+            raise TableChanged(f"{query.relation} was rewritten while it was being read", fix=_FIX)
 
 
 def holding(relation: Relation) -> sql.Composed:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from twice.errors import Disturbed
+from twice.errors import TableChanged
 from twice.targets.postgres.read.reading import file_of, holding
 from twice.targets.postgres.server.errors import explained
 from twice.targets.postgres.server.names import Relation
@@ -132,7 +132,7 @@ class Snapshots:
             opened = taken.open(relation)
             found = version_of(opened.table) if opened is not None else None
             if opened is not None and at is not None and found != at:
-                raise Disturbed(
+                raise TableChanged(
                     f"{relation} was published again while it was being opened (version {found}, not {at}), and "
                     "PostgreSQL keeps no older state",
                     fix="Run the task again.",

@@ -19,7 +19,7 @@ from twice.core.failure.sqlstate import RETRY_AT_ONCE
 from twice.core.ports import Landed, Lost, Published, Staged
 from twice.core.table.token import CommitNote
 from twice.core.write import UpsertRows
-from twice.errors import Disturbed, OutcomeUnknown, TwiceError
+from twice.errors import OutcomeUnknown, TableChanged, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.server.errors import explained, is_connection_lost
 from twice.targets.postgres.server.server import Connection, Server
@@ -44,7 +44,7 @@ def publish(server: Server, staged: Staged, expected: Mapping[str, int], note: C
             end = None
         if end is not None:
             return _read_back(server, staged, note, end)
-    raise Disturbed("the server gave no answer to COMMIT several times, and did not commit", fix="Run it again.")
+    raise TableChanged("the server gave no answer to COMMIT several times, and did not commit", fix="Run it again.")
 
 
 def _transact(server: Server, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost | None:
@@ -86,7 +86,7 @@ def _exchange(
         return Lost(Published(held.version, before))
     widen(connection, into, now)
     if read_at not in (None, held.version):
-        raise Disturbed(
+        raise TableChanged(
             "the table changed after this task read it, so its rows may be out of date", fix="Run the task again."
         )
     sealed = check_whole(connection, stage, lock=True)

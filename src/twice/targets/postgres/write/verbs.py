@@ -9,7 +9,7 @@ from psycopg import sql
 from twice.core.closed import assert_never
 from twice.core.slice import Owners
 from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows, WriteVerb
-from twice.errors import Disturbed, ResultRefused
+from twice.errors import ResultRefused, TableChanged
 from twice.targets.grain import as_utc
 from twice.targets.postgres.server.names import column, listed
 from twice.targets.postgres.server.server import Connection
@@ -182,7 +182,7 @@ def _differs(stage: Stage) -> sql.Composable:
 
 def _agree(done: int, counted: int) -> None:
     if done != counted:
-        raise Disturbed(
+        raise TableChanged(
             f"{counted} rows were to be written and {done} were: others wrote the same keys at the same time",
             fix="Run the task again.",
         )
