@@ -23,6 +23,7 @@ from twice.runtime.run.lease import beating, claim_slices
 from twice.runtime.table.kept_mark import cursor_changed, kept_mark, other_cursor, task_cursor
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
+from twice.runtime.table.watched import still_ours
 from twice.runtime.table.write_plan import make_write_plan
 
 _WORDING = Wording(
@@ -112,8 +113,9 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         hit(Point.PUBLISHING)
         (name,) = plan.token_names
         note = CommitNote(claim.attempt, "reset", {name: aim}, cursor=cursor)
-        end = commit(landing, target, staged, {name: before.version}, note)
+        end = commit(landing, target, staged, {name: before.version, **found.watched}, note)
         if isinstance(end, Lost):
+            still_ours(context, task, plan, target, found.watched)
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)
         landing.record()
