@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.errors import LockNotAvailable
+from tests.contracts import target_suite as suite
 from tests.contracts.postgres_harness import PostgresHarness
 from tests.postgres_server import PostgresServer
 from tests.unit.runtime.conftest import REVENUE, Bench, ShiftedClock, make_bench, revenue_task, summed
 
 from twice import Outcome, Since, merge, read, task
 from twice.core.failure.failpoints import Point, SendPoint, armed
-from twice.core.ports import Column
+from twice.core.ports import Column, Landed, Lost, Staged
 from twice.core.since import SINCE
+from twice.core.slice import Slice
+from twice.core.table.owner import LAST_TAKEOVER
 from twice.core.task import TableName
 from twice.errors import StageLost
 from twice.ledgers.ledger import Ledger
@@ -117,3 +122,75 @@ def test_a_run_under_way_when_its_mark_is_reset_lands_nothing_where_the_mark_com
         run()
     run()
     assert here.ask("SELECT id, amount FROM shop.revenue ORDER BY id") == [(1, 10), (2, 20), (3, 30)]
+
+
+@contextmanager
+def held_at_its_commit(call: Callable[[], Any]) -> Iterator[list[Any]]:
+    """What the call gives in the end. Its transaction is held open, right before its commit, until the block ends."""
+    reached, go, ends = threading.Event(), threading.Event(), list[Any]()
+
+    def hold(point: Point | SendPoint) -> None:
+        if point is Point.BEFORE_COMMIT:
+            reached.set()
+            assert go.wait(60)
+
+    def act() -> None:
+        with armed(hold):
+            ends.append(call())
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        assert reached.wait(60)
+        yield ends
+    finally:
+        go.set()
+        thread.join(60)
+
+
+def test_runs_that_only_watch_a_token_do_not_wait_for_each_other(here: PostgresHarness) -> None:
+    """Else a table's publishes would go one after the other from their first statement on."""
+    suite.prepare(here.target())
+    staged = staged_watching(here, suite.DAY)
+    watched = "SELECT app_id FROM twice.tokens WHERE app_id LIKE 'twice-%%' ORDER BY app_id FOR {} NOWAIT"
+    with held_at_its_commit(lambda: commit_watched(here, staged)) as ends:
+        assert here.ask(watched.format("SHARE")) == [("twice-cut/p/revenue",), ("twice-takeover",)]
+        with pytest.raises(LockNotAvailable):
+            here.ask(watched.format("UPDATE"))
+    assert [type(end) for end in ends] == [Landed]
+
+
+@pytest.mark.parametrize("taking_first", [True, False])
+def test_a_takeover_and_a_publish_that_watches_it_wait_for_each_other(
+    here: PostgresHarness, taking_first: bool
+) -> None:
+    """Whichever transaction comes first: the other sees how it ended, although no takeover was there before."""
+    suite.prepare(here.target())
+    staged, after = staged_watching(here, suite.DAY), list[Any]()
+
+    def publish() -> Landed | Lost:
+        return commit_watched(here, staged)
+
+    def take() -> None:
+        suite.move_alone(here.target(), suite.REVENUE, LAST_TAKEOVER, 1)
+
+    first, other = (take, publish) if taking_first else (publish, take)
+    second = threading.Thread(target=lambda: after.append(other()))
+    with held_at_its_commit(first) as before:
+        second.start()
+        second.join(2)
+        assert second.is_alive()
+    second.join(60)
+    assert [type(end) for end in (*before, *after) if end is not None] == [Lost if taking_first else Landed]
+    assert here.ask("SELECT count(*) FROM shop.revenue") == [(0 if taking_first else 1,)]
+
+
+def staged_watching(harness: PostgresHarness, slice_: Slice) -> Staged:
+    target, rows = harness.target(), [suite.sale(slice_.label, "eu", "1.00")]
+    plan = suite.watching(suite.plan_of(slice_))
+    return target.stage(suite.REVENUE, harness.frame(target, suite.COLUMNS, rows), plan, f"a-{slice_.label}")
+
+
+def commit_watched(harness: PostgresHarness, staged: Staged) -> Landed | Lost:
+    expected = dict.fromkeys(staged.plan.compared, 0)
+    return harness.target().commit(staged, expected, suite.note_of(staged.plan, staged.attempt, expected))

@@ -104,8 +104,8 @@ def test_a_run_that_looked_before_the_table_was_cut_otherwise_publishes_nothing(
         run(days, daily, "2026-06-10")
     assert str(lost.value) == (
         "copy[2026-06-10]: shop.copy is cut by month since version 2, and this run, which began before, cuts it by "
-        "day. None of this run's rows are in the table. Was copy deployed with another scope? Then let that deployment run "
-        "it. If this run's scope is the right one, run it again: it looks first."
+        "day. None of this run's rows are in the table. Was copy deployed with another scope? Then let that deployment "
+        "run it. If this run's scope is the right one, run it again: it looks first."
     )
     assert bench.ledger.attempts("copy")[1].state is AttemptState.SUPERSEDED
     assert run(months, monthly, "2026-06") is Outcome.ALREADY
