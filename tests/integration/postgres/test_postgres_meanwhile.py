@@ -30,6 +30,8 @@ from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.targets.memory.rows import Rows
+from twice.targets.postgres.write import publish
+from twice.targets.postgres.write.verbs import carry_out
 
 DAYS = ("2026-06-09", "2026-06-10")
 CHANGES = TableName("shop.changes")
@@ -160,29 +162,42 @@ def test_runs_that_only_watch_a_token_do_not_wait_for_each_other(here: PostgresH
     assert [type(end) for end in ends] == [Landed]
 
 
-@pytest.mark.parametrize("taking_first", [True, False])
-def test_a_takeover_and_a_publish_that_watches_it_wait_for_each_other(
-    here: PostgresHarness, taking_first: bool
-) -> None:
-    """Whichever transaction comes first: the other sees how it ended, although no takeover was there before."""
+def take_over(harness: PostgresHarness) -> None:
+    suite.move_alone(harness.target(), suite.REVENUE, LAST_TAKEOVER, 1)
+
+
+def test_a_publish_waits_for_a_takeover_that_is_about_to_commit_and_loses_to_it(here: PostgresHarness) -> None:
     suite.prepare(here.target())
-    staged, after = staged_watching(here, suite.DAY), list[Any]()
+    staged, ends = staged_watching(here, suite.DAY), list[Landed | Lost]()
+    run = threading.Thread(target=lambda: ends.append(commit_watched(here, staged)))
+    with held_at_its_commit(lambda: take_over(here)):
+        run.start()
+        run.join(2)
+        assert run.is_alive()
+    run.join(60)
+    assert [type(end) for end in ends] == [Lost]
+    assert here.ask("SELECT count(*) FROM shop.revenue") == [(0,)]
 
-    def publish() -> Landed | Lost:
-        return commit_watched(here, staged)
 
-    def take() -> None:
-        suite.move_alone(here.target(), suite.REVENUE, LAST_TAKEOVER, 1)
+def test_a_takeover_waits_for_a_publish_that_has_compared(
+    here: PostgresHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although there was never a takeover: a row that is not there could not be locked."""
+    suite.prepare(here.target())
+    staged = staged_watching(here, suite.DAY)
+    taking, waited = threading.Thread(target=take_over, args=(here,)), list[bool]()
 
-    first, other = (take, publish) if taking_first else (publish, take)
-    second = threading.Thread(target=lambda: after.append(other()))
-    with held_at_its_commit(first) as before:
-        second.start()
-        second.join(2)
-        assert second.is_alive()
-    second.join(60)
-    assert [type(end) for end in (*before, *after) if end is not None] == [Lost if taking_first else Landed]
-    assert here.ask("SELECT count(*) FROM shop.revenue") == [(0 if taking_first else 1,)]
+    def slowly(*given: Any, **named: Any) -> Any:
+        if threading.current_thread() is not taking:
+            taking.start()
+            taking.join(2)
+            waited.append(taking.is_alive())
+        return carry_out(*given, **named)
+
+    monkeypatch.setattr(publish, "carry_out", slowly)
+    assert isinstance(commit_watched(here, staged), Landed)
+    taking.join(60)
+    assert (waited, taking.is_alive()) == ([True], False)
 
 
 def staged_watching(harness: PostgresHarness, slice_: Slice) -> Staged:
